@@ -1,0 +1,74 @@
+/* clock.h: what an event's time is counted in, and how ticks become nanoseconds.
+ *
+ * Ticks are the TSC where the CPU says it is invariant (CPUID 80000007h EDX bit 8), the kernel's
+ * virtual counter on aarch64, and CLOCK_MONOTONIC nanoseconds elsewhere. A hot path reads ticks and
+ * nothing else. The conversion needs two (tick, CLOCK_MONOTONIC) pairs far enough apart; the writer
+ * takes one when it opens its spool and later ones whenever it is on a slow path, and any process of
+ * the same boot can take one more, so nobody ever spins to calibrate.
+ */
+#ifndef WEIR_BASE_CLOCK_H
+#define WEIR_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+enum weir_clock_kind {
+  WEIR_CLOCK_MONOTONIC = 0, /* ticks are CLOCK_MONOTONIC ns */
+  WEIR_CLOCK_TSC = 1,       /* x86 invariant TSC */
+  WEIR_CLOCK_CNTVCT = 2     /* aarch64 virtual counter */
+};
+
+typedef struct weir_clock_pair {
+  uint64_t ticks;   /* weir_ticks() */
+  uint64_t mono_ns; /* CLOCK_MONOTONIC, ns, read between two tick reads */
+} weir_clock_pair;
+
+typedef struct weir_clock_map {
+  weir_clock_pair base; /* origin */
+  double ns_per_tick;   /* slope */
+} weir_clock_map;
+
+/* Which clock weir_ticks() reads; decided once by weir_clock_init(), MONOTONIC before. */
+extern int weir_clock_kind_in_use;
+
+/* Decides the clock. Idempotent, any thread. */
+void weir_clock_init(void);
+
+static inline uint64_t weir_clock_monotonic_ns(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The event clock. 13-26 ns on x86 under virtualisation. */
+static inline uint64_t weir_ticks(void)
+{
+#if defined(__x86_64__)
+  if (__builtin_expect(weir_clock_kind_in_use == WEIR_CLOCK_TSC, 1)) return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  if (__builtin_expect(weir_clock_kind_in_use == WEIR_CLOCK_CNTVCT, 1)) {
+    uint64_t v;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
+    return v;
+  }
+#endif
+  return weir_clock_monotonic_ns();
+}
+
+/* One pair, the tightest of a few tries. */
+weir_clock_pair weir_clock_now(void);
+
+/* Builds the map from two pairs; `hint_hz` (0: none) serves when they are less than 1 ms apart. */
+weir_clock_map weir_clock_map_make(weir_clock_pair first, weir_clock_pair last, uint64_t hint_hz);
+
+/* CLOCK_MONOTONIC ns of a tick value. */
+static inline int64_t weir_clock_to_mono_ns(const weir_clock_map *m, uint64_t ticks)
+{
+  return (int64_t)m->base.mono_ns + (int64_t)((double)(int64_t)(ticks - m->base.ticks) * m->ns_per_tick);
+}
+
+/* Nominal tick rate in Hz if the CPU tells (CPUID 15h, cntfrq_el0, 1e9 for MONOTONIC), else 0. */
+uint64_t weir_clock_hint_hz(void);
+
+#endif

@@ -1,0 +1,153 @@
+/* event.h: the one record everything is written as.
+ *
+ * An event is one fact (an allocation, a copy, a wait) in 64 bytes: one cache line, one slot of a
+ * spool chunk. Facts that do not fit a slot (a stack, a module, a name) take an *extended* record: a
+ * head slot of the same shape followed by `extra` raw slots of payload.
+ *
+ * A slot exists for a reader once its commit word is right. The commit word is stored last, with
+ * release order, and mixes the slot's place, the chunk's generation and all the other words, so that
+ * a slot left from an earlier use of the chunk, a torn one and a damaged one are told from a good one.
+ *
+ * Words: dst/src device: ordinal as the program sees it, WEIR_DEVICE_NONE for host or unknown.
+ * A pointer, a handle: the value the program holds, never dereferenced by a reader.
+ */
+#ifndef WEIR_TRACE_EVENT_H
+#define WEIR_TRACE_EVENT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* One row a kind: identifier, value, name in traces, extended (1) or one slot (0). Append only. */
+#define WEIR_EVENT_KIND_MAP(X)                                                                     \
+  X(ALLOC, 1, "alloc", 0)     /* ptr a, bytes, mem, device; b: pitch or 0 */                       \
+  X(FREE, 2, "free", 0)       /* ptr a, mem (UNKNOWN where the call does not tell) */              \
+  X(COPY, 3, "copy", 0)       /* dst a, src b, bytes, copy, mems, device/src_device, stream */     \
+  X(MEMSET, 4, "memset", 0)   /* dst a, bytes, mem, device, stream; b: value */                    \
+  X(SYNC, 5, "sync", 0)       /* sync type in `copy`; stream; a: event handle */                   \
+  X(LAUNCH, 6, "launch", 0)   /* a: function handle or host stub; bytes: threads; b: grid packed */ \
+  X(STREAM, 7, "stream", 0)   /* create, destroy: stream; a: 1 create, 0 destroy; b: flags */      \
+  X(EVENT, 8, "event", 0)     /* event objects: a: handle; stream when recorded; b: flags */       \
+  X(CONTEXT, 9, "context", 0) /* context and device calls: a: context handle or device */          \
+  X(RESET, 10, "reset", 0)    /* frees all of `device` (bytes 0), or of context a only (bytes 1) */ \
+  X(HOSTREG, 11, "hostreg", 0) /* host register a, bytes; unregister: bytes 0 */                   \
+  X(CALL, 12, "call", 0)      /* any other hooked call; a, b as its row says */                    \
+  X(STACK, 32, "stack", 1)    /* a: id; extra slots: `bytes` u64 return addresses, innermost 1st */ \
+  X(MODULE, 33, "module", 1)  /* payload weir_module_info, then build-id and path */               \
+  X(NAME, 34, "name", 1)      /* a: handle, b: weir_name_kind, payload: `bytes` bytes of name */   \
+  X(NOTE, 35, "note", 1)      /* payload: `bytes` bytes of text for the report */                  \
+  X(THREAD, 36, "thread", 1)  /* payload: `bytes` bytes of thread name */
+
+typedef enum weir_event_kind {
+  WEIR_EV_NONE = 0,
+#define WEIR_EVENT_KIND_ENUM(id, value, name, ext) WEIR_EV_##id = value,
+  WEIR_EVENT_KIND_MAP(WEIR_EVENT_KIND_ENUM)
+#undef WEIR_EVENT_KIND_ENUM
+} weir_event_kind;
+
+/* What a pointer points to. Values are 4 bits. */
+typedef enum weir_mem {
+  WEIR_MEM_UNKNOWN = 0,
+  WEIR_MEM_PAGEABLE = 1, /* host memory CUDA was not told of */
+  WEIR_MEM_PINNED = 2,   /* page-locked host memory, allocated or registered */
+  WEIR_MEM_DEVICE = 3,
+  WEIR_MEM_MANAGED = 4,
+  WEIR_MEM_ARRAY = 5,
+  WEIR_MEM_HOST = 6      /* host, pageable or pinned not known */
+} weir_mem;
+
+/* Direction of a COPY. Values follow CUPTI's copyKind, so that the Nsight-named views need no map. */
+typedef enum weir_copy_kind {
+  WEIR_COPY_UNKNOWN = 0,
+  WEIR_COPY_HTOD = 1,
+  WEIR_COPY_DTOH = 2,
+  WEIR_COPY_DTOD = 8,
+  WEIR_COPY_HTOH = 9,
+  WEIR_COPY_PTOP = 10
+} weir_copy_kind;
+
+/* What a SYNC waits for, in the `copy` byte. 1-4 are CUPTI's. */
+typedef enum weir_sync_type {
+  WEIR_SYNC_EVENT = 1,       /* host waits for an event */
+  WEIR_SYNC_STREAM_WAIT = 2, /* a stream waits for an event; the host does not */
+  WEIR_SYNC_STREAM = 3,      /* host waits for a stream */
+  WEIR_SYNC_CONTEXT = 4,     /* host waits for a device or context */
+  WEIR_SYNC_QUERY = 5        /* cudaStreamQuery, cudaEventQuery: asks, never waits */
+} weir_sync_type;
+
+typedef enum weir_name_kind {
+  WEIR_NAME_KERNEL = 1, /* a: CUfunction, CUkernel or host stub address */
+  WEIR_NAME_DEVICE = 2, /* a: ordinal; payload: product name */
+  WEIR_NAME_API = 3     /* a: api number; for functions the reader's table may lack */
+} weir_name_kind;
+
+enum {
+  WEIR_EVF_ASYNC = 1,         /* the call is the asynchronous form */
+  WEIR_EVF_IMPLICIT_SYNC = 2, /* by the documentation, this call may wait for the device */
+  WEIR_EVF_PTDS = 4,          /* per-thread default stream variant */
+  WEIR_EVF_RUNTIME = 8,       /* runtime layer (cuda*); clear: driver layer (cu*) */
+  WEIR_EVF_CAPTURE = 16,      /* queued into a stream capture, not run */
+  WEIR_EVF_BATCH = 32         /* part of a batched call: not the first of its events */
+};
+
+#define WEIR_DEVICE_NONE 255u
+#define WEIR_STACK_NONE  0u
+/* The legacy and per-thread default streams as they are stored, whatever variant was called. */
+#define WEIR_STREAM_LEGACY     UINT64_C(1)
+#define WEIR_STREAM_PER_THREAD UINT64_C(2)
+
+typedef struct weir_event {
+  _Atomic uint32_t commit; /* check word, stored last (release); see weir_event_check() */
+  uint8_t kind;            /* weir_event_kind */
+  uint8_t flags;           /* WEIR_EVF_* */
+  uint16_t api;            /* row of core/trace/api.def, 0 for extended records */
+  uint64_t start;          /* weir_ticks() at entry */
+  uint32_t duration_lo;    /* ticks inside the call, low 32 of 48 bits */
+  uint16_t duration_hi;    /* high 16 bits */
+  uint16_t status;         /* the CUresult or cudaError_t returned; extended records: extra slots */
+  uint32_t stack;          /* id of a STACK record of the same thread, 24 bits; context number in the top 8 */
+  uint8_t device;          /* of the destination, allocation, stream or launch */
+  uint8_t src_device;      /* of a copy's source */
+  uint8_t copy;            /* weir_copy_kind or weir_sync_type */
+  uint8_t mem;             /* weir_mem of a (low 4 bits) and of b (high 4 bits) */
+  uint64_t a;              /* by kind, see the map above */
+  uint64_t b;              /* by kind */
+  uint64_t bytes;          /* by kind */
+  uint64_t stream;         /* handle, default streams normalised (WEIR_STREAM_*) */
+} weir_event;
+
+_Static_assert(sizeof(weir_event) == 64, "an event is one cache line");
+
+static inline uint64_t weir_event_duration(const weir_event *e)
+{
+  return (uint64_t)e->duration_hi << 32 | e->duration_lo;
+}
+
+static inline void weir_event_set_duration(weir_event *e, uint64_t ticks)
+{
+  if (ticks >> 48) ticks = (UINT64_C(1) << 48) - 1;
+  e->duration_lo = (uint32_t)ticks;
+  e->duration_hi = (uint16_t)(ticks >> 32);
+}
+
+/* The commit word a slot must hold: never 0. `place` is generation << 16 | slot index. */
+static inline uint32_t weir_event_check(const weir_event *e, uint64_t place)
+{
+  typedef uint64_t __attribute__((__may_alias__)) word;
+  const word *w = (const word *)(const void *)e;
+  uint64_t x = (w[0] >> 32) * UINT64_C(0x9e3779b97f4a7c15) ^ place;
+  x ^= w[1] + (w[2] << 7 | w[2] >> 57);
+  x ^= w[3] + (w[4] << 13 | w[4] >> 51);
+  x ^= w[5] + (w[6] << 29 | w[6] >> 35) + (w[7] << 41 | w[7] >> 23);
+  x *= UINT64_C(0xd6e8feb86659fd93);
+  return (uint32_t)(x >> 32) | 1u;
+}
+
+/* Payload head of a MODULE record, whose `a` is 1 (loaded) or 0 (gone: only base is set). Followed by build_id_bytes of build-id, then path_bytes of path. */
+typedef struct weir_module_info {
+  uint64_t base;           /* load bias: file address + base = run-time address */
+  uint64_t start, end;     /* run-time address range of its executable segments */
+  uint32_t build_id_bytes; /* 0: none */
+  uint32_t path_bytes;     /* 0: unknown */
+} weir_module_info;
+
+#endif

@@ -1,0 +1,38 @@
+/* stack.h: call stacks as small numbers.
+ *
+ * A stack is captured as raw return addresses through one seam (libunwind's unw_backtrace opened
+ * with RTLD_LOCAL from beside us, glibc's backtrace() where it is missing) and interned per thread:
+ * the first time a thread sees a stack it writes a STACK record and gives it the next id, from then
+ * on the event carries the id. Ids are of a thread and an epoch: dlclose starts a new epoch, since
+ * addresses may then mean something else.
+ */
+#ifndef WEIR_TRACE_STACK_H
+#define WEIR_TRACE_STACK_H
+
+#include <stdint.h>
+#include "core/trace/spool.h"
+
+#define WEIR_STACK_MAX_DEPTH 128
+
+typedef struct weir_stacks weir_stacks; /* one thread's table; mapped memory, not malloc */
+
+/* Picks the unwinder: libunwind.so.8 in `beside` (a folder, may be NULL), then on the system, then
+ * backtrace(). `real_dlopen` and `real_dlsym`: the loader's own, so that our hooks are not called.
+ * Once a process. Returns its name for the coverage record: "libunwind", "backtrace", "off". */
+const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
+                            void *(*real_dlsym)(void *, const char *), unsigned depth);
+
+/* Frames inside [start, end) are ours and are left out at the top. */
+void weir_stack_skip_range(uintptr_t start, uintptr_t end);
+
+/* The id of the caller's stack, writing its STACK (and any new MODULE) record first; WEIR_STACK_NONE
+ * when off or dropped. `*table` is created on first use. */
+uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w);
+
+/* A library was unloaded: caches are flushed, a new epoch begins. Any thread. */
+void weir_stack_unloaded(void);
+
+/* Gives the thread's table back (thread exit), or forgets it (forked child). */
+void weir_stack_release(weir_stacks **table);
+
+#endif

@@ -1,0 +1,27 @@
+/* weir.h: the public header of libweir.
+ *
+ * Conventions: outputs first, a weir_status returned; 0 is success. Pointers are *new* (you free
+ * them), *borrowed* (ours, valid as long as said) or *steals* (we take yours).
+ */
+#ifndef WEIR_H
+#define WEIR_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_VERSION_MAJOR 0
+#define WEIR_VERSION_MINOR 1
+#define WEIR_VERSION_PATCH 0
+#define WEIR_VERSION       "0.1.0"
+
+/* The version of the library that is linked, "MAJOR.MINOR.PATCH" (borrowed, static). */
+const char *weir_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include "core/base/status.h"
+
+#endif
