@@ -1,0 +1,113 @@
+/* hook.h: the inside of the preload library: what a wrapper, the look-up filters and the process
+ * life cycle know of each other.
+ *
+ * A *row* is one exported CUDA symbol we wrap (interpose/hooks.tsv). A *bank* is one copy of a CUDA
+ * library in the process: the driver is one bank, each major of the runtime another, since a program
+ * may hold two runtimes whose functions of one name differ. A row's wrapper exists once a bank, and so
+ * does its *real* pointer.
+ *
+ * A wrapper's outermost call in a thread owns the event; calls beneath it (the runtime calling the
+ * driver, a library calling the runtime) find depth > 0 and go straight through.
+ */
+#ifndef WEIR_INTERPOSE_HOOK_H
+#define WEIR_INTERPOSE_HOOK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/trace/event.h"
+#include "core/trace/spool.h"
+#include "core/trace/stack.h"
+
+enum weir_bank { /* which library a real pointer belongs to */
+  WEIR_BANK_DRIVER = 0, /* libcuda.so.1 */
+  WEIR_BANK_RT11 = 1,   /* libcudart.so.11.0 */
+  WEIR_BANK_RT12 = 2,   /* libcudart.so.12 */
+  WEIR_BANK_RT13 = 3,   /* libcudart.so.13 */
+  WEIR_BANKS = 4
+};
+
+/* One wrapped symbol of one bank. The array weir_rows[] is generated; rows of a bank are contiguous. */
+typedef struct weir_row {
+  const char *name;      /* exported symbol */
+  void *wrapper;         /* our function of the same type */
+  _Atomic(void *) *real; /* where the wrapper finds the original; NULL inside: not resolved yet */
+  uint16_t api;          /* core/trace/api.def */
+  uint8_t bank;          /* enum weir_bank */
+} weir_row;
+
+/* ---- thread state (life cycle: process.c) ----------------------------------------------------- */
+
+typedef struct weir_thread {
+  uint32_t depth;       /* hooked calls this thread is inside of; 0: the next owns its event */
+  uint32_t epoch;       /* of the process: a fork makes everything below stale */
+  weir_writer writer;   /* its pen */
+  weir_stacks *stacks;  /* its stack table */
+  uint64_t last_context; /* CUcontext seen last, and what it means, so that it is asked for once */
+  uint8_t last_context_number, last_device;
+  uint8_t named;        /* THREAD record written */
+} weir_thread;
+
+extern __thread weir_thread weir_self __attribute__((tls_model("initial-exec")));
+
+/* The process is recording. False before set-up, when set-up failed (the reason is in the drop
+ * count), and in a sanitizer's or debugger's way. Relaxed loads are enough. */
+extern _Atomic bool weir_recording;
+
+/* Slow path of the first outermost call in a process, a fork's child or a thread: spool, collector,
+ * unwinder, thread key. Returns whether this thread can record now. Keeps errno. */
+bool weir_thread_start(weir_thread *t);
+
+/* Current epoch: 1 in the first process image, one more after each fork. */
+extern _Atomic uint32_t weir_process_epoch;
+
+static inline bool weir_thread_ready(weir_thread *t)
+{
+  if (__builtin_expect(t->epoch == atomic_load_explicit(&weir_process_epoch, memory_order_relaxed), 1))
+    return atomic_load_explicit(&weir_recording, memory_order_relaxed);
+  return weir_thread_start(t);
+}
+
+/* ---- loader's side (elf.c, lookup.c) ---------------------------------------------------------- */
+
+/* The loader's own functions, found by an ELF look-up of ours before anything can be called. */
+extern void *(*weir_real_dlsym)(void *, const char *);
+extern void *(*weir_real_dlvsym)(void *, const char *, const char *);
+extern void *(*weir_real_dlopen)(const char *, int);
+extern int (*weir_real_dlclose)(void *);
+
+/* The address of `symbol` in the loaded object with this soname, without dl* calls, our library and
+ * locks of ours; NULL when none. For a driver or runtime symbol called through our export. */
+void *weir_elf_symbol(const char *soname, const char *symbol);
+
+/* The bank of the object that holds `address`, or -1 when it is none we know. Asks the soname. */
+int weir_bank_of(const void *address);
+
+/* ---- hooks' side (hooks.gen.c, hooks.c, proc_address.c) ---------------------------------------- */
+
+extern const weir_row weir_rows[];
+extern const uint32_t weir_row_count;
+
+/* The row of an exact symbol name in a bank; NULL: not wrapped. No lock, malloc or syscall, and a
+ * name that does not begin with "cu" or "__cuda" is refused within a few instructions. */
+const weir_row *weir_row_find(int bank, const char *name);
+
+/* True if the name is wrapped in any bank: what dlsym's filter asks first. */
+bool weir_name_is_ours(const char *name);
+
+/* The api number of a CUDA function we know but may not wrap (0: no CUDA function). Slow is fine. */
+uint16_t weir_api_find(const char *name);
+
+/* Remembers `real` as the original of the row, counts the look-up in the coverage, and returns what
+ * the asker gets: the wrapper. `real` equal to the wrapper itself is returned unchanged. */
+void *weir_row_offer(const weir_row *row, void *real);
+
+/* The soname that a bank's symbols live in: "libcuda.so.1", "libcudart.so.13", ... */
+const char *weir_bank_soname(int bank);
+
+/* Resolves a row called through our exported symbol: weir_elf_symbol() in the bank's soname. NULL:
+ * nothing loaded has it (the wrapper then returns the "not found" error of its layer). */
+void *weir_row_resolve(const weir_row *row);
+
+#endif
