@@ -1,0 +1,64 @@
+/* control.h: what only the software device can do, for tests and for the runtime stand-in.
+ *
+ * libcuda.so.1 of the software device exports these functions beside the driver API; find them with
+ * dlsym(), so that a program still starts on a real driver. Streams and modules are the driver's
+ * handles (CUstream, CUmodule; a runtime stream is the same number), passed as void pointers so
+ * that no CUDA header is needed. Functions returning int return a CUresult (0: success).
+ *
+ * The environment, read at the first call into the library:
+ *   WEIR_SIM_DEVICES=N      number of devices, default 1, at most 32; 0 answers NO_DEVICE
+ *   WEIR_SIM_MEMORY=BYTES   capacity of each device (K, M, G suffix), default 8G
+ *   WEIR_SIM_FAIL=LIST      FUNCTION:CALL=ERROR,...: the CALLth call (from 1) of FUNCTION returns
+ *                           ERROR and does nothing; CALL `*` is every call. A sticky error (700 and
+ *                           its like) then stays with the calling thread's context. FUNCTION is the
+ *                           exported name, version and stream suffix included.
+ *   WEIR_SIM_LINK=LIST      DIRECTION:BANDWIDTH[:LATENCY],...: directions h2d d2h d2d p2p; bytes a
+ *                           second with K, M, G (powers of 1000); latency with ns, us, ms
+ *   WEIR_SIM_COUNTS=FILE    at exit, a line `FUNCTION CALLS` for each function called from outside;
+ *                           %p in FILE is the process id
+ */
+#ifndef WEIR_SIM_CONTROL_H
+#define WEIR_SIM_CONTROL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Work queued on `stream` after this call waits until weir_sim_release(); work queued before is not
+ * affected. NULL is the legacy default stream of the current context. Holds nest. */
+int weir_sim_hold(void *stream);
+int weir_sim_release(void *stream);
+
+/* Waits until the stream has nothing to run but what is behind a hold or waits for such work. */
+int weir_sim_settle(void *stream);
+
+/* Storage for a __device__ variable that cuModuleGetGlobal() (and cuLibraryGetGlobal, for a
+ * library) shall find; `initial` (may be NULL: zeros) is copied. `module` NULL: all modules that
+ * have no definition of their own. An existing definition of the same size is kept. */
+int weir_sim_define_global(void *module, const char *name, size_t bytes, const void *initial);
+
+/* WEIR_SIM_FAIL and WEIR_SIM_LINK from now on; call numbers count from here. NULL or "": none. */
+int weir_sim_set_fail(const char *list);
+int weir_sim_set_link(const char *list);
+
+/* Capacity of one device from now on; what is allocated stays. */
+int weir_sim_set_memory(int device, size_t bytes);
+
+/* Calls of an exported function from outside so far; 0 for unknown names. */
+uint64_t weir_sim_count(const char *function);
+
+/* For a host twin: ends the kernel with `error` (0: CUDA_ERROR_ILLEGAL_ADDRESS), which sticks to
+ * the context. Does not return when called on a stream's worker inside a kernel; else returns -1.
+ */
+int weir_sim_trap(int error);
+
+/* Names of the entry points that answer CUDA_ERROR_NOT_SUPPORTED; NULL-terminated, static. */
+const char *const *weir_sim_unsupported(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* twin.h: how the software device runs a kernel.
+ *
+ * The software device cannot run a GPU's machine code. It runs the kernel's *host twin*: the same
+ * body compiled by the host compiler. For a kernel whose symbol is NAME it looks for an exported
+ * object `weir_twin_NAME` (of type struct weir_twin) in the program and its libraries; a kernel
+ * without one is skipped, and said so once.
+ *
+ * run() is called once per CUDA thread, in order of block then thread (x fastest), on the stream's
+ * worker; threads of a block do not run at once, so a twin cannot wait for its neighbours.
+ * Launch arguments were copied when the kernel was launched, by argument_sizes.
+ *
+ * Words: twin: the host version of a kernel.
+ */
+#ifndef WEIR_SIM_TWIN_H
+#define WEIR_SIM_TWIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEIR_TWIN_VERSION 1u
+#define WEIR_TWIN_PREFIX  "weir_twin_"
+
+/* Where in the grid one call of run() is. */
+struct weir_twin_thread {
+  uint32_t grid[3];         /* gridDim, blocks */
+  uint32_t block[3];        /* blockDim, threads */
+  uint32_t block_index[3];  /* blockIdx */
+  uint32_t thread_index[3]; /* threadIdx */
+  size_t shared_bytes;      /* dynamic shared memory asked for at the launch */
+  void *shared;             /* that memory, zeroed at the block's first thread; NULL when 0 bytes */
+};
+
+struct weir_twin {
+  uint32_t version;               /* WEIR_TWIN_VERSION */
+  uint32_t argument_count;        /* kernel parameters */
+  const uint32_t *argument_sizes; /* bytes of each; may be NULL when argument_count is 0 */
+  void (*run)(void *const *arguments, const struct weir_twin_thread *t);
+  const char *name;                    /* the kernel's symbol, static */
+  const uint32_t *argument_alignments; /* bytes; NULL: each the largest power of two <= 16 dividing
+                                          its size. Only read for CU_LAUNCH_PARAM_BUFFER_POINTER */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
