@@ -1,19 +1,28 @@
-# Weir's one Makefile. Each folder adds its part in FOLDER/rules.mk; nothing here is recursive.
+# Weir's one Makefile. Each folder adds its part in FOLDER/rules.mk; nothing here is recursive, except
+# that a target which sets the machine up (deps) builds in a second make, after the set-up.
+# `make help` lists the targets.
 #
 #   O=DIR        output tree (default build)
 #   V=1          show the commands
 #   SAN=address,undefined | SAN=thread    sanitizer build (put it into its own O=)
 #   CUDA_HOME=   the CUDA Toolkit (else nvcc on PATH, else /usr/local/cuda)
+#   PREFIX= DESTDIR=                      where install puts things
 
 O         ?= build
 PREFIX    ?= /usr/local
 DESTDIR   ?=
-CC        ?= cc
-CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null))),$(wildcard /usr/local/cuda))
+ifeq ($(origin CC),default)
+CC        := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX       := g++
+endif
+CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null))),$(wildcard /usr/local/cuda),/usr/local/cuda)
 NVCC      ?= $(CUDA_HOME)/bin/nvcc
 CUDA_LIB  := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/*/lib $(CUDA_HOME)/lib))
 
 VERSION := $(shell sed -n 's/^.define WEIR_VERSION  *"\(.*\)"/\1/p' core/weir.h)
+ARCH    := $(shell uname -m)
 
 ifeq ($(V),1)
 Q    :=
@@ -21,6 +30,7 @@ say  := @:
 else
 Q    := @
 say  := @printf '  %-7s %s\n'
+MAKEFLAGS += --no-print-directory
 endif
 
 MAKEFLAGS += --no-builtin-rules
@@ -29,6 +39,7 @@ MAKEFLAGS += -j$(shell nproc)
 endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
+.DEFAULT_GOAL := all
 
 WARN     := -Wall -Wextra -Wpedantic -Werror -Wstrict-prototypes -Wmissing-prototypes
 CFLAGS   ?= -O2 -g
@@ -43,10 +54,13 @@ LIB := $(O)/lib
 SIM := $(O)/lib/sim
 OBJ := $(O)/obj
 
-all:
+all: ## build everything: the weir command, its libraries, the software device, the examples
 
 # objects: $(call objs,a.c b.S) -> $(OBJ)/a.o ...
 objs = $(patsubst %,$(OBJ)/%.o,$(basename $(1)))
+# pkg-config, asked when a recipe needs it: the packages may have come since this make began
+pkg_cflags = $(shell pkg-config --cflags $(1) 2>/dev/null)
+pkg_libs   = $(shell pkg-config --libs $(1) 2>/dev/null)
 
 $(OBJ)/%.o: %.c | check-tools
 	@mkdir -p $(@D)
@@ -58,12 +72,26 @@ $(OBJ)/%.o: %.S | check-tools
 	$(say) AS $<
 	$(Q)$(CC) $(CPPFLAGS) -g -fPIC -MMD -MP -c $< -o $@
 
+# What a build needs and has not is one sentence, once, before the first compiler runs.
+check-tools:
+	@tools/scripts/deps.sh check "$(CC)" "$(CUDA_HOME)"
+
 include $(wildcard core/rules.mk cuda/rules.mk interpose/rules.mk reports/rules.mk tools/rules.mk tests/rules.mk)
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 
-clean:
+deps: ## install the Debian/Ubuntu packages a build and its tests need, where we may; else name them
+	@tools/scripts/deps.sh install build "$(CUDA_HOME)"
+
+deps-all: ## deps, and the packages lint, bundle and test-all need
+	@tools/scripts/deps.sh install all "$(CUDA_HOME)"
+
+clean: ## remove the output tree
 	$(say) CLEAN $(O)
 	$(Q)rm -rf $(O)
 
-.PHONY: all clean
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(filter-out %.d,$(MAKEFILE_LIST))
+	@sed -n '/^#   /s/^# *//p' Makefile | sed 's/^/  /'
+
+.PHONY: all check-tools deps deps-all clean help

@@ -1,0 +1,33 @@
+# Tests: every folder's suites, and the targets that run them. A suite is one executable; it is named
+# in TESTS (quick: make test) or TESTS_ALL (slow: make test-all only) by its folder's rules.mk.
+
+TESTS     :=
+TESTS_ALL :=
+TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
+
+CHECK_LIBS = $(call pkg_libs,check)
+
+include $(wildcard tests/*/rules.mk)
+
+test: ## set the machine up, build, run the quick suites; ends "N passed, N failed"
+	@tools/scripts/deps.sh install build "$(CUDA_HOME)"
+	@$(MAKE) test-build
+	@$(MAKE) test-suites
+
+test-build: all $(TESTS) $(TEST_TOOLS)
+test-suites:
+	@WEIR_BUILD="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/run $(TESTS)
+
+test-all-build: test-build $(TESTS_ALL)
+test-all: ## test, and: slow suites, ASan/UBSan/TSan builds, fuzzing, valgrind, clang-tidy, export checks
+	@tools/scripts/deps.sh install all "$(CUDA_HOME)"
+	@MAKE="$(MAKE)" O="$(O)" CUDA_HOME="$(CUDA_HOME)" tests/all
+
+check-gpu: all ## on a machine with a GPU: examples with and without Weir, every call counted against CUPTI
+	@O="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/gpu/check-gpu.sh
+
+# What tests/all asks: the suites by name, as this make knows them.
+print-%:
+	@echo $($*)
+
+.PHONY: test test-build test-suites test-all test-all-build check-gpu

@@ -1,0 +1,116 @@
+#!/bin/sh
+# deps.sh: the packages Weir needs, and what to do about a missing one.
+#
+#   deps.sh check CC CUDA_HOME            a build is about to start: a missing thing is one sentence, exit 1
+#   deps.sh install build|all CUDA_HOME   installs what is missing where it may (root or sudo without a
+#                                         password, and apt-get), else names it
+#
+# One row a need: how to tell that it is there, its Debian/Ubuntu package, and when it is needed.
+# Presence is asked of the tool itself, not of dpkg, so that other systems' packages count as well.
+set -u
+
+rows() {
+  cat <<'ROWS'
+cmd gcc             gcc                build
+cmd g++             g++                build
+cmd make            make               build
+cmd pkg-config      pkg-config         build
+cmd python3         python3            build
+cmd readelf         binutils           build
+pc  sqlite3         libsqlite3-dev     build
+pc  jansson         libjansson-dev     build
+pc  libdw           libdw-dev          build
+pc  libelf          libelf-dev         build
+pc  check           check              build
+lib libunwind.so.8  libunwind8         build
+cmd sqlite3         sqlite3            build
+cmd clang           clang              all
+cmd clang-format    clang-format       all
+cmd clang-tidy      clang-tidy         all
+cmd shellcheck      shellcheck         all
+cmd valgrind        valgrind           all
+cmd mandoc          mandoc             all
+cmd patchelf        patchelf           all
+ROWS
+}
+
+have() { # KIND NAME
+  case $1 in
+  cmd) command -v "$2" >/dev/null 2>&1 ;;
+  pc) pkg-config --exists "$2" 2>/dev/null ;;
+  lib) ldconfig -p 2>/dev/null | grep -q "$2" || PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q "$2" ;;
+  esac
+}
+
+missing() { # SCOPE: packages, one a line
+  rows | while read -r kind name package scope; do
+    if [ "$scope" = all ] && [ "$1" != all ]; then continue; fi
+    have "$kind" "$name" || echo "$package"
+  done
+}
+
+cuda_missing() { # CUDA_HOME
+  [ -f "$1/include/cuda.h" ] && [ -x "$1/bin/nvcc" ] && return 1
+  echo "weir: no CUDA Toolkit at $1: install one (package cuda-toolkit-13-0 of https://developer.nvidia.com/cuda-downloads) or set CUDA_HOME to where it is." >&2
+}
+
+check() { # CC CUDA_HOME
+  compiler=${1%% *}
+  if ! command -v "$compiler" >/dev/null 2>&1; then
+    echo "weir: no C compiler '$compiler': run 'make deps' or install package gcc." >&2
+    exit 1
+  fi
+  if ! command -v pkg-config >/dev/null 2>&1; then
+    echo "weir: pkg-config is missing: run 'make deps' or install package pkg-config." >&2
+    exit 1
+  fi
+  lack=
+  for pc in sqlite3 jansson libdw libelf; do
+    pkg-config --exists "$pc" || lack="$lack $(rows | awk -v n=$pc '$1 == "pc" && $2 == n { print $3 }')"
+  done
+  if [ -n "$lack" ]; then
+    echo "weir: missing:$lack: run 'make deps' or install these packages." >&2
+    exit 1
+  fi
+  cuda_missing "$2" && exit 1
+  exit 0
+}
+
+install() { # SCOPE CUDA_HOME
+  lack=$(missing "$1" | sort -u | tr '\n' ' ')
+  if [ -n "$lack" ]; then
+    as=
+    if [ "$(id -u)" -ne 0 ]; then
+      as="sudo -n"
+      $as true 2>/dev/null || as=no
+    fi
+    if [ "$as" = no ] || ! command -v apt-get >/dev/null 2>&1; then
+      echo "weir: missing packages that may not be installed from here: install $lack(Debian and Ubuntu names)." >&2
+      exit 1
+    fi
+    echo "  DEPS    $lack"
+    log=$(mktemp)
+    # Package lists may be old or absent: fetch them only when the first try fails. ($lack, $as: words)
+    # shellcheck disable=SC2086
+    if ! DEBIAN_FRONTEND=noninteractive $as apt-get install -y --no-install-recommends $lack </dev/null >"$log" 2>&1; then
+      { $as apt-get update && DEBIAN_FRONTEND=noninteractive $as apt-get install -y --no-install-recommends $lack; } </dev/null >"$log" 2>&1 || {
+        cat "$log" >&2
+        rm -f "$log"
+        echo "weir: apt-get could not install $lack(see above)." >&2
+        exit 1
+      }
+    fi
+    rm -f "$log"
+  fi
+  cuda_missing "$2" && exit 1
+  exit 0
+}
+
+case ${1-} in
+check) check "${2-cc}" "${3-/usr/local/cuda}" ;;
+install) install "${2-build}" "${3-/usr/local/cuda}" ;;
+*)
+  echo "usage: deps.sh check CC CUDA_HOME | deps.sh install build|all CUDA_HOME" >&2
+  exit 2
+  ;;
+esac
