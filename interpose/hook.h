@@ -110,4 +110,33 @@ const char *weir_bank_soname(int bank);
  * nothing loaded has it (the wrapper then returns the "not found" error of its layer). */
 void *weir_row_resolve(const weir_row *row);
 
+/* ---- exports (owned by the loader's side, used by hooks.gen.c) --------------------------------- */
+
+/* Exports a wrapper under its CUDA name, bound to one bank by a version node (interpose/exports.map).
+ * The order of the nodes there is the whole trick: a program linked with libcudart.so.13 asks for
+ * cudaMalloc@libcudart.so.13 and gets that bank's wrapper; an unversioned reference to cuInit may bind
+ * to the oldest node, weir_driver; dlsym() never sees a hidden version ("@", not "@@"), so that only
+ * a look-up that would succeed without us succeeds with us; and an unversioned reference to a runtime
+ * symbol (an object with cudart linked in) passes us by. Wrappers are static or hidden; every
+ * exported name goes through this macro, once a row: WEIR_EXPORT(w_rt13_cudaMalloc, cudaMalloc,
+ * WEIR_NODE_RT13). */
+#define WEIR_NODE_DRIVER "weir_driver"
+#define WEIR_NODE_RT11   "libcudart.so.11.0"
+#define WEIR_NODE_RT12   "libcudart.so.12"
+#define WEIR_NODE_RT13   "libcudart.so.13"
+#define WEIR_EXPORT(wrapper, symbol, node)                                                         \
+  __asm__(".globl weir_x_" #wrapper "\n.type weir_x_" #wrapper ", %function\n.set weir_x_" #wrapper  \
+          ", " #wrapper "\n.symver weir_x_" #wrapper ", " #symbol "@" node ", remove\n")
+
+/* weir_row_offer(): where *real already holds another address that is still loaded (a second copy of
+ * one soname, a shim in front of it), the newcomer is returned as it is, not wrapped. dlclose() sets
+ * *real back to NULL when its object is gone (lookup.c). */
+
+/* Coverage bits of an api (WEIR_COVER_*), kept in the process and copied to every spool it opens, so
+ * that look-ups before the first event count too. Any thread, no lock. */
+void weir_cover(uint16_t api, uint8_t bits);
+
+/* Counts a look-up of a cu* name or version nobody knows; the first name is kept. */
+void weir_cover_unknown(const char *name);
+
 #endif
