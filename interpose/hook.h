@@ -47,6 +47,7 @@ typedef struct weir_thread {
   uint64_t last_context; /* CUcontext seen last, and what it means, so that it is asked for once */
   uint8_t last_context_number, last_device;
   uint8_t named;        /* THREAD record written */
+  uint32_t context_age; /* weir_context_age when last_context was asked for (extract.c) */
 } weir_thread;
 
 extern __thread weir_thread weir_self __attribute__((tls_model("initial-exec")));
@@ -135,6 +136,10 @@ void *weir_row_resolve(const weir_row *row);
 /* Coverage bits of an api (WEIR_COVER_*), kept in the process and copied to every spool it opens, so
  * that look-ups before the first event count too. Any thread, no lock. */
 void weir_cover(uint16_t api, uint8_t bits);
+
+/* Forgets the addresses of the driver's functions that the hooks call for themselves: to be called
+ * after a dlclose() that unloaded something. They are found again at the next need. */
+void weir_helpers_forget(void);
 
 /* Counts a look-up of a cu* name or version nobody knows; the first name is kept. */
 void weir_cover_unknown(const char *name);
