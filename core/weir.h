@@ -6,6 +6,8 @@
 #ifndef WEIR_H
 #define WEIR_H
 
+#include "core/base/status.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -16,12 +18,10 @@ extern "C" {
 #define WEIR_VERSION       "0.1.0"
 
 /* The version of the library that is linked, "MAJOR.MINOR.PATCH" (borrowed, static). */
-const char *weir_version(void);
+WEIR_PUBLIC const char *weir_version(void);
 
 #ifdef __cplusplus
 }
 #endif
-
-#include "core/base/status.h"
 
 #endif

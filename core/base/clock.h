@@ -3,12 +3,13 @@
  * Ticks are the TSC where the CPU says it is invariant (CPUID 80000007h EDX bit 8), the kernel's
  * virtual counter on aarch64, and CLOCK_MONOTONIC nanoseconds elsewhere. A hot path reads ticks and
  * nothing else. The conversion needs two (tick, CLOCK_MONOTONIC) pairs far enough apart; the writer
- * takes one when it opens its spool and later ones whenever it is on a slow path, and any process of
- * the same boot can take one more, so nobody ever spins to calibrate.
+ * takes one when it opens its spool and later ones whenever it is on a slow path, and any process
+ * of the same boot can take one more, so nobody ever spins to calibrate.
  */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -62,10 +63,15 @@ weir_clock_pair weir_clock_now(void);
 /* Builds the map from two pairs; `hint_hz` (0: none) serves when they are less than 1 ms apart. */
 weir_clock_map weir_clock_map_make(weir_clock_pair first, weir_clock_pair last, uint64_t hint_hz);
 
-/* CLOCK_MONOTONIC ns of a tick value. */
+/* CLOCK_MONOTONIC ns of a tick value. Any input is safe: a damaged tick value gives a far-off time.
+ */
 static inline int64_t weir_clock_to_mono_ns(const weir_clock_map *m, uint64_t ticks)
 {
-  return (int64_t)m->base.mono_ns + (int64_t)((double)(int64_t)(ticks - m->base.ticks) * m->ns_per_tick);
+  const double far = 4e18; /* ns; keeps the conversion and the sum inside 64 bits */
+  double delta = (double)(int64_t)(ticks - m->base.ticks) * m->ns_per_tick;
+  if (!(delta > -far)) delta = -far;
+  if (delta > far) delta = far;
+  return (int64_t)(m->base.mono_ns & (UINT64_MAX >> 2)) + (int64_t)delta;
 }
 
 /* Nominal tick rate in Hz if the CPU tells (CPUID 15h, cntfrq_el0, 1e9 for MONOTONIC), else 0. */

@@ -1,11 +1,14 @@
 /* status.h: how a function of Weir says that it failed.
  *
- * A fallible function returns a weir_status; 0 is success. Who detects a failure first words it with
- * weir_fail(): one sentence with the cause and the numbers, kept per thread. Everyone above passes
- * the status on and leaves the sentence alone. Nothing here prints, aborts or allocates.
+ * A fallible function returns a weir_status; 0 is success. Who detects a failure first words it
+ * with weir_fail(): one sentence with the cause and the numbers, kept per thread. Everyone above
+ * passes the status on and leaves the sentence alone. Nothing here prints, aborts or allocates.
  */
 #ifndef WEIR_BASE_STATUS_H
 #define WEIR_BASE_STATUS_H
+
+/* What libweir.so exports; everything else of Weir is built hidden. */
+#define WEIR_PUBLIC __attribute__((visibility("default")))
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,20 +38,20 @@ typedef enum weir_status {
 } weir_status;
 
 /* The fixed sentence of a status (borrowed, static); unknown values get "unknown status". */
-const char *weir_status_string(weir_status status);
+WEIR_PUBLIC const char *weir_status_string(weir_status status);
 
 /* The sentence the last failing call of this thread left (borrowed, valid until its next failure);
  * "" when none has failed. */
-const char *weir_error_message(void);
+WEIR_PUBLIC const char *weir_error_message(void);
 
-/* Words a failure and returns `status`, so that a caller can `return weir_fail(...)`. The message is
- * cut at 511 bytes. Not for hot paths (formats). */
-weir_status weir_fail(weir_status status, const char *format, ...)
+/* Words a failure and returns `status`, so that a caller can `return weir_fail(...)`. The message
+ * is cut at 511 bytes. Not for hot paths (formats). */
+WEIR_PUBLIC weir_status weir_fail(weir_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* weir_fail() with ": " and strerror(errno_value) at the end. */
-weir_status weir_fail_errno(weir_status status, int errno_value, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+WEIR_PUBLIC weir_status weir_fail_errno(weir_status status, int errno_value, const char *format,
+                                        ...) __attribute__((format(printf, 3, 4)));
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* api.h: the numbers and names of CUDA's functions, as events carry them.
  *
- * core/trace/api.def is generated from interpose/hooks.tsv (and shared with nothing else); numbers are
- * append-only, so an older spool stays readable. Row 0 is "no function".
+ * core/trace/api.def is generated from interpose/hooks.tsv (and shared with nothing else); numbers
+ * are append-only, so an older spool stays readable. Row 0 is "no function".
  */
 #ifndef WEIR_TRACE_API_H
 #define WEIR_TRACE_API_H
@@ -9,16 +9,27 @@
 #include <stdint.h>
 
 typedef enum weir_api_category {
-  WEIR_API_NONE, WEIR_API_ALLOC, WEIR_API_FREE, WEIR_API_COPY, WEIR_API_MEMSET, WEIR_API_SYNC,
-  WEIR_API_LAUNCH, WEIR_API_STREAM, WEIR_API_EVENT, WEIR_API_CONTEXT, WEIR_API_HOSTREG,
-  WEIR_API_MODULE, WEIR_API_QUERY, WEIR_API_OTHER
+  WEIR_API_NONE,
+  WEIR_API_ALLOC,
+  WEIR_API_FREE,
+  WEIR_API_COPY,
+  WEIR_API_MEMSET,
+  WEIR_API_SYNC,
+  WEIR_API_LAUNCH,
+  WEIR_API_STREAM,
+  WEIR_API_EVENT,
+  WEIR_API_CONTEXT,
+  WEIR_API_HOSTREG,
+  WEIR_API_MODULE,
+  WEIR_API_QUERY,
+  WEIR_API_OTHER
 } weir_api_category;
 
 typedef struct weir_api_info {
-  const char *name;  /* exported symbol, variant suffix included: cudaMemcpyAsync_ptsz */
-  uint8_t runtime;   /* 1: cuda*, 0: cu* */
-  uint8_t category;  /* weir_api_category */
-  uint8_t hooked;    /* 1: in the hook table, 0: known and not covered yet */
+  const char *name; /* exported symbol, variant suffix included: cudaMemcpyAsync_ptsz */
+  uint8_t runtime;  /* 1: cuda*, 0: cu* */
+  uint8_t category; /* weir_api_category */
+  uint8_t hooked;   /* 1: in the hook table, 0: known and not covered yet */
 } weir_api_info;
 
 /* Number of rows, row 0 included. */
@@ -26,6 +37,9 @@ extern const uint32_t weir_api_count;
 
 /* Row `api`; NULL when out of range. Borrowed, static. */
 const weir_api_info *weir_api(uint32_t api);
+
+/* The row of an exact name; 0 when there is none. Walks the table: not for hot paths. */
+uint32_t weir_api_find_name(const char *name);
 
 /* FNV-1a 64 over the names of rows 1..count-1, NUL-separated: a writer's table and a reader's agree
  * on their common part when the hashes over the smaller count do. */

@@ -1,12 +1,13 @@
 /* event.h: the one record everything is written as.
  *
  * An event is one fact (an allocation, a copy, a wait) in 64 bytes: one cache line, one slot of a
- * spool chunk. Facts that do not fit a slot (a stack, a module, a name) take an *extended* record: a
- * head slot of the same shape followed by `extra` raw slots of payload.
+ * spool chunk. Facts that do not fit a slot (a stack, a module, a name) take an *extended* record:
+ * a head slot of the same shape followed by `extra` raw slots of payload.
  *
  * A slot exists for a reader once its commit word is right. The commit word is stored last, with
- * release order, and mixes the slot's place, the chunk's generation and all the other words, so that
- * a slot left from an earlier use of the chunk, a torn one and a damaged one are told from a good one.
+ * release order, and mixes the slot's place, the chunk's generation and all the other words, so
+ * that a slot left from an earlier use of the chunk, a torn one and a damaged one are told from a
+ * good one.
  *
  * Words: dst/src device: ordinal as the program sees it, WEIR_DEVICE_NONE for host or unknown.
  * A pointer, a handle: the value the program holds, never dereferenced by a reader.
@@ -19,23 +20,23 @@
 
 /* One row a kind: identifier, value, name in traces, extended (1) or one slot (0). Append only. */
 #define WEIR_EVENT_KIND_MAP(X)                                                                     \
-  X(ALLOC, 1, "alloc", 0)     /* ptr a, bytes, mem, device; b: pitch or 0 */                       \
-  X(FREE, 2, "free", 0)       /* ptr a, mem (UNKNOWN where the call does not tell) */              \
-  X(COPY, 3, "copy", 0)       /* dst a, src b, bytes, copy, mems, device/src_device, stream */     \
-  X(MEMSET, 4, "memset", 0)   /* dst a, bytes, mem, device, stream; b: value */                    \
-  X(SYNC, 5, "sync", 0)       /* sync type in `copy`; stream; a: event handle */                   \
-  X(LAUNCH, 6, "launch", 0)   /* a: function handle or host stub; bytes: threads; b: grid packed */ \
-  X(STREAM, 7, "stream", 0)   /* create, destroy: stream; a: 1 create, 0 destroy; b: flags */      \
-  X(EVENT, 8, "event", 0)     /* event objects: a: handle; stream when recorded; b: flags */       \
+  X(ALLOC, 1, "alloc", 0)   /* ptr a, bytes, mem, device; b: pitch or 0 */                         \
+  X(FREE, 2, "free", 0)     /* ptr a, mem (UNKNOWN where the call does not tell) */                \
+  X(COPY, 3, "copy", 0)     /* dst a, src b, bytes, copy, mems, device/src_device, stream */       \
+  X(MEMSET, 4, "memset", 0) /* dst a, bytes, mem, device, stream; b: value */                      \
+  X(SYNC, 5, "sync", 0)     /* sync type in `copy`; stream; a: event handle */                     \
+  X(LAUNCH, 6, "launch", 0) /* a: function handle or host stub; bytes: threads; b: grid packed */  \
+  X(STREAM, 7, "stream", 0) /* create, destroy: stream; a: 1 create, 0 destroy; b: flags */        \
+  X(EVENT, 8, "event", 0)   /* event objects: a: handle; stream when recorded; b: flags */         \
   X(CONTEXT, 9, "context", 0) /* context and device calls: a: context handle or device */          \
-  X(RESET, 10, "reset", 0)    /* frees all of `device` (bytes 0), or of context a only (bytes 1) */ \
+  X(RESET, 10, "reset", 0) /* frees all of `device` (bytes 0), or of context a only (bytes 1) */   \
   X(HOSTREG, 11, "hostreg", 0) /* host register a, bytes; unregister: bytes 0 */                   \
-  X(CALL, 12, "call", 0)      /* any other hooked call; a, b as its row says */                    \
-  X(STACK, 32, "stack", 1)    /* a: id; extra slots: `bytes` u64 return addresses, innermost 1st */ \
-  X(MODULE, 33, "module", 1)  /* payload weir_module_info, then build-id and path */               \
-  X(NAME, 34, "name", 1)      /* a: handle, b: weir_name_kind, payload: `bytes` bytes of name */   \
-  X(NOTE, 35, "note", 1)      /* payload: `bytes` bytes of text for the report */                  \
-  X(THREAD, 36, "thread", 1)  /* payload: `bytes` bytes of thread name */
+  X(CALL, 12, "call", 0)       /* any other hooked call; a, b as its row says */                   \
+  X(STACK, 32, "stack", 1)   /* a: id; extra slots: `bytes` u64 return addresses, innermost 1st */ \
+  X(MODULE, 33, "module", 1) /* payload weir_module_info, then build-id and path */                \
+  X(NAME, 34, "name", 1)     /* a: handle, b: weir_name_kind, payload: `bytes` bytes of name */    \
+  X(NOTE, 35, "note", 1)     /* payload: `bytes` bytes of text for the report */                   \
+  X(THREAD, 36, "thread", 1) /* payload: `bytes` bytes of thread name */
 
 typedef enum weir_event_kind {
   WEIR_EV_NONE = 0,
@@ -52,10 +53,10 @@ typedef enum weir_mem {
   WEIR_MEM_DEVICE = 3,
   WEIR_MEM_MANAGED = 4,
   WEIR_MEM_ARRAY = 5,
-  WEIR_MEM_HOST = 6      /* host, pageable or pinned not known */
+  WEIR_MEM_HOST = 6 /* host, pageable or pinned not known */
 } weir_mem;
 
-/* Direction of a COPY. Values follow CUPTI's copyKind, so that the Nsight-named views need no map. */
+/* Direction of a COPY. Values are CUPTI's copyKind, so that the Nsight-named views need no map. */
 typedef enum weir_copy_kind {
   WEIR_COPY_UNKNOWN = 0,
   WEIR_COPY_HTOD = 1,
@@ -104,15 +105,15 @@ typedef struct weir_event {
   uint32_t duration_lo;    /* ticks inside the call, low 32 of 48 bits */
   uint16_t duration_hi;    /* high 16 bits */
   uint16_t status;         /* the CUresult or cudaError_t returned; extended records: extra slots */
-  uint32_t stack;          /* id of a STACK record of the same thread, 24 bits; context number in the top 8 */
-  uint8_t device;          /* of the destination, allocation, stream or launch */
-  uint8_t src_device;      /* of a copy's source */
-  uint8_t copy;            /* weir_copy_kind or weir_sync_type */
-  uint8_t mem;             /* weir_mem of a (low 4 bits) and of b (high 4 bits) */
-  uint64_t a;              /* by kind, see the map above */
-  uint64_t b;              /* by kind */
-  uint64_t bytes;          /* by kind */
-  uint64_t stream;         /* handle, default streams normalised (WEIR_STREAM_*) */
+  uint32_t stack;     /* low 24 bits: id of a STACK record of the thread; top 8: context number */
+  uint8_t device;     /* of the destination, allocation, stream or launch */
+  uint8_t src_device; /* of a copy's source */
+  uint8_t copy;       /* weir_copy_kind or weir_sync_type */
+  uint8_t mem;        /* weir_mem of a (low 4 bits) and of b (high 4 bits) */
+  uint64_t a;         /* by kind, see the map above */
+  uint64_t b;         /* by kind */
+  uint64_t bytes;     /* by kind */
+  uint64_t stream;    /* handle, default streams normalised (WEIR_STREAM_*) */
 } weir_event;
 
 _Static_assert(sizeof(weir_event) == 64, "an event is one cache line");
@@ -142,7 +143,8 @@ static inline uint32_t weir_event_check(const weir_event *e, uint64_t place)
   return (uint32_t)(x >> 32) | 1u;
 }
 
-/* Payload head of a MODULE record, whose `a` is 1 (loaded) or 0 (gone: only base is set). Followed by build_id_bytes of build-id, then path_bytes of path. */
+/* Payload head of a MODULE record, whose `a` is 1 (loaded) or 0 (gone: only base is set). Followed
+ * by build_id_bytes of build-id, then path_bytes of path. */
 typedef struct weir_module_info {
   uint64_t base;           /* load bias: file address + base = run-time address */
   uint64_t start, end;     /* run-time address range of its executable segments */

@@ -1,14 +1,18 @@
 /* spool.h: the per-process binary log a program writes and the collector drains.
  *
  * A spool is one file: a 64 KiB header, then chunks of 1 MiB. The program maps it MAP_SHARED; each
- * thread owns a ring of chunks and is the only writer of the chunk it fills, so a record costs stores
- * and no lock. A killed program loses nothing it had committed. Blocks are reserved with
+ * thread owns a ring of chunks and is the only writer of the chunk it fills, so a record costs
+ * stores and no lock. A killed program loses nothing it had committed. Blocks are reserved with
  * posix_fallocate before they are mapped: a full disk is an error code here, never a SIGBUS, and
  * recording stops with its drops counted. No descriptor is kept open (programs close what is not
  * theirs); the path is opened again on the rare growth.
  *
  * Life of a chunk, in its directory entry: FREE -> OWNED (writer) -> FULL (writer handed it over)
- * -> FREE (reader has drained it). The generation goes up at every FREE -> OWNED.
+ * -> FREE (reader has drained it). The generation goes up at every FREE -> OWNED. On the way from
+ * FREE it is TAKEN for a moment, while the entry's other fields are filled; a chunk TAKEN holds
+ * nothing. Any thread may take any FREE chunk, those of finished threads included; its own it tries
+ * first. The next chunk is taken before the last is handed over: of a thread's chunks all but the
+ * newest are complete. A chunk handed over before it was full ends with a record of kind NONE.
  *
  * Everything a reader gets from a file is hostile until checked: the reader side uses pread only,
  * bounds every length, and reports a damaged chunk and skips it.
@@ -24,24 +28,29 @@
 #include "core/base/status.h"
 #include "core/trace/event.h"
 
-#define WEIR_SPOOL_MAGIC       "WEIRSPL\1"
-#define WEIR_SPOOL_VERSION     1u
-#define WEIR_SPOOL_HEADER      65536u                              /* bytes before the first chunk */
-#define WEIR_SPOOL_CHUNK       (1u << 20)                          /* bytes a chunk */
-#define WEIR_SPOOL_SLOTS       (WEIR_SPOOL_CHUNK / 64u)            /* slots a chunk */
-#define WEIR_SPOOL_MAX_CHUNKS  2048u                               /* directory size */
-#define WEIR_SPOOL_MAX_APIS    4096u                               /* coverage bytes */
-#define WEIR_SPOOL_MAX_EXTRA   1024u                               /* raw slots behind one head */
-#define WEIR_SPOOL_SUFFIX      ".spool"
+#define WEIR_SPOOL_MAGIC      "WEIRSPL\1"
+#define WEIR_SPOOL_VERSION    1u
+#define WEIR_SPOOL_HEADER     65536u                   /* bytes before the first chunk */
+#define WEIR_SPOOL_CHUNK      (1u << 20)               /* bytes a chunk */
+#define WEIR_SPOOL_SLOTS      (WEIR_SPOOL_CHUNK / 64u) /* slots a chunk */
+#define WEIR_SPOOL_MAX_CHUNKS 2048u                    /* directory size */
+#define WEIR_SPOOL_MAX_APIS   4096u                    /* coverage bytes */
+#define WEIR_SPOOL_MAX_EXTRA  1024u                    /* raw slots behind one head */
+#define WEIR_SPOOL_SUFFIX     ".spool"
 
-enum weir_chunk_state { WEIR_CHUNK_FREE = 0, WEIR_CHUNK_OWNED = 1, WEIR_CHUNK_FULL = 2 };
+enum weir_chunk_state {
+  WEIR_CHUNK_FREE = 0,
+  WEIR_CHUNK_OWNED = 1,
+  WEIR_CHUNK_FULL = 2,
+  WEIR_CHUNK_TAKEN = 3 /* between FREE and OWNED: the entry is being filled */
+};
 
 /* Directory entry of one chunk. */
 typedef struct weir_chunk_entry {
   _Atomic uint32_t state; /* generation << 2 | weir_chunk_state */
   uint32_t tid;           /* kernel thread id of the owner */
-  uint32_t thread;        /* serial of the owner in this process, from 1; tids are reused, these not */
-  uint32_t sequence;      /* n-th chunk filled by that thread, from 0: the order to read them in */
+  uint32_t thread;   /* serial of the owner in this process, from 1; tids are reused, these not */
+  uint32_t sequence; /* n-th chunk filled by that thread, from 0: the order to read them in */
 } weir_chunk_entry;
 
 /* How far a function was seen, bits of coverage[api]. */
@@ -66,24 +75,28 @@ typedef struct weir_spool_header {
   uint32_t mode;               /* 0 observe, 1 strict, 2 relaxed */
   uint64_t clock_hint_hz;      /* weir_clock_hint_hz() */
   weir_clock_pair clock_first; /* at opening */
-  _Atomic uint64_t last_ticks; /* a later pair, refreshed on slow paths */
+  _Atomic uint64_t
+      last_ticks; /* a later pair, refreshed on slow paths; 0: being written, or none */
   _Atomic uint64_t last_mono_ns;
-  _Atomic uint32_t chunks;     /* directory entries in use, and blocks reserved in the file */
-  _Atomic uint32_t closed;     /* 1: the process said good-bye (exit), 2: it exec'd or forked away */
-  _Atomic uint32_t threads;    /* thread serials given out */
-  _Atomic uint32_t forks_begun, forks_done; /* a child counts itself done once its own spool is open */
+  _Atomic uint32_t chunks;  /* directory entries in use, and blocks reserved in the file */
+  _Atomic uint32_t closed;  /* 1: the process said good-bye (exit), 2: it exec'd or forked away */
+  _Atomic uint32_t threads; /* thread serials given out */
+  _Atomic uint32_t forks_begun,
+      forks_done; /* a child counts itself done once its own spool is open */
   uint32_t pad;
-  _Atomic uint64_t dropped;        /* events not recorded: limit, disk full, no memory */
-  _Atomic uint64_t drop_errno;     /* the first reason */
-  _Atomic uint64_t torn;           /* unused by writers; readers count here in their copy */
+  _Atomic uint64_t dropped;         /* events not recorded: limit, disk full, no memory */
+  _Atomic uint64_t drop_errno;      /* the first reason; ENOBUFS: the limit */
+  _Atomic uint64_t torn;            /* unused by writers; readers count here in their copy */
   _Atomic uint64_t unknown_lookups; /* cu* look-ups whose name or version we do not know */
-  char unknown_name[64];           /* the first of them */
-  char exe[1024];                  /* /proc/self/exe, NUL-terminated, cut */
-  char cmdline[4096];              /* arguments, each NUL-terminated, cut; cmdline_bytes of them */
+  char unknown_name[64];            /* the first of them */
+  char exe[1024];                   /* /proc/self/exe, NUL-terminated, cut */
+  char cmdline[4096];               /* arguments, each NUL-terminated, cut; cmdline_bytes of them */
   uint32_t cmdline_bytes;
   uint32_t pad2;
-  _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS];       /* WEIR_COVER_* by api number */
+  _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_* by api number */
   weir_chunk_entry directory[WEIR_SPOOL_MAX_CHUNKS];
+  _Atomic uint64_t
+      dropped_extended; /* stacks, modules, names not recorded; tried again when met again */
 } weir_spool_header;
 
 _Static_assert(sizeof(weir_spool_header) <= WEIR_SPOOL_HEADER, "the header fits its room");
@@ -92,16 +105,17 @@ _Static_assert(sizeof(weir_spool_header) <= WEIR_SPOOL_HEADER, "the header fits 
 
 /* One thread's pen. Lives in TLS or in mapped memory; zero-initialised means "no chunk yet". */
 typedef struct weir_writer {
-  weir_event *next;       /* slot to fill */
-  weir_event *end;        /* past the last slot of the chunk; next == end: roll */
-  uint64_t place;         /* generation << 16 | index of `next` */
-  uint32_t chunk;         /* its directory index */
-  uint32_t thread;        /* serial, 0: none yet */
-  uint32_t sequence;      /* chunks begun */
-  uint32_t epoch;         /* of the process's spool; a fork makes it stale */
-  uint32_t ring[64];      /* directory indices this thread has mapped, to be reused when FREE */
+  weir_event *next;  /* slot to fill */
+  weir_event *end;   /* past the last slot of the chunk; next == end: roll */
+  uint64_t place;    /* generation << 16 | index of `next` */
+  uint32_t chunk;    /* its directory index */
+  uint32_t thread;   /* serial, 0: none yet */
+  uint32_t sequence; /* chunks begun */
+  uint32_t epoch;    /* of the process's spool; a fork makes it stale */
+  uint32_t ring[64]; /* directory indices this thread has mapped, to be reused when FREE */
   uint32_t ring_size;
-  uint32_t ring_at;
+  uint32_t ring_at; /* the entry to try next: the one filled longest ago */
+  uint32_t starved; /* records refused since a chunk was last to be had; 0: not starved */
 } weir_writer;
 
 typedef struct weir_spool_options {
@@ -113,23 +127,32 @@ typedef struct weir_spool_options {
 } weir_spool_options;
 
 /* Creates PID-N.spool in the directory, mode 0600, O_EXCL|O_NOFOLLOW, header reserved and mapped.
- * One spool a process: a second call (after fork) forgets the first. Errors: ENOSPC, EIO, ENOENT. */
+ * The name appears when the header is whole. One spool a process: a second call (after fork)
+ * forgets the first and unmaps it, so a writer that was used with it must have been zeroed or never
+ * used again. Errors: EINVAL, ENOSPC, EIO, ENOENT. */
 weir_status weir_spool_open(const weir_spool_options *options);
 
 /* The mapped header of this process's spool, NULL while there is none. */
 weir_spool_header *weir_spool_current(void);
 
-/* Marks the spool closed and takes a last clock pair. The mapping stays: late threads still write. */
+/* Goes up with every weir_spool_open() and weir_spool_after_fork(); what was made under another
+ * epoch (a writer, a recorded module map) is stale. Never 0 once a spool was opened. */
+uint32_t weir_spool_epoch(void);
+
+/* Marks the spool closed and takes a last clock pair. The mapping stays: late threads still write.
+ */
 void weir_spool_close(void);
 
-/* In a forked child, before anything else: forgets the parent's spool (its mapping is unmapped by
- * the next weir_spool_open) so that nothing of ours writes into it. */
+/* In a forked child, before anything else: forgets the parent's spool. Private memory takes the
+ * place of its mappings, so that a stale writer still in use reaches nobody's records; the next
+ * weir_spool_open() unmaps it. */
 void weir_spool_after_fork(void);
 
 /* Hands the thread's chunk over (thread exit). The writer is usable again afterwards. */
 void weir_writer_release(weir_writer *w);
 
-/* Slow path of weir_writer_slots(): rolls to a chunk with `slots` free. NULL: dropped, counted. */
+/* Slow path of weir_writer_slots(): rolls to a chunk with `slots` free. NULL: dropped, counted as
+ * one event. Keeps errno. */
 weir_event *weir_writer_roll(weir_writer *w, uint32_t slots);
 
 /* The next slot with room for `slots` (head and payload) in one chunk, or NULL. Uncommitted. */
@@ -148,12 +171,14 @@ static inline void weir_writer_commit(weir_writer *w, uint32_t slots)
   w->place += slots;
 }
 
-/* Writes an extended record whole: head filled by the caller except kind, status and commit; the
- * payload is copied. Returns false when it was dropped. */
+/* Writes an extended record whole: head filled by the caller except kind, status, bytes and commit;
+ * `bytes` becomes the payload's size (for a STACK in addresses); the payload is copied. Returns
+ * false when it was dropped, which counts in dropped_extended. Keeps errno. */
 bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_event *head,
                           const void *payload, size_t payload_bytes);
 
-/* Counts events that could not be recorded, with the reason. */
+/* Counts events that could not be recorded, with the reason. Before a spool is open the count is
+ * kept and goes into the first one. */
 void weir_spool_drop(uint64_t events, int errno_value);
 
 /* ---- reader: collector, import, report; never in the traced program -------------------------- */
@@ -171,13 +196,15 @@ typedef struct weir_spool_visitor {
 } weir_spool_visitor;
 
 typedef struct weir_spool_damage {
-  uint64_t chunks;    /* chunks skipped or cut short because their contents made no sense */
-  uint64_t torn;      /* slots begun and never committed at the end of a dead thread's chunk */
+  uint64_t chunks; /* chunks skipped, or with a hole, because their contents made no sense */
+  uint64_t torn;   /* slots begun and never committed at the end of a dead thread's chunk; at most
+                      one a chunk; in a recycled chunk an old payload there may count as one */
   uint64_t bytes_cut; /* bytes the file should have had and has not */
 } weir_spool_damage;
 
 /* Opens a spool for reading (*out new). `live`: it is still being written and drained chunks are to
- * be handed back (opened read-write). Errors: ENOENT, EIO, ECORRUPT, EVERSION. */
+ * be handed back (opened read-write); one live reader a spool. Without it the file is left as it
+ * is. Errors: ENOENT, EIO, ECORRUPT, EVERSION, ENOMEM. */
 weir_status weir_spool_reader_open(weir_spool_reader **out, const char *path, bool live);
 void weir_spool_reader_close(weir_spool_reader *r);
 

@@ -4,7 +4,13 @@
  * with RTLD_LOCAL from beside us, glibc's backtrace() where it is missing) and interned per thread:
  * the first time a thread sees a stack it writes a STACK record and gives it the next id, from then
  * on the event carries the id. Ids are of a thread and an epoch: dlclose starts a new epoch, since
- * addresses may then mean something else.
+ * addresses may then mean something else. Ids go on counting through epochs, and after 2^24 - 1
+ * from 1 again: a STACK record whose id was seen before redefines it from there on.
+ *
+ * Whoever sees a new stack first looks whether libraries came or went since the process last wrote
+ * its module map, and writes MODULE records for the difference. Only one thread does so at a time
+ * and no other waits for it, so a MODULE may come a little later than a STACK of another thread
+ * that needs it.
  */
 #ifndef WEIR_TRACE_STACK_H
 #define WEIR_TRACE_STACK_H
@@ -22,14 +28,16 @@ typedef struct weir_stacks weir_stacks; /* one thread's table; mapped memory, no
 const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
                             void *(*real_dlsym)(void *, const char *), unsigned depth);
 
-/* Frames inside [start, end) are ours and are left out at the top. */
+/* Frames inside [start, end) are ours and are left out at the top. At most 4 ranges. */
 void weir_stack_skip_range(uintptr_t start, uintptr_t end);
 
-/* The id of the caller's stack, writing its STACK (and any new MODULE) record first; WEIR_STACK_NONE
- * when off or dropped. `*table` is created on first use. */
+/* The id of the caller's stack, writing its STACK (and any new MODULE) record first;
+ * WEIR_STACK_NONE when off or dropped. `*table` is created on first use. */
 uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w);
 
-/* A library was unloaded: caches are flushed, a new epoch begins. Any thread. */
+/* A library is being unloaded, or has just been: caches are flushed, a new epoch begins. Any
+ * thread, before or after the real dlclose(): destructors that dlclose runs may capture stacks too,
+ * so a flush follows when the loader has unmapped something. */
 void weir_stack_unloaded(void);
 
 /* Gives the thread's table back (thread exit), or forgets it (forked child). */

@@ -1,0 +1,55 @@
+/* map.c: see map.h. At most three quarters of the slots are used. */
+#include "core/base/map.h"
+
+#include <stdlib.h>
+
+static weir_map_slot *probe(const weir_map *map, uint64_t key)
+{
+  size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 20);
+  for (;; at++) {
+    weir_map_slot *slot = &map->slots[at & (map->capacity - 1)];
+    if (!slot->used || slot->key == key) return slot;
+  }
+}
+
+uint64_t *weir_map_get(const weir_map *map, uint64_t key)
+{
+  if (!map->capacity) return NULL;
+  weir_map_slot *slot = probe(map, key);
+  return slot->used ? &slot->value : NULL;
+}
+
+static weir_status grow(weir_map *map)
+{
+  weir_map bigger = {.capacity = map->capacity ? map->capacity * 2 : 64, .count = map->count};
+  bigger.slots = calloc(bigger.capacity, sizeof *bigger.slots);
+  if (!bigger.slots)
+    return weir_fail(WEIR_ENOMEM, "no memory for a map of %zu entries", bigger.capacity);
+  for (size_t i = 0; i < map->capacity; i++)
+    if (map->slots[i].used) *probe(&bigger, map->slots[i].key) = map->slots[i];
+  free(map->slots);
+  *map = bigger;
+  return WEIR_OK;
+}
+
+weir_status weir_map_put(weir_map *map, uint64_t key, uint64_t value)
+{
+  uint64_t *old = weir_map_get(map, key);
+  if (old) {
+    *old = value;
+    return WEIR_OK;
+  }
+  if ((map->count + 1) * 4 > map->capacity * 3) {
+    weir_status status = grow(map);
+    if (status) return status;
+  }
+  *probe(map, key) = (weir_map_slot){key, value, true};
+  map->count++;
+  return WEIR_OK;
+}
+
+void weir_map_free(weir_map *map)
+{
+  free(map->slots);
+  *map = (weir_map){0};
+}

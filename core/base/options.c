@@ -1,0 +1,105 @@
+/* options.c: see options.h. Works on the text in place; no locale, no memory, no errno. */
+#include "core/base/options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* Reads decimal digits at *text and moves past them; false: none there, or more than 64 bits. */
+static bool digits(uint64_t *out, const char **text)
+{
+  const char *p = *text;
+  uint64_t value = 0;
+  for (; *p >= '0' && *p <= '9'; p++)
+    if (__builtin_mul_overflow(value, 10, &value) ||
+        __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+      return false;
+  if (p == *text) return false;
+  *text = p;
+  *out = value;
+  return true;
+}
+
+/* Shift of a size suffix, -1 when it is none. */
+static int suffix_shift(const char *suffix)
+{
+  static const char letters[] = "KMGT";
+  if (!*suffix || !strcasecmp(suffix, "B")) return 0;
+  const char *at = strchr(letters, *suffix & ~0x20);
+  if (!at || !*at) return -1;
+  suffix++;
+  if (*suffix && strcasecmp(suffix, "B") && strcasecmp(suffix, "iB")) return -1;
+  return (int)(at - letters + 1) * 10;
+}
+
+weir_status weir_option_size(uint64_t *out, const char *name, const char *text, uint64_t min)
+{
+  const char *rest = text;
+  uint64_t value;
+  int shift;
+  if (!digits(&value, &rest) || (shift = suffix_shift(rest)) < 0 || value > UINT64_MAX >> shift)
+    return weir_fail(WEIR_EINVAL,
+                     "%s=%s is not a size; give bytes with an optional K, M, G or T, as 64M", name,
+                     text);
+  value <<= shift;
+  if (value < min)
+    return weir_fail(WEIR_EINVAL, "%s=%s is %llu bytes; the least is %llu", name, text,
+                     (unsigned long long)value, (unsigned long long)min);
+  *out = value;
+  return WEIR_OK;
+}
+
+weir_status weir_option_bool(bool *out, const char *name, const char *text)
+{
+  static const char *const words[] = {"off", "on", "no", "yes", "false", "true", "0", "1"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (!strcasecmp(text, words[i])) {
+      *out = i & 1;
+      return WEIR_OK;
+    }
+  return weir_fail(WEIR_EINVAL,
+                   "%s=%s is neither on nor off; valid: on, off, yes, no, true, false, 1, 0", name,
+                   text);
+}
+
+weir_status weir_option_number(uint64_t *out, const char *name, const char *text, uint64_t min,
+                               uint64_t max)
+{
+  const char *rest = text;
+  uint64_t value;
+  if (!digits(&value, &rest) || *rest || value < min || value > max)
+    return weir_fail(WEIR_EINVAL, "%s=%s is not a number from %llu to %llu", name, text,
+                     (unsigned long long)min, (unsigned long long)max);
+  *out = value;
+  return WEIR_OK;
+}
+
+weir_status weir_option_off_or_number(uint64_t *out, const char *name, const char *text,
+                                      uint64_t max)
+{
+  if (!strcasecmp(text, "off")) {
+    *out = 0;
+    return WEIR_OK;
+  }
+  if (!weir_option_number(out, name, text, 1, max)) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "%s=%s is neither off nor a number from 1 to %llu", name, text,
+                   (unsigned long long)max);
+}
+
+weir_status weir_option_choice(unsigned *out, const char *name, const char *text,
+                               const char *const *choices)
+{
+  char valid[256] = "";
+  size_t used = 0;
+  for (unsigned i = 0; choices[i]; i++) {
+    if (!strcmp(text, choices[i])) {
+      *out = i;
+      return WEIR_OK;
+    }
+    if (used < sizeof valid)
+      used +=
+          (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", i ? ", " : "", choices[i]);
+  }
+  return weir_fail(WEIR_EINVAL, "%s=%s is not known; valid: %s", name, text, valid);
+}

@@ -1,0 +1,69 @@
+/* status.c: the thread's failure message.
+ *
+ * One fixed buffer a thread, so that wording a failure needs no memory and no lock. Formatting
+ * keeps errno: the caller may still want it.
+ */
+#include "core/base/status.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MESSAGE_BYTES = 512 };
+
+static __thread char message[MESSAGE_BYTES]; /* "" until the thread's first failure */
+
+const char *weir_status_string(weir_status status)
+{
+  switch (status) {
+#define STATUS_CASE(name, value, text)                                                             \
+  case WEIR_##name:                                                                                \
+    return text;
+    WEIR_STATUS_MAP(STATUS_CASE)
+#undef STATUS_CASE
+  }
+  return "unknown status";
+}
+
+const char *weir_error_message(void)
+{
+  return message;
+}
+
+/* Formats through a second buffer: the arguments may point into the message itself. */
+static size_t format_message(const char *format, va_list arguments)
+{
+  char text[MESSAGE_BYTES];
+  int n = vsnprintf(text, sizeof text, format, arguments);
+  if (n < 0) text[0] = 0;
+  size_t length = strlen(text);
+  memcpy(message, text, length + 1);
+  return length;
+}
+
+weir_status weir_fail(weir_status status, const char *format, ...)
+{
+  int saved = errno;
+  va_list arguments;
+  va_start(arguments, format);
+  format_message(format, arguments);
+  va_end(arguments);
+  errno = saved;
+  return status;
+}
+
+weir_status weir_fail_errno(weir_status status, int errno_value, const char *format, ...)
+{
+  int saved = errno;
+  char reason[128];
+  va_list arguments;
+  va_start(arguments, format);
+  size_t length = format_message(format, arguments);
+  va_end(arguments);
+  snprintf(message + length, sizeof message - length, ": %s",
+           strerror_r(errno_value, reason, sizeof reason));
+  errno = saved;
+  return status;
+}

@@ -1,0 +1,39 @@
+/* api.c: the table of CUDA functions (api.def), and the hash two processes compare theirs by. */
+#include "core/trace/api.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const weir_api_info rows[] = {
+    {"", 0, WEIR_API_NONE, 0},
+#define WEIR_API(number, name, runtime, category, hooked)                                          \
+  [number] = {name, runtime, category, hooked},
+#include "core/trace/api.def"
+#undef WEIR_API
+};
+
+const uint32_t weir_api_count = sizeof rows / sizeof *rows;
+
+const weir_api_info *weir_api(uint32_t api)
+{
+  return api < weir_api_count ? &rows[api] : NULL;
+}
+
+uint32_t weir_api_find_name(const char *name)
+{
+  for (uint32_t i = 1; i < weir_api_count; i++)
+    if (rows[i].name && !strcmp(rows[i].name, name)) return i;
+  return 0;
+}
+
+uint64_t weir_api_hash(uint32_t count)
+{
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (uint32_t i = 1; i < count && i < weir_api_count; i++) {
+    const char *p = rows[i].name ? rows[i].name : "";
+    do
+      hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
+    while (*p++);
+  }
+  return hash;
+}

@@ -1,0 +1,557 @@
+/* spool_reader.c: everything committed in a spool, delivered once, whatever the file holds.
+ *
+ * The file is hostile: it may be cut or damaged anywhere, and change while it is read. So it is
+ * never mapped (a cut file would be SIGBUS): every look at it is a pread into memory of ours, and
+ * what was read is checked there, after which nobody can change it. A slot counts once its commit
+ * word fits its contents, its place and the chunk's generation. A chunk is handed back by writing
+ * the one byte of its state that differs between FULL and FREE, which no system can tear.
+ *
+ * Order. Chunks of a thread are delivered by sequence. The directory is copied while it changes, so
+ * a copy may hold sequence n + 1 and miss n. A second copy, begun after the first was complete,
+ * cannot: n was there before n + 1. What is still missing then was drained by somebody before, or
+ * is lost. Of a thread's chunks in one copy all but the last were complete when the copy was made.
+ *
+ * Cost. A poll is one read of the directory in use and one small read a chunk in use; reads grow
+ * while they find records. An idle thread costs one pread of 256 bytes.
+ */
+#include "core/trace/spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/map.h"
+
+enum {
+  SLOT = sizeof(weir_event),
+  STEP_IDLE = 4,    /* slots read where nothing may be new */
+  STEP_MOST = 4096, /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
+  STATE_BITS = 2,
+  STATE_MASK = 3
+};
+
+_Static_assert(STEP_MOST > WEIR_SPOOL_MAX_EXTRA, "an extended record fits the buffer");
+
+/* What is known of one chunk of the file. */
+typedef struct chunk {
+  uint32_t state; /* as copied last: generation << 2 | weir_chunk_state */
+  uint32_t tid, thread, sequence;
+  uint32_t next; /* slot to deliver next */
+  bool known;    /* the fields above belong to the state's generation */
+  bool done;     /* this generation is delivered whole */
+  bool damaged;  /* and counted as such */
+} chunk;
+
+struct weir_spool_reader {
+  int fd;
+  bool live;      /* chunks are handed back */
+  char path[256]; /* for messages, cut */
+  weir_spool_damage damage;
+  weir_map expected;                     /* thread serial -> sequence to come */
+  weir_event *buffer;                    /* STEP_MOST slots, 64-byte aligned */
+  uint32_t order[WEIR_SPOOL_MAX_CHUNKS]; /* chunks to deliver, by thread and sequence */
+  uint32_t order_count;
+  chunk chunks[WEIR_SPOOL_MAX_CHUNKS];
+  weir_spool_header header; /* the copy handed out */
+};
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+/* Up to `bytes` at `offset`; what the file does not have is not read. Returns bytes read. */
+static size_t read_at(weir_spool_reader *r, void *out, size_t bytes, uint64_t offset)
+{
+  size_t done = 0;
+  while (done < bytes) {
+    ssize_t n = pread(r->fd, (char *)out + done, bytes - done, (off_t)(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += (size_t)n;
+  }
+  return done;
+}
+
+static uint64_t slot_offset(uint32_t index, uint32_t slot)
+{
+  return WEIR_SPOOL_HEADER + (uint64_t)index * WEIR_SPOOL_CHUNK + (uint64_t)slot * SLOT;
+}
+
+static uint64_t entry_offset(uint32_t index)
+{
+  return offsetof(weir_spool_header, directory) + (uint64_t)index * sizeof(weir_chunk_entry);
+}
+
+/* Slots read into the buffer, at most `count`. */
+static uint32_t read_slots(weir_spool_reader *r, uint32_t index, uint32_t slot, uint32_t count)
+{
+  if (count > WEIR_SPOOL_SLOTS - slot) count = WEIR_SPOOL_SLOTS - slot;
+  if (count > STEP_MOST) count = STEP_MOST;
+  return (uint32_t)(read_at(r, r->buffer, (size_t)count * SLOT, slot_offset(index, slot)) / SLOT);
+}
+
+static uint32_t read_state(weir_spool_reader *r, uint32_t index)
+{
+  uint32_t state = 0;
+  if (read_at(r, &state, sizeof state, entry_offset(index)) < sizeof state) return 0;
+  return state;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------
+ */
+
+static weir_status check_header(weir_spool_reader *r)
+{
+  weir_spool_header *h = &r->header;
+  struct stat file;
+  if (fstat(r->fd, &file)) return weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", r->path);
+  if (!S_ISREG(file.st_mode)) return weir_fail(WEIR_ECORRUPT, "%s is not a file", r->path);
+  size_t got = read_at(r, h, sizeof *h, 0);
+  if (got < sizeof h->magic || memcmp(h->magic, WEIR_SPOOL_MAGIC, sizeof h->magic))
+    return weir_fail(WEIR_ECORRUPT, "%s is not a spool", r->path);
+  if (got < sizeof *h)
+    return weir_fail(WEIR_ECORRUPT, "%s is cut short in its header: %lld bytes", r->path,
+                     (long long)file.st_size);
+  if (h->version != WEIR_SPOOL_VERSION)
+    return weir_fail(WEIR_EVERSION, "%s has spool version %u; this Weir reads version %u", r->path,
+                     h->version, WEIR_SPOOL_VERSION);
+  if (h->header_bytes != WEIR_SPOOL_HEADER || h->chunk_bytes != WEIR_SPOOL_CHUNK)
+    return weir_fail(WEIR_ECORRUPT, "%s has a damaged header: %u header bytes, %u chunk bytes",
+                     r->path, h->header_bytes, h->chunk_bytes);
+  return WEIR_OK;
+}
+
+weir_status weir_spool_reader_open(weir_spool_reader **out, const char *path, bool live)
+{
+  int fd = open(path, (live ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0)
+    return weir_fail_errno(errno == ENOENT ? WEIR_ENOENT : WEIR_EIO, errno, "cannot open %s", path);
+  weir_spool_reader *r = calloc(1, sizeof *r);
+  weir_event *buffer = aligned_alloc(SLOT, (size_t)STEP_MOST * SLOT);
+  if (!r || !buffer) {
+    free(r);
+    free(buffer);
+    close(fd);
+    return weir_fail(WEIR_ENOMEM, "no memory to read %s", path);
+  }
+  r->fd = fd;
+  r->live = live;
+  r->buffer = buffer;
+  snprintf(r->path, sizeof r->path, "%s", path);
+  weir_status status = check_header(r);
+  if (status) {
+    weir_spool_reader_close(r);
+    return status;
+  }
+  *out = r;
+  return WEIR_OK;
+}
+
+void weir_spool_reader_close(weir_spool_reader *r)
+{
+  if (!r) return;
+  close(r->fd);
+  weir_map_free(&r->expected);
+  free(r->buffer);
+  free(r);
+}
+
+const weir_spool_header *weir_spool_reader_header(weir_spool_reader *r)
+{
+  weir_spool_header *h = &r->header;
+  read_at(r, h, sizeof *h, 0); /* a cut file leaves the older copy's end */
+  h->exe[sizeof h->exe - 1] = 0;
+  h->cmdline[sizeof h->cmdline - 1] = 0;
+  h->unknown_name[sizeof h->unknown_name - 1] = 0;
+  if (h->cmdline_bytes >= sizeof h->cmdline) h->cmdline_bytes = sizeof h->cmdline - 1;
+  h->cmdline[h->cmdline_bytes] = 0;
+  if (h->api_count > WEIR_SPOOL_MAX_APIS) h->api_count = WEIR_SPOOL_MAX_APIS;
+  if (atomic_load(&h->chunks) > WEIR_SPOOL_MAX_CHUNKS)
+    atomic_store(&h->chunks, WEIR_SPOOL_MAX_CHUNKS);
+  if (h->clock_kind > WEIR_CLOCK_CNTVCT) h->clock_kind = WEIR_CLOCK_MONOTONIC;
+  atomic_store(&h->torn, r->damage.torn);
+  return h;
+}
+
+weir_spool_damage weir_spool_reader_damage(const weir_spool_reader *r)
+{
+  return r->damage;
+}
+
+/* ---- the directory ----------------------------------------------------------------------------
+ */
+
+/* Adopts a directory entry that a copy showed. Its fields are read again where the state is new:
+ * they were stored before the state, so a read begun after it was seen has them right. */
+static void adopt(weir_spool_reader *r, uint32_t index, uint32_t state)
+{
+  chunk *c = &r->chunks[index];
+  weir_chunk_entry entry;
+  if (state >> STATE_BITS != c->state >> STATE_BITS) *c = (chunk){.state = state};
+  c->state = state;
+  uint32_t kind = state & STATE_MASK;
+  if (c->known || kind == WEIR_CHUNK_FREE || kind == WEIR_CHUNK_TAKEN) return;
+  if (read_at(r, &entry, sizeof entry, entry_offset(index)) < sizeof entry) return;
+  if (atomic_load(&entry.state) >> STATE_BITS != state >> STATE_BITS) return;
+  c->tid = entry.tid;
+  c->thread = entry.thread;
+  c->sequence = entry.sequence;
+  c->known = true;
+}
+
+/* Copies the directory. Notes how much of the file is missing. */
+static void copy_directory(weir_spool_reader *r)
+{
+  weir_chunk_entry part[256];
+  struct stat file;
+  uint32_t used = 0;
+  uint64_t size = fstat(r->fd, &file) ? 0 : (uint64_t)file.st_size;
+  if (read_at(r, &used, sizeof used, offsetof(weir_spool_header, chunks)) < sizeof used) used = 0;
+  if (used > WEIR_SPOOL_MAX_CHUNKS) used = WEIR_SPOOL_MAX_CHUNKS;
+  uint64_t whole = slot_offset(used, 0);
+  if (size < whole && whole - size > r->damage.bytes_cut) r->damage.bytes_cut = whole - size;
+  for (uint32_t at = 0; at < used;) {
+    uint32_t n = used - at < 256 ? used - at : 256;
+    n = (uint32_t)(read_at(r, part, n * sizeof *part, entry_offset(at)) / sizeof *part);
+    if (!n) break;
+    for (uint32_t i = 0; i < n; i++)
+      adopt(r, at + i, atomic_load(&part[i].state));
+    at += n;
+  }
+}
+
+static bool deliverable(const chunk *c)
+{
+  uint32_t kind = c->state & STATE_MASK;
+  return c->known && !c->done && (kind == WEIR_CHUNK_OWNED || kind == WEIR_CHUNK_FULL);
+}
+
+static int by_thread_and_sequence(const void *left, const void *right, void *chunks)
+{
+  const chunk *a = (const chunk *)chunks + *(const uint32_t *)left;
+  const chunk *b = (const chunk *)chunks + *(const uint32_t *)right;
+  if (a->thread != b->thread) return a->thread < b->thread ? -1 : 1;
+  if (a->sequence != b->sequence) return a->sequence < b->sequence ? -1 : 1;
+  return 0;
+}
+
+/* Copies the directory and lists what is to deliver. */
+static void take_stock(weir_spool_reader *r)
+{
+  copy_directory(r);
+  r->order_count = 0;
+  for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++)
+    if (deliverable(&r->chunks[i])) r->order[r->order_count++] = i;
+  qsort_r(r->order, r->order_count, sizeof *r->order, by_thread_and_sequence, r->chunks);
+}
+
+/* Whether chunk i of the order has a predecessor that is neither there nor delivered. *known:
+ * chunks of this thread were delivered before. */
+static bool gap_before(const weir_spool_reader *r, uint32_t i, bool *known)
+{
+  const chunk *c = &r->chunks[r->order[i]];
+  const chunk *before = i ? &r->chunks[r->order[i - 1]] : NULL;
+  const uint64_t *expected = weir_map_get(&r->expected, c->thread);
+  *known = expected != NULL;
+  if (before && before->thread == c->thread) {
+    *known = true;
+    return c->sequence > (uint64_t)before->sequence + 1;
+  }
+  return c->sequence > (expected ? *expected : 0);
+}
+
+/* The list, complete in the sense of the essay. Gaps that remain in threads we know are damage. */
+static weir_status list_chunks(weir_spool_reader *r, bool final)
+{
+  bool gap = false, known;
+  take_stock(r);
+  for (uint32_t i = 0; i < r->order_count && !gap; i++)
+    gap = gap_before(r, i, &known);
+  if (!gap) return WEIR_OK;
+  take_stock(r);
+  for (uint32_t i = 0; i < r->order_count; i++) {
+    const chunk *c = &r->chunks[r->order[i]];
+    if (!gap_before(r, i, &known)) continue;
+    if (known && (r->live || final))
+      r->damage.chunks++; /* else another reader may have drained it */
+    weir_status status = weir_map_put(&r->expected, c->thread, c->sequence);
+    if (status) return status;
+  }
+  return WEIR_OK;
+}
+
+/* ---- records ----------------------------------------------------------------------------------
+ */
+
+static bool committed(const weir_event *e, uint32_t state, uint32_t slot)
+{
+  uint64_t place = (uint64_t)(state >> STATE_BITS) << 16 | slot;
+  return atomic_load_explicit(&e->commit, memory_order_relaxed) == weir_event_check(e, place);
+}
+
+enum { SINGLE = 0, EXTENDED = 1, END = 2, UNKNOWN = 3 };
+
+static int shape_of(uint8_t kind)
+{
+  static const uint8_t shapes[256] = {
+#define SHAPE(id, value, name, extended) [value] = 1 + extended,
+      WEIR_EVENT_KIND_MAP(SHAPE)
+#undef SHAPE
+  };
+  if (kind == WEIR_EV_NONE) return END;
+  return shapes[kind] ? shapes[kind] - 1 : UNKNOWN;
+}
+
+/* Payload bytes of an extended record, which must be what its slots were needed for; SIZE_MAX:
+ * wrong. */
+static size_t payload_size(const weir_event *head)
+{
+  uint64_t unit = head->kind == WEIR_EV_STACK ? sizeof(uint64_t) : 1;
+  if (head->bytes > (uint64_t)WEIR_SPOOL_MAX_EXTRA * SLOT / unit) return SIZE_MAX;
+  size_t bytes = (size_t)(head->bytes * unit);
+  return (bytes + SLOT - 1) / SLOT == head->status ? bytes : SIZE_MAX;
+}
+
+static bool module_sound(const void *payload, size_t bytes)
+{
+  weir_module_info info;
+  if (bytes < sizeof info) return false;
+  memcpy(&info, payload, sizeof info);
+  return info.build_id_bytes <= bytes - sizeof info &&
+         info.path_bytes <= bytes - sizeof info - info.build_id_bytes;
+}
+
+static void count_damage(weir_spool_reader *r, chunk *c)
+{
+  if (!c->damaged) r->damage.chunks++;
+  c->damaged = true;
+}
+
+/* Delivers an extended record whose slots are all in the buffer, or counts it as damage. */
+static weir_status deliver_extended(weir_spool_reader *r, chunk *c, const weir_spool_visitor *v,
+                                    const weir_event *head)
+{
+  size_t bytes = payload_size(head);
+  const void *payload = head + 1;
+  if (bytes == SIZE_MAX || (head->kind == WEIR_EV_MODULE && !module_sound(payload, bytes))) {
+    count_damage(r, c);
+    return WEIR_OK;
+  }
+  return v->extended ? v->extended(v->context, c->thread, c->tid, head, payload, bytes) : WEIR_OK;
+}
+
+/* What stopped the delivery of a run of slots. */
+enum stop { RAN_OUT, NEED_MORE, UNCOMMITTED, ENDED };
+
+typedef struct run {
+  uint32_t index; /* chunk */
+  uint32_t got;   /* slots in the buffer, the first is the chunk's `next` */
+  uint32_t need;  /* NEED_MORE: slots the next record needs */
+  bool changing;  /* the chunk may be written while it is read */
+} run;
+
+/* An extended record at slot i of the buffer: payload that was copied before its head's commit word
+ * was seen may be old, so in a changing chunk it is read again. */
+static weir_status extended_at(weir_spool_reader *r, const weir_spool_visitor *v, const run *u,
+                               uint32_t i)
+{
+  chunk *c = &r->chunks[u->index];
+  weir_event *head = &r->buffer[i];
+  if (u->changing && head->status) {
+    size_t bytes = (size_t)head->status * SLOT;
+    if (read_at(r, head + 1, bytes, slot_offset(u->index, c->next + 1)) < bytes) {
+      count_damage(r, c); /* cut off since */
+      return WEIR_OK;
+    }
+  }
+  return deliver_extended(r, c, v, head);
+}
+
+/* Delivers the committed records in the buffer; c->next moves with each. */
+static weir_status deliver_run(weir_spool_reader *r, const weir_spool_visitor *v, run *u,
+                               enum stop *stop)
+{
+  chunk *c = &r->chunks[u->index];
+  const uint32_t first = c->next;
+  weir_status status = WEIR_OK;
+  *stop = RAN_OUT;
+  while (c->next - first < u->got) {
+    const uint32_t i = c->next - first;
+    const weir_event *e = &r->buffer[i];
+    uint32_t slots = 1;
+    if (!committed(e, c->state, c->next)) {
+      *stop = UNCOMMITTED;
+      break;
+    }
+    int shape = shape_of(e->kind);
+    if (shape == SINGLE) {
+      if (v->event) status = v->event(v->context, c->thread, c->tid, e);
+    } else if (shape == END) {
+      *stop = ENDED;
+      break;
+    } else if (shape == UNKNOWN || e->status > WEIR_SPOOL_MAX_EXTRA ||
+               e->status >= WEIR_SPOOL_SLOTS - c->next) {
+      count_damage(r, c);
+    } else {
+      slots = 1u + e->status;
+      if (slots > u->got - i) {
+        *stop = NEED_MORE;
+        u->need = slots;
+        break;
+      }
+      status = extended_at(r, v, u, i);
+    }
+    if (status) return status;
+    c->next += slots;
+  }
+  return WEIR_OK;
+}
+
+/* The next committed slot after c->next, WEIR_SPOOL_SLOTS when there is none: where reading goes on
+ * behind a hole. */
+static uint32_t behind_hole(weir_spool_reader *r, uint32_t index)
+{
+  chunk *c = &r->chunks[index];
+  for (uint32_t at = c->next + 1; at < WEIR_SPOOL_SLOTS;) {
+    uint32_t got = read_slots(r, index, at, STEP_MOST);
+    if (!got) break;
+    for (uint32_t i = 0; i < got; i++)
+      if (committed(&r->buffer[i], c->state, at + i)) return at + i;
+    at += got;
+  }
+  return WEIR_SPOOL_SLOTS;
+}
+
+/* Whether the slot at c->next was begun: it is neither untouched nor left from an earlier use. */
+static bool begun(weir_spool_reader *r, uint32_t index)
+{
+  static const char zeros[SLOT];
+  chunk *c = &r->chunks[index];
+  uint32_t generation = c->state >> STATE_BITS;
+  if (read_slots(r, index, c->next, 1) < 1 || !memcmp(r->buffer, zeros, SLOT)) return false;
+  for (uint32_t g = generation, tries = 64; g-- && tries--;)
+    if (committed(r->buffer, g << STATE_BITS, c->next)) return false;
+  return true;
+}
+
+/* An uncommitted slot in a chunk nobody writes any more. Returns whether to read on, behind it. */
+static bool skip_hole(weir_spool_reader *r, uint32_t index, bool full)
+{
+  chunk *c = &r->chunks[index];
+  bool torn = begun(r, index);
+  uint32_t next = behind_hole(r, index);
+  if (next < WEIR_SPOOL_SLOTS || full)
+    count_damage(r, c);
+  else if (torn)
+    r->damage.torn++;
+  if (next >= WEIR_SPOOL_SLOTS) return false;
+  c->next = next;
+  return true;
+}
+
+/* ---- draining ---------------------------------------------------------------------------------
+ */
+
+/* The chunk is delivered whole: its successor is due, and its writer may have it again. */
+static weir_status complete(weir_spool_reader *r, uint32_t index)
+{
+  chunk *c = &r->chunks[index];
+  const uint64_t *expected = weir_map_get(&r->expected, c->thread);
+  uint64_t next = (uint64_t)c->sequence + 1;
+  c->done = true;
+  return expected && *expected >= next ? WEIR_OK : weir_map_put(&r->expected, c->thread, next);
+}
+
+static void hand_back(weir_spool_reader *r, uint32_t index)
+{
+  chunk *c = &r->chunks[index];
+  uint8_t free_byte = (uint8_t)((c->state & ~(uint32_t)STATE_MASK) | WEIR_CHUNK_FREE);
+  atomic_thread_fence(memory_order_seq_cst);
+  while (pwrite(r->fd, &free_byte, 1, (off_t)entry_offset(index)) < 0 && errno == EINTR)
+    continue;
+}
+
+/* Delivers what chunk `index` has. */
+static weir_status drain_chunk(weir_spool_reader *r, const weir_spool_visitor *v, uint32_t index,
+                               bool final)
+{
+  chunk *c = &r->chunks[index];
+  const bool full = (c->state & STATE_MASK) == WEIR_CHUNK_FULL;
+  const bool still = full || final;
+  run u = {.index = index, .changing = !still};
+  enum stop stop = RAN_OUT;
+  uint32_t step = still ? STEP_MOST : STEP_IDLE;
+  while (c->next < WEIR_SPOOL_SLOTS) {
+    u.got = read_slots(r, index, c->next, step);
+    if (!u.got || (stop == NEED_MORE && u.got < u.need))
+      break; /* the file is cut here: in bytes_cut */
+    weir_status status = deliver_run(r, v, &u, &stop);
+    if (status) return status;
+    if (stop == ENDED) break;
+    if (stop == UNCOMMITTED) {
+      if (!still) return WEIR_OK;
+      if (read_state(r, index) != c->state)
+        return WEIR_OK; /* another reader gave it back meanwhile */
+      if (!skip_hole(r, index, full)) break;
+    }
+    if (step < STEP_MOST) step *= 4;
+    if (stop == NEED_MORE && step < u.need) step = u.need;
+  }
+  return still ? complete(r, index) : WEIR_OK;
+}
+
+weir_status weir_spool_drain(weir_spool_reader *r, const weir_spool_visitor *v, bool final)
+{
+  weir_status status = list_chunks(r, final);
+  for (uint32_t i = 0; i < r->order_count && !status; i++)
+    status = drain_chunk(r, v, r->order[i], final);
+  for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS && r->live && !final; i++) {
+    chunk *c = &r->chunks[i];
+    if (c->done && (c->state & STATE_MASK) == WEIR_CHUNK_FULL) hand_back(r, i);
+  }
+  return status;
+}
+
+/* ---- the clock --------------------------------------------------------------------------------
+ */
+
+static bool same_boot(const weir_spool_header *h)
+{
+  char text[64] = "", own[33] = "", theirs[33];
+  int n = 0, fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  for (ssize_t i = 0; i < got && n < 32; i++)
+    if (text[i] != '-' && text[i] != '\n') own[n++] = text[i];
+  for (int i = 0; i < 16; i++)
+    snprintf(theirs + 2 * i, 3, "%02x", h->boot_id[i]);
+  return n == 32 && !strcmp(own, theirs);
+}
+
+/* The writer's later pair, {0, 0} while it is being stored. */
+static weir_clock_pair later_pair(weir_spool_reader *r)
+{
+  weir_clock_pair none = {0, 0};
+  for (int i = 0; i < 4; i++) {
+    uint64_t ticks[2] = {0, 0}, mono = 0;
+    read_at(r, &ticks[0], 8, offsetof(weir_spool_header, last_ticks));
+    read_at(r, &mono, 8, offsetof(weir_spool_header, last_mono_ns));
+    read_at(r, &ticks[1], 8, offsetof(weir_spool_header, last_ticks));
+    if (ticks[0] && ticks[0] == ticks[1]) return (weir_clock_pair){ticks[0], mono};
+  }
+  return none;
+}
+
+weir_clock_map weir_spool_reader_clock(weir_spool_reader *r)
+{
+  const weir_spool_header *h = weir_spool_reader_header(r);
+  weir_clock_pair last = later_pair(r);
+  weir_clock_init();
+  if ((int)h->clock_kind == weir_clock_kind_in_use && same_boot(h)) last = weir_clock_now();
+  return weir_clock_map_make(h->clock_first, last, h->clock_hint_hz);
+}

@@ -1,0 +1,566 @@
+/* stack.c: capturing, interning and the module map. Runs inside the traced program: mapped memory
+ * of its own, no malloc, no lock waited for.
+ *
+ * The seam is one function that fills an array with return addresses. libunwind is opened
+ * RTLD_LOCAL, so that none of its symbols (it has its own _Unwind_* and backtrace) can answer
+ * anybody else's look-up; only unw_backtrace is used, never its cursor, which is 40 times slower.
+ *
+ * A thread's table is a hash table of indices into an arena; a stack in the arena is two words
+ * (hash; id and depth) and its addresses. Found means that the addresses are the same, not only the
+ * hash. When the arena has reached its limit the table starts over and stacks are written again
+ * under new ids; memory is bounded and nothing is wrong.
+ *
+ * The unwinder remembers how to unwind an address, and that memory must not outlive the code. A
+ * dlclose announces itself to weir_stack_unloaded(), perhaps before anything is unmapped, and
+ * destructors that run meanwhile fill the cache again. So for some captures after an announcement
+ * the loader's own count of unloadings is asked, and the caches are flushed again when it has
+ * moved.
+ */
+#include "core/trace/stack.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <limits.h>
+#include <link.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include "core/base/trylock.h"
+
+enum {
+  SPARE = 16,            /* frames captured beyond the depth, for our own at the top */
+  SKIPS = 4,             /* ranges */
+  FIRST_SLOTS = 512,     /* of a table */
+  FIRST_WORDS = 1 << 13, /* of an arena */
+  MOST_WORDS = 1 << 24,  /* 128 MiB a thread */
+  WATCH = 4096,          /* captures that ask the loader after a dlclose was announced */
+  FIRST_MODULES = 256,
+  PATH_ROOM = 1024 /* bytes of a module's path that are recorded */
+};
+
+#define LAST_ID ((UINT32_C(1) << 24) - 1)
+
+typedef int capture_function(void **frames, int count);
+typedef int flush_function(void *space, uintptr_t low, uintptr_t high);
+
+static struct {
+  capture_function *capture; /* NULL: off */
+  flush_function *flush;     /* NULL: the unwinder has no cache of its own */
+  void **space;              /* libunwind's unw_local_addr_space */
+  unsigned depth;            /* frames recorded at most */
+  uintptr_t skip[SKIPS][2];
+  unsigned skips;
+  _Atomic uint32_t epoch;   /* one more at each unloading */
+  _Atomic uint32_t watch;   /* captures still to ask the loader */
+  _Atomic uint64_t unloads; /* dlpi_subs when the caches were last flushed */
+} unwinder = {.epoch = 1};
+
+struct weir_stacks {
+  uint32_t epoch;       /* of unwinder.epoch, when it was filled */
+  uint32_t spool_epoch; /* of the spool its STACK records are in */
+  uint32_t last_id;
+  uint32_t count;     /* stacks in it */
+  uint32_t capacity;  /* of slots, a power of two */
+  uint32_t *slots;    /* owned (mapped): word index + 1 into the arena, 0: empty */
+  uint64_t *arena;    /* owned (mapped) */
+  size_t words, room; /* used, mapped */
+};
+
+/* ---- the seam ---------------------------------------------------------------------------------
+ */
+
+static void *open_beside(const char *beside, const char *name,
+                         void *(*real_dlopen)(const char *, int))
+{
+  char path[PATH_MAX];
+  size_t length = strlen(beside), rest = strlen(name);
+  if (length + rest + 2 > sizeof path) return NULL;
+  memcpy(path, beside, length);
+  path[length] = '/';
+  memcpy(path + length + 1, name, rest + 1);
+  return real_dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+}
+
+#if defined(__x86_64__)
+#define UNWIND_PRIVATE(name) "_Ux86_64_" name
+#define UNWIND_SPACE         "_ULx86_64_local_addr_space"
+#elif defined(__aarch64__)
+#define UNWIND_PRIVATE(name) "_Uaarch64_" name
+#define UNWIND_SPACE         "_ULaarch64_local_addr_space"
+#else
+#error "name libunwind's functions for this machine"
+#endif
+
+static bool use_libunwind(const char *beside, void *(*real_dlopen)(const char *, int),
+                          void *(*real_dlsym)(void *, const char *))
+{
+  static const char name[] = "libunwind.so.8";
+  void *library = beside ? open_beside(beside, name, real_dlopen) : NULL;
+  if (!library) library = real_dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  if (!library) return false;
+  void *capture = real_dlsym(library, "unw_backtrace");
+  void *flush = real_dlsym(library, UNWIND_PRIVATE("flush_cache"));
+  void *space = real_dlsym(library, UNWIND_SPACE);
+  if (!capture || !flush || !space) return false;
+  unwinder.capture = (capture_function *)(uintptr_t)capture;
+  unwinder.flush = (flush_function *)(uintptr_t)flush;
+  unwinder.space = space;
+  return true;
+}
+
+const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
+                            void *(*real_dlsym)(void *, const char *), unsigned depth)
+{
+  void *frames[4];
+  int saved = errno;
+  const char *name = "off";
+  unwinder.capture = NULL;
+  unwinder.flush = NULL;
+  unwinder.depth = depth < WEIR_STACK_MAX_DEPTH ? depth : WEIR_STACK_MAX_DEPTH;
+  if (depth) {
+    name = "libunwind";
+    if (!use_libunwind(beside, real_dlopen, real_dlsym)) {
+      name = "backtrace";
+      unwinder.capture = backtrace;
+    }
+    unwinder.capture(frames, 4); /* the first one allocates and loads: here, not in a CUDA call */
+  }
+  errno = saved;
+  return name;
+}
+
+void weir_stack_skip_range(uintptr_t start, uintptr_t end)
+{
+  if (unwinder.skips >= SKIPS) return;
+  unwinder.skip[unwinder.skips][0] = start;
+  unwinder.skip[unwinder.skips][1] = end;
+  unwinder.skips++;
+}
+
+static bool ours(uintptr_t address)
+{
+  for (unsigned i = 0; i < unwinder.skips; i++)
+    if (address - unwinder.skip[i][0] < unwinder.skip[i][1] - unwinder.skip[i][0]) return true;
+  return false;
+}
+
+static void flush(void)
+{
+  if (unwinder.flush) unwinder.flush(*unwinder.space, 0, 0);
+  atomic_fetch_add(&unwinder.epoch, 1);
+}
+
+/* ---- the loader's counters --------------------------------------------------------------------
+ */
+
+typedef struct counters {
+  uint64_t adds, subs; /* objects loaded and unloaded so far */
+} counters;
+
+static int read_counters(struct dl_phdr_info *info, size_t size, void *out)
+{
+  if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+    *(counters *)out = (counters){info->dlpi_adds, info->dlpi_subs};
+  return 1; /* they are the same in every object */
+}
+
+static counters loader_counters(void)
+{
+  counters c = {0, 0};
+  dl_iterate_phdr(read_counters, &c);
+  return c;
+}
+
+void weir_stack_unloaded(void)
+{
+  if (!unwinder.capture) return;
+  int saved = errno;
+  atomic_store(&unwinder.unloads, loader_counters().subs);
+  flush();
+  atomic_store(&unwinder.watch, WATCH);
+  errno = saved;
+}
+
+/* After an announcement: flushes when the loader has unmapped something since. */
+static void watch_loader(void)
+{
+  uint64_t seen = atomic_load(&unwinder.unloads), subs = loader_counters().subs;
+  atomic_fetch_sub_explicit(&unwinder.watch, 1, memory_order_relaxed);
+  if (subs != seen && atomic_compare_exchange_strong(&unwinder.unloads, &seen, subs)) flush();
+}
+
+/* ---- the module map ---------------------------------------------------------------------------
+ */
+
+typedef struct module {
+  uint64_t base, start, end; /* as in weir_module_info */
+  uint64_t identity;         /* hash of path and build-id */
+  bool seen;                 /* by the walk that is going on */
+} module;
+
+static struct {
+  weir_guard guard;     /* of the table */
+  uint32_t spool_epoch; /* of the spool they are recorded in */
+  module *table;        /* mapped, grows by doubling */
+  size_t count, capacity;
+  _Atomic uint64_t adds, subs; /* the loader's counters when the table was last right */
+  _Atomic uint32_t right_for;  /* spool epoch the counters are of */
+} modules;
+
+/* Doubles mapped memory; NULL: there is none, the old stays. */
+static void *enlarge(void *old, size_t bytes, size_t new_bytes)
+{
+  void *p = old ? mremap(old, bytes, new_bytes, MREMAP_MAYMOVE)
+                : mmap(NULL, new_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+static module *add_module(void)
+{
+  if (modules.count == modules.capacity) {
+    size_t capacity = modules.capacity ? modules.capacity * 2 : FIRST_MODULES;
+    void *table =
+        enlarge(modules.table, modules.capacity * sizeof(module), capacity * sizeof(module));
+    if (!table) return NULL;
+    modules.table = table;
+    modules.capacity = capacity;
+  }
+  return &modules.table[modules.count];
+}
+
+/* What a walk over the loaded objects needs. */
+typedef struct walk {
+  weir_writer *writer;
+  unsigned index; /* of the object, 0: the program */
+  bool writing;   /* second pass: write what is not in the table; first: mark what is */
+  bool complete;  /* nothing was dropped */
+  counters at;    /* the loader's counters */
+} walk;
+
+/* One loaded object, as it will be recorded. */
+typedef struct object {
+  weir_module_info info;
+  const uint8_t *build_id; /* borrowed, in the object's memory */
+  const char *path;        /* borrowed */
+  uint64_t identity;
+} object;
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+  for (const uint8_t *p = bytes; count--; p++)
+    hash = (hash ^ *p) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
+/* Finds the GNU build-id in a note segment. */
+static void find_build_id(object *o, const uint8_t *note, size_t bytes)
+{
+  while (bytes >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) head;
+    memcpy(&head, note, sizeof head);
+    size_t name = (head.n_namesz + 3u) & ~(size_t)3, text = (head.n_descsz + 3u) & ~(size_t)3;
+    size_t whole = sizeof head + name + text;
+    if (whole > bytes) return;
+    if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
+        !memcmp(note + sizeof head, "GNU", 4) && head.n_descsz <= 64) {
+      o->build_id = note + sizeof head + name;
+      o->info.build_id_bytes = head.n_descsz;
+      return;
+    }
+    note += whole;
+    bytes -= whole;
+  }
+}
+
+/* Whether the object's [address, address + bytes) is inside a readable loaded segment. */
+static bool is_loaded(const struct dl_phdr_info *info, uint64_t address, uint64_t bytes)
+{
+  for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    if (p->p_type == PT_LOAD && p->p_flags & PF_R && address >= p->p_vaddr &&
+        address - p->p_vaddr <= p->p_filesz && bytes <= p->p_filesz - (address - p->p_vaddr))
+      return true;
+  }
+  return false;
+}
+
+/* Describes a loaded object; false: it has no code, or is the vdso. */
+static bool describe(object *o, const struct dl_phdr_info *info, unsigned index)
+{
+  const weir_spool_header *spool = weir_spool_current();
+  *o = (object){.info = {.base = info->dlpi_addr, .start = UINT64_MAX}, .path = info->dlpi_name};
+  for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    uint64_t start = info->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+    if (p->p_type == PT_LOAD && p->p_flags & PF_X) {
+      if (start < o->info.start) o->info.start = start;
+      if (end > o->info.end) o->info.end = end;
+    } else if (p->p_type == PT_NOTE && !o->build_id && is_loaded(info, p->p_vaddr, p->p_memsz)) {
+      find_build_id(o, (const uint8_t *)(uintptr_t)start, p->p_memsz);
+    }
+  }
+  uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+  if (!o->info.end || (vdso && o->info.start <= vdso && vdso < o->info.end)) return false;
+  if (!o->path || !*o->path) o->path = index == 0 && spool ? spool->exe : "";
+  o->info.path_bytes = (uint32_t)strnlen(o->path, PATH_ROOM);
+  o->identity = hash_bytes(UINT64_C(0xcbf29ce484222325), o->path, o->info.path_bytes);
+  o->identity = hash_bytes(o->identity, o->build_id, o->info.build_id_bytes);
+  return true;
+}
+
+static module *find_module(const object *o)
+{
+  for (size_t i = 0; i < modules.count; i++) {
+    module *m = &modules.table[i];
+    if (m->base == o->info.base && m->start == o->info.start && m->end == o->info.end &&
+        m->identity == o->identity)
+      return m;
+  }
+  return NULL;
+}
+
+static bool write_module(weir_writer *w, const object *o, bool loaded)
+{
+  uint8_t payload[sizeof o->info + 64 + PATH_ROOM];
+  weir_event head = {.start = weir_ticks(), .a = loaded};
+  size_t used = sizeof o->info;
+  memcpy(payload, &o->info, used);
+  if (o->info.build_id_bytes) memcpy(payload + used, o->build_id, o->info.build_id_bytes);
+  used += o->info.build_id_bytes;
+  if (o->info.path_bytes) memcpy(payload + used, o->path, o->info.path_bytes);
+  used += o->info.path_bytes;
+  return weir_writer_extended(w, WEIR_EV_MODULE, &head, payload, used);
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *context)
+{
+  walk *k = context;
+  object o;
+  read_counters(info, size, &k->at);
+  if (!describe(&o, info, k->index++)) return 0;
+  module *m = find_module(&o);
+  if (m) m->seen = true;
+  if (m || !k->writing) return 0;
+  m = add_module();
+  if (!m || !write_module(k->writer, &o, true)) {
+    k->complete = false;
+    return 0;
+  }
+  *m = (module){o.info.base, o.info.start, o.info.end, o.identity, true};
+  modules.count++;
+  return 0;
+}
+
+/* Writes "gone" for what the first pass has not seen. */
+static void drop_unseen(walk *k)
+{
+  for (size_t i = 0; i < modules.count;) {
+    object gone = {.info = {.base = modules.table[i].base}};
+    if (modules.table[i].seen) {
+      i++;
+    } else if (write_module(k->writer, &gone, false)) {
+      modules.table[i] = modules.table[--modules.count];
+    } else {
+      k->complete = false;
+      i++;
+    }
+  }
+}
+
+static bool map_is_right(counters now, uint32_t spool_epoch)
+{
+  return atomic_load_explicit(&modules.right_for, memory_order_acquire) == spool_epoch &&
+         atomic_load_explicit(&modules.adds, memory_order_relaxed) == now.adds &&
+         atomic_load_explicit(&modules.subs, memory_order_relaxed) == now.subs;
+}
+
+/* Brings the recorded module map up to date; whoever comes while somebody does so goes on. "Gone"
+ * comes before "loaded": both may have one base. */
+static void update_modules(weir_writer *w)
+{
+  uint32_t spool_epoch = weir_spool_epoch();
+  if (map_is_right(loader_counters(), spool_epoch) || !weir_guard_try(&modules.guard, spool_epoch))
+    return;
+  walk k = {.writer = w, .complete = true};
+  if (modules.spool_epoch != spool_epoch) modules.count = 0;
+  modules.spool_epoch = spool_epoch;
+  for (size_t i = 0; i < modules.count; i++)
+    modules.table[i].seen = false;
+  dl_iterate_phdr(visit, &k);
+  drop_unseen(&k);
+  k.index = 0;
+  k.writing = true;
+  dl_iterate_phdr(visit, &k);
+  if (k.complete) {
+    atomic_store_explicit(&modules.right_for, 0, memory_order_relaxed);
+    atomic_store_explicit(&modules.adds, k.at.adds, memory_order_relaxed);
+    atomic_store_explicit(&modules.subs, k.at.subs, memory_order_relaxed);
+    atomic_store_explicit(&modules.right_for, spool_epoch, memory_order_release);
+  }
+  weir_guard_leave(&modules.guard);
+}
+
+/* ---- interning --------------------------------------------------------------------------------
+ */
+
+/* Four lanes, so that the multiplications overlap. */
+static uint64_t hash_stack(const uint64_t *frames, uint32_t count)
+{
+  const uint64_t k = UINT64_C(0x9fb21c651e98df25);
+  uint64_t a = count, b = k, c = ~k, d = k << 1;
+  uint32_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    a = (a ^ frames[i]) * k;
+    b = (b ^ frames[i + 1]) * k;
+    c = (c ^ frames[i + 2]) * k;
+    d = (d ^ frames[i + 3]) * k;
+  }
+  for (; i < count; i++)
+    a = (a ^ frames[i]) * k;
+  a ^= (b << 17 | b >> 47) ^ (c << 31 | c >> 33) ^ (d << 47 | d >> 17);
+  a = (a ^ a >> 32) * k;
+  return a ^ a >> 29;
+}
+
+/* The slot of a stack: of its index, or the empty one where it goes. */
+static uint32_t *probe(const weir_stacks *t, uint64_t hash, const uint64_t *frames, uint32_t count)
+{
+  for (uint64_t at = hash;; at++) {
+    uint32_t *slot = &t->slots[at & (t->capacity - 1)];
+    if (!*slot) return slot;
+    const uint64_t *stack = t->arena + *slot - 1;
+    if (stack[0] == hash && (uint32_t)(stack[1] >> 32) == count &&
+        (!frames || !memcmp(stack + 2, frames, count * sizeof *frames)))
+      return slot;
+  }
+}
+
+static bool grow_slots(weir_stacks *t)
+{
+  uint32_t capacity = t->capacity ? t->capacity * 2 : FIRST_SLOTS;
+  uint32_t *old = t->slots, *slots = enlarge(NULL, 0, capacity * sizeof *slots);
+  if (!slots) return false;
+  for (uint32_t i = 0; i < t->capacity; i++) {
+    if (!old[i]) continue;
+    uint64_t at = t->arena[old[i] - 1];
+    while (slots[at & (capacity - 1)])
+      at++;
+    slots[at & (capacity - 1)] = old[i];
+  }
+  if (old) munmap(old, t->capacity * sizeof *old);
+  t->slots = slots;
+  t->capacity = capacity;
+  return true;
+}
+
+static void empty(weir_stacks *t)
+{
+  if (t->slots) memset(t->slots, 0, t->capacity * sizeof *t->slots);
+  t->count = 0;
+  t->words = 0;
+}
+
+/* Room for one more stack of `count` frames. */
+static bool make_room(weir_stacks *t, uint32_t count)
+{
+  if (t->words + count + 2 > MOST_WORDS || t->last_id == LAST_ID) {
+    empty(t);
+    if (t->last_id == LAST_ID) t->last_id = 0;
+  }
+  if ((t->count + 1) * 2 > t->capacity && !grow_slots(t)) return false;
+  if (t->words + count + 2 <= t->room) return true;
+  size_t room = t->room ? t->room * 2 : FIRST_WORDS;
+  uint64_t *arena = enlarge(t->arena, t->room * sizeof *arena, room * sizeof *arena);
+  if (!arena) return false;
+  t->arena = arena;
+  t->room = room;
+  return true;
+}
+
+/* A stack seen for the first time: recorded, then remembered. WEIR_STACK_NONE when it was dropped,
+ * so that the next sight tries again. */
+static uint32_t __attribute__((noinline))
+intern_new(weir_stacks *t, weir_writer *w, uint64_t hash, const uint64_t *frames, uint32_t count)
+{
+  update_modules(w);
+  if (!make_room(t, count)) return WEIR_STACK_NONE;
+  weir_event head = {.start = weir_ticks(), .a = t->last_id + 1};
+  if (!weir_writer_extended(w, WEIR_EV_STACK, &head, frames, count * sizeof *frames))
+    return WEIR_STACK_NONE;
+  uint64_t *stack = t->arena + t->words;
+  stack[0] = hash;
+  stack[1] = (uint64_t)count << 32 | ++t->last_id;
+  memcpy(stack + 2, frames, count * sizeof *frames);
+  *probe(t, hash, frames, count) = (uint32_t)t->words + 1;
+  t->words += count + 2;
+  t->count++;
+  return t->last_id;
+}
+
+static weir_stacks *table_of(weir_stacks **table)
+{
+  if (!*table) *table = enlarge(NULL, 0, sizeof **table);
+  return *table;
+}
+
+/* Whether the table still speaks of this spool and these libraries; what it knew is forgotten else.
+ */
+static bool prepare(weir_stacks *t)
+{
+  uint32_t epoch = atomic_load_explicit(&unwinder.epoch, memory_order_acquire);
+  uint32_t spool_epoch = weir_spool_epoch();
+  if (__builtin_expect(t->epoch != epoch || t->spool_epoch != spool_epoch, 0)) {
+    empty(t);
+    t->epoch = epoch;
+    t->spool_epoch = spool_epoch;
+  }
+  return t->slots || grow_slots(t);
+}
+
+static uint32_t capture(weir_stacks **table, weir_writer *w)
+{
+  void *frames[WEIR_STACK_MAX_DEPTH + SPARE];
+  if (__builtin_expect(atomic_load_explicit(&unwinder.watch, memory_order_relaxed) != 0, 0))
+    watch_loader();
+  weir_stacks *t = table_of(table);
+  if (!t || !prepare(t)) return WEIR_STACK_NONE;
+  int got = unwinder.capture(frames, (int)unwinder.depth + SPARE);
+  int first = 0;
+  while (first < got && ours((uintptr_t)frames[first]))
+    first++;
+  if (got - first > (int)unwinder.depth) got = first + (int)unwinder.depth;
+  while (got > first && !frames[got - 1])
+    got--; /* libunwind ends some stacks with a null */
+  if (got <= first) return WEIR_STACK_NONE;
+  const uint64_t *stack = (const uint64_t *)(const void *)(frames + first);
+  uint32_t count = (uint32_t)(got - first);
+  uint64_t hash = hash_stack(stack, count);
+  uint32_t slot = *probe(t, hash, stack, count);
+  if (__builtin_expect(slot != 0, 1)) return (uint32_t)t->arena[slot - 1 + 1];
+  return intern_new(t, w, hash, stack, count);
+}
+
+uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w)
+{
+  if (!unwinder.capture) return WEIR_STACK_NONE;
+  int saved = errno;
+  uint32_t id = capture(table, w);
+  errno = saved;
+  return id;
+}
+
+void weir_stack_release(weir_stacks **table)
+{
+  weir_stacks *t = *table;
+  int saved = errno;
+  *table = NULL;
+  if (!t) return;
+  if (t->slots) munmap(t->slots, t->capacity * sizeof *t->slots);
+  if (t->arena) munmap(t->arena, t->room * sizeof *t->arena);
+  munmap(t, sizeof *t);
+  errno = saved;
+}
