@@ -1,0 +1,241 @@
+/* cmd.c: options, messages, siblings: what every subcommand needs and none is about. */
+#include "tools/weir/cmd.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- messages ---------------------------------------------------------------------------------
+ */
+
+static const char *log_path; /* NULL: stderr */
+
+void cmd_log_to(const char *path)
+{
+  log_path = path;
+}
+
+static void say(const char *format, va_list args)
+{
+  char text[2048];
+  FILE *to = log_path ? fopen(log_path, "ae") : stderr;
+  if (!to) return;
+  (void)vsnprintf(text, sizeof text, format, args);
+  (void)fprintf(to, "weir: %s\n", text); /* one write: lines of several processes stay whole */
+  if (to != stderr) (void)fclose(to);
+}
+
+void cmd_say(const char *format, ...)
+{
+  va_list args;
+  va_start(args, format);
+  say(format, args);
+  va_end(args);
+}
+
+int cmd_usage(const cmd *c, const char *format, ...)
+{
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  if (c)
+    cmd_say("%s (see 'weir help %s').", text, c->name);
+  else
+    cmd_say("%s (see 'weir help').", text);
+  return CMD_USAGE;
+}
+
+bool cmd_chatty(void)
+{
+  static int chatty = -1;
+  if (chatty < 0) chatty = isatty(STDERR_FILENO);
+  return chatty && !log_path;
+}
+
+/* ---- memory and text --------------------------------------------------------------------------
+ */
+
+static void *or_die(void *p)
+{
+  if (p) return p;
+  cmd_say("out of memory.");
+  exit(CMD_RUN_FAILED);
+}
+
+void *cmd_alloc(size_t bytes)
+{
+  return or_die(calloc(1, bytes));
+}
+
+char *cmd_format(const char *format, ...)
+{
+  va_list args;
+  char *text = NULL;
+  va_start(args, format);
+  if (vasprintf(&text, format, args) < 0) text = NULL;
+  va_end(args);
+  return or_die(text);
+}
+
+bool cmd_number(const char *text, long low, long high, long *out)
+{
+  char *end;
+  if (*text < '0' || *text > '9') return false;
+  errno = 0;
+  *out = strtol(text, &end, 10);
+  return !errno && !*end && *out >= low && *out <= high;
+}
+
+char *cmd_grouped(char *buffer, uint64_t n)
+{
+  char digits[24];
+  int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)n), at = 0;
+  for (int i = 0; i < len; i++) {
+    if (i && (len - i) % 3 == 0) buffer[at++] = ',';
+    buffer[at++] = digits[i];
+  }
+  buffer[at] = 0;
+  return buffer;
+}
+
+char *cmd_sibling(const char *relative)
+{
+  char exe[PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+  if (n <= 0) return NULL;
+  exe[n] = 0;
+  for (int up = 0; up < 2; up++) {
+    char *slash = strrchr(exe, '/');
+    if (!slash) return NULL;
+    *slash = 0;
+  }
+  return cmd_format("%s/%s", exe, relative);
+}
+
+/* ---- options ----------------------------------------------------------------------------------
+ */
+
+const cmd *cmd_find(const char *name)
+{
+  for (const cmd *c = cmd_commands; c->name; c++)
+    if (!strcmp(c->name, name)) return c;
+  return NULL;
+}
+
+static void print_option(const cmd_option *o)
+{
+  char left[64], letter[6] = "";
+  const char *value = o->value ? o->value : "";
+  if (o->letter) (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
+  (void)snprintf(left, sizeof left, "%s--%s%s%s%s", letter, o->name,
+                 o->arg == CMD_ARG_NONE       ? ""
+                 : o->arg == CMD_ARG_REQUIRED ? " "
+                                              : "[=",
+                 o->arg == CMD_ARG_NONE ? "" : value, o->arg == CMD_ARG_OPTIONAL ? "]" : "");
+  printf("  %-26s %s\n", left, o->help);
+}
+
+void cmd_print_help(const cmd *c)
+{
+  printf("usage: weir %s %s\n\n%s.\n", c->name, c->synopsis, c->summary);
+  if (c->details) printf("\n%s\n", c->details);
+  printf("\noptions:\n");
+  for (const cmd_option *o = c->options; o && o->name; o++)
+    print_option(o);
+  printf("  %-26s %s\n", "-h, --help", "print this help");
+}
+
+typedef struct parse {
+  const cmd *c;
+  int argc, at;
+  char **argv;
+  cmd_on_option on_option;
+  void *context;
+  bool helped;
+} parse;
+
+/* Hands one option over. `given`: value written with it, NULL none; `shown`: as the user wrote it.
+ */
+static bool take(parse *p, const cmd_option *o, const char *given, const char *shown)
+{
+  if (o->arg == CMD_ARG_NONE && given) {
+    cmd_usage(p->c, "option '%s' takes no value", shown);
+    return false;
+  }
+  if (o->arg == CMD_ARG_REQUIRED && !given) {
+    if (p->at + 1 >= p->argc) {
+      cmd_usage(p->c, "option '%s' needs a value: %s", shown, o->value);
+      return false;
+    }
+    given = p->argv[++p->at];
+  }
+  return p->on_option(p->c, (size_t)(o - p->c->options), given, p->context);
+}
+
+static bool take_long(parse *p, const char *word)
+{
+  char name[64];
+  size_t n = strcspn(word + 2, "=");
+  const char *value = word[2 + n] ? word + 3 + n : NULL;
+  if (n < sizeof name) {
+    memcpy(name, word + 2, n);
+    name[n] = 0;
+    if (!strcmp(name, "help")) return p->helped = true;
+    for (const cmd_option *o = p->c->options; o && o->name; o++) {
+      if (strcmp(o->name, name)) continue;
+      char shown[72];
+      (void)snprintf(shown, sizeof shown, "--%s", name);
+      return take(p, o, value, shown);
+    }
+  }
+  cmd_usage(p->c, "weir %s has no option '%s'", p->c->name, word);
+  return false;
+}
+
+static bool take_short(parse *p, const char *word)
+{
+  char shown[] = {'-', word[1], 0};
+  if (!strcmp(word, "-h")) return p->helped = true;
+  for (const cmd_option *o = p->c->options; o && o->name; o++)
+    if (o->letter == word[1]) return take(p, o, word[2] ? word + 2 : NULL, shown);
+  cmd_usage(p->c, "weir %s has no option '%s'", p->c->name, word);
+  return false;
+}
+
+int cmd_parse(const cmd *c, int argc, char **argv, bool stop_at_word, cmd_on_option on_option,
+              void *context, bool *helped)
+{
+  parse p = {c, argc, 1, argv, on_option, context, false};
+  char **operands = cmd_alloc(((size_t)argc + 1) * sizeof *operands);
+  int count = 0;
+  bool good = true;
+  for (; p.at < argc && good && !p.helped; p.at++) {
+    char *word = argv[p.at];
+    if (!strcmp(word, "--")) {
+      p.at++;
+      break;
+    }
+    if (word[0] == '-' && word[1] == '-')
+      good = take_long(&p, word);
+    else if (word[0] == '-' && word[1])
+      good = take_short(&p, word);
+    else if (stop_at_word)
+      break;
+    else
+      operands[count++] = word;
+  }
+  *helped = p.helped;
+  if (p.helped) cmd_print_help(c);
+  while (p.at < argc)
+    operands[count++] = argv[p.at++];
+  for (int i = 0; i < count; i++)
+    argv[argc - count + i] = operands[i];
+  free(operands);
+  return good ? argc - count : -1;
+}

@@ -1,0 +1,111 @@
+/* collect.c: weir collect: the collector of programs that run without `weir run`.
+ *
+ * The preload library starts it before a process tree's first event, detached, with its standard
+ * streams on /dev/null. It ends when nobody is left who writes a spool in its folder: the process
+ * that started it, every process with a spool, and forks of those that are about to open one.
+ * Whoever comes after the folder is gone makes a new one, with a collector and a trace of its own.
+ * What it has to complain about goes to FILE.log.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/weir/commands.h"
+#include "tools/weir/job.h"
+#include "tools/weir/output.h"
+#include "tools/weir/process.h"
+
+enum { OPT_DIR, OPT_OUTPUT, OPT_PID };
+enum { FORK_WAIT_MS = 50 };
+
+const cmd_option collect_options[] = {
+    [OPT_DIR] = {"spool-dir", 'd', CMD_ARG_REQUIRED, "DIR", "folder of the spools; is removed"},
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "trace; FILE.1, ... if it is there"},
+    [OPT_PID] = {"pid", 'p', CMD_ARG_REQUIRED, "PID", "a process to wait for, spool or no spool"},
+    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
+};
+
+typedef struct collect {
+  const char *dir, *output;
+  pid_t starter;
+  uint64_t starter_time; /* its start time */
+} collect;
+
+static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  collect *o = context;
+  long pid;
+  if (at == OPT_DIR)
+    o->dir = value;
+  else if (at == OPT_OUTPUT)
+    o->output = value;
+  else if (cmd_number(value, 1, INT32_MAX, &pid))
+    o->starter = (pid_t)pid;
+  else {
+    cmd_usage(c, "--pid takes a process id, not '%s'", value);
+    return false;
+  }
+  return true;
+}
+
+/* The folder is going to be removed with its spools, so it must be one of ours. */
+static bool is_spool_folder(const char *dir)
+{
+  struct stat st;
+  if (*dir == '/' && lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+      (st.st_mode & 077) == 0)
+    return true;
+  cmd_say("%s is no folder of spools: an absolute path, owned by you, mode 0700.", dir);
+  return false;
+}
+
+static bool over(const collect *o, const job *j)
+{
+  return !collector_live(j->collector, false) && !collector_expects_forks(j->collector) &&
+         !(o->starter && process_alive(o->starter, o->starter_time));
+}
+
+static bool follow(const collect *o, job *j)
+{
+  bool more = true, drained = false;
+  struct pollfd p = {.fd = collector_fd(j->collector), .events = POLLIN};
+  while (more) {
+    do {
+      int wait = collector_timeout(j->collector);
+      (void)poll(&p, 1, wait < 0 ? FORK_WAIT_MS : wait); /* nothing tells of the starter's end */
+      collector_turn(j->collector);
+    } while (!over(o, j));
+    drained = job_drain(j, &more);
+  }
+  return drained;
+}
+
+int collect_main(const cmd *c, int argc, char **argv)
+{
+  collect o = {0};
+  job j;
+  bool helped;
+  int at = cmd_parse(c, argc, argv, false, on_option, &o, &helped);
+  if (at < 0) return CMD_USAGE;
+  if (helped) return 0;
+  if (at < argc) return cmd_usage(c, "weir collect takes options only, not '%s'", argv[at]);
+  if (!o.dir || !o.output) return cmd_usage(c, "--spool-dir and --output are needed");
+  char *log = cmd_format("%s.log", o.output);
+  if (!cmd_chatty()) cmd_log_to(log);
+  if (!is_spool_folder(o.dir)) return CMD_FAILED;
+  if (o.starter) o.starter_time = process_start_time(o.starter);
+  char *reserved = output_reserve(o.output);
+  char *output = reserved ? realpath(reserved, NULL) : NULL;
+  free(reserved);
+  if (!output || !job_open(&j, output, o.dir, NULL, NULL, NULL)) return CMD_FAILED;
+  bool drained = follow(&o, &j);
+  bool complete = job_close(&j, drained);
+  free(output);
+  cmd_log_to(NULL);
+  free(log);
+  return complete ? 0 : CMD_FAILED;
+}

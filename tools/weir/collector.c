@@ -1,0 +1,375 @@
+/* collector.c: follows the spools of one folder until their processes are gone.
+ *
+ * A spool is *new* until its header can be read and the importer has taken it, *live* while its
+ * process may write, *ending* from when that process is known to be gone until its last event is in
+ * the trace, then *done*: removed from the folder, and from the list too unless a child that its
+ * process forked is about to open a spool. So both stay as short as the number of live processes.
+ *
+ * A process is known by pid and start time, and followed by a pidfd, which also says that it ended
+ * when somebody else reaps it; without pidfds /proc is asked at every turn. A newer spool of the
+ * same process means that it exec'd. A *stranger* is a process that was not there when its spool
+ * was found: gone already, or in another pid namespace; if it did not say good-bye in its header,
+ * it is taken as alive until its caller says that nobody can be.
+ *
+ * A trace that cannot grow (disk full) is no end: nothing is lost while the spools hold it, so it
+ * is said once and tried again every second.
+ */
+#include "tools/weir/collector.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/trace/spool.h"
+#include "tools/weir/cmd.h"
+#include "tools/weir/process.h"
+
+enum { POLL_BUSY_MS = 20, POLL_IDLE_MS = 160, RETRY_MS = 1000, FINISH_TRIES = 3 };
+#define NS_A_MS       UINT64_C(1000000)
+#define FORK_GRACE_NS (2000 * NS_A_MS) /* a fork's child that was ever to open a spool soon has */
+
+enum spool_state { SPOOL_NEW, SPOOL_LIVE, SPOOL_ENDING, SPOOL_DONE };
+
+typedef struct spool {
+  char *path;                /* ours */
+  const char *name;          /* in path */
+  weir_spool_reader *reader; /* for its header only, NULL while new */
+  uint32_t number;           /* the importer's */
+  enum spool_state state;
+  weir_end_reason reason; /* once ending */
+  int detail;             /* exit status or signal, -1 unknown */
+  int pidfd;              /* -1: none */
+  pid_t pid;
+  uint64_t start_time; /* of the process */
+  uint64_t
+      opened_ns; /* CLOCK_MONOTONIC when the spool was opened: tells images of one process apart */
+  uint64_t done_ns; /* CLOCK_MONOTONIC when it became done */
+  bool stranger;    /* its process was never found */
+} spool;
+
+struct collector {
+  const char *dir; /* borrowed */
+  weir_importer *importer;
+  collector_reap reap;
+  void *context;
+  int epoll, inotify;
+  spool *spools; /* unfinished ones only */
+  unsigned count, room;
+  int wait_ms;       /* until the next turn while something is live */
+  bool stuck;        /* the trace could not be written at the last try */
+  bool told;         /* and that was said */
+  uint64_t retry_ns; /* when stuck: CLOCK_MONOTONIC of the next try */
+};
+
+/* ---- set-up -----------------------------------------------------------------------------------
+ */
+
+static bool watch(collector *c, int fd)
+{
+  struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+  return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
+}
+
+collector *collector_new(const char *dir, weir_importer *importer, collector_reap reap,
+                         void *context)
+{
+  collector *c = cmd_alloc(sizeof *c);
+  *c = (collector){.dir = dir, .importer = importer, .reap = reap, .context = context};
+  c->wait_ms = POLL_BUSY_MS;
+  c->epoll = epoll_create1(EPOLL_CLOEXEC);
+  c->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (c->epoll < 0) {
+    cmd_say("cannot watch %s: %s.", dir, strerror(errno));
+    collector_free(c);
+    return NULL;
+  }
+  /* Without inotify (its limits are per user) the folder is looked at on every turn instead. */
+  if (c->inotify >= 0 &&
+      (inotify_add_watch(c->inotify, dir, IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO) < 0 ||
+       !watch(c, c->inotify))) {
+    (void)close(c->inotify);
+    c->inotify = -1;
+  }
+  return c;
+}
+
+static void spool_clear(spool *s)
+{
+  weir_spool_reader_close(s->reader);
+  if (s->pidfd >= 0) (void)close(s->pidfd); /* leaves the epoll set by itself */
+  free(s->path);
+}
+
+void collector_free(collector *c)
+{
+  if (!c) return;
+  for (unsigned i = 0; i < c->count; i++)
+    spool_clear(&c->spools[i]);
+  free(c->spools);
+  if (c->inotify >= 0) (void)close(c->inotify);
+  if (c->epoll >= 0) (void)close(c->epoll);
+  free(c);
+}
+
+int collector_fd(const collector *c)
+{
+  return c->epoll;
+}
+
+int collector_timeout(const collector *c)
+{
+  if (c->stuck) return RETRY_MS;
+  if (c->count) return c->wait_ms;
+  return c->inotify < 0 ? POLL_IDLE_MS : -1;
+}
+
+/* The spool itself is no good, or not yet: no reason to wait for the trace's disk. */
+static bool unreadable(weir_status status)
+{
+  return status == WEIR_ECORRUPT || status == WEIR_EVERSION || status == WEIR_ENOENT;
+}
+
+/* A status of the importer: true when the trace could not be written. Said once; everything is
+ * tried again later, so the caller just leaves things as they are. */
+static bool trouble(collector *c, weir_status status)
+{
+  if (status == WEIR_OK || unreadable(status)) return false;
+  if (!c->told) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
+  c->told = c->stuck = true;
+  c->retry_ns = weir_clock_monotonic_ns() + RETRY_MS * NS_A_MS;
+  return true;
+}
+
+/* ---- finding spools and their processes --------------------------------------------------------
+ */
+
+static bool is_spool_name(const char *name)
+{
+  size_t n = strlen(name), suffix = sizeof WEIR_SPOOL_SUFFIX - 1;
+  return n > suffix && !strcmp(name + n - suffix, WEIR_SPOOL_SUFFIX);
+}
+
+static bool known(const collector *c, const char *name)
+{
+  for (unsigned i = 0; i < c->count; i++)
+    if (!strcmp(c->spools[i].name, name)) return true;
+  return false;
+}
+
+static void remember(collector *c, const char *name)
+{
+  if (c->count == c->room) {
+    c->room = c->room ? c->room * 2 : 16;
+    spool *more = cmd_alloc(c->room * sizeof *more);
+    if (c->count) memcpy(more, c->spools, c->count * sizeof *more);
+    free(c->spools);
+    c->spools = more;
+  }
+  spool *s = &c->spools[c->count++];
+  *s = (spool){.path = cmd_format("%s/%s", c->dir, name), .pidfd = -1, .detail = -1};
+  s->name = s->path + strlen(c->dir) + 1;
+}
+
+/* Finds the process that writes `s`, and a way to hear of its end. */
+static void follow(collector *c, spool *s)
+{
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  s->pid = (pid_t)h->pid;
+  s->start_time = h->start_time;
+  s->opened_ns = h->clock_first.mono_ns;
+  s->pidfd = process_pidfd(s->pid);
+  /* The order matters: only a pidfd that was open before the start time agreed is the right one. A
+   * zombie is still found, and its pidfd is readable at once. */
+  s->stranger = process_start_time(s->pid) != s->start_time;
+  if (s->pidfd >= 0 && (s->stranger || !watch(c, s->pidfd))) {
+    (void)close(s->pidfd);
+    s->pidfd = -1;
+  }
+}
+
+/* Two live spools of one process: exec replaced the image of the older. */
+static void end_older_image(collector *c, spool *s)
+{
+  for (unsigned i = 0; i < c->count; i++) {
+    spool *o = &c->spools[i];
+    if (o == s || o->state != SPOOL_LIVE || o->pid != s->pid || o->start_time != s->start_time)
+      continue;
+    spool *older = o->opened_ns < s->opened_ns ? o : s;
+    older->state = SPOOL_ENDING;
+    older->reason = WEIR_END_EXEC;
+  }
+}
+
+/* Takes a new spool in; leaves it new when its header is not written yet or the disk is full. */
+static void admit(collector *c, spool *s)
+{
+  if (!s->reader && weir_spool_reader_open(&s->reader, s->path, false) != WEIR_OK) {
+    s->reader = NULL;
+    return;
+  }
+  weir_status status = weir_importer_add(c->importer, s->path, true, &s->number);
+  if (trouble(c, status) || status != WEIR_OK) return;
+  s->state = SPOOL_LIVE;
+  follow(c, s);
+  end_older_image(c, s);
+  c->wait_ms = POLL_BUSY_MS;
+}
+
+void collector_scan(collector *c)
+{
+  char events[4096];
+  while (c->inotify >= 0 && read(c->inotify, events, sizeof events) > 0) {
+  }
+  DIR *d = opendir(c->dir);
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (is_spool_name(e->d_name) && !known(c, e->d_name)) remember(c, e->d_name);
+  if (d) (void)closedir(d);
+  for (unsigned i = 0; i < c->count; i++)
+    if (c->spools[i].state == SPOOL_NEW) admit(c, &c->spools[i]);
+}
+
+/* ---- ends --------------------------------------------------------------------------------------
+ */
+
+static uint32_t closed(spool *s)
+{
+  return atomic_load_explicit(&weir_spool_reader_header(s->reader)->closed, memory_order_relaxed);
+}
+
+static bool gone(spool *s)
+{
+  struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
+  if (s->stranger) return closed(s) != 0;
+  return s->pidfd >= 0 ? poll(&p, 1, 0) > 0 : !process_alive(s->pid, s->start_time);
+}
+
+static void begin_end(collector *c, spool *s)
+{
+  uint32_t how = closed(s);
+  s->state = SPOOL_ENDING;
+  s->reason = how == 1 ? WEIR_END_EXIT : WEIR_END_GONE;
+  if (!s->stranger && c->reap) c->reap(c->context, s->pid, &s->reason, &s->detail);
+  if (how == 2) s->reason = WEIR_END_EXEC, s->detail = -1;
+}
+
+static void note_ends(collector *c)
+{
+  for (unsigned i = 0; i < c->count; i++)
+    if (c->spools[i].state == SPOOL_LIVE && gone(&c->spools[i])) begin_end(c, &c->spools[i]);
+}
+
+/* Last drains; what succeeds is done and leaves the folder. */
+static void end_spools(collector *c)
+{
+  for (unsigned i = 0; i < c->count; i++) {
+    spool *s = &c->spools[i];
+    if (s->state != SPOOL_ENDING) continue;
+    weir_status status = weir_importer_end(c->importer, s->number, s->reason, s->detail);
+    if (trouble(c, status)) return;
+    s->state = SPOOL_DONE;
+    s->done_ns = weir_clock_monotonic_ns();
+    if (status == WEIR_OK)
+      (void)unlink(s->path);
+    else
+      cmd_say("%s is kept: %s.", s->path, weir_error_message());
+  }
+}
+
+static bool awaits_fork(spool *s)
+{
+  const weir_spool_header *h;
+  if (s->state != SPOOL_DONE || weir_clock_monotonic_ns() - s->done_ns > FORK_GRACE_NS)
+    return false;
+  h = weir_spool_reader_header(s->reader);
+  return atomic_load_explicit(&h->forks_begun, memory_order_relaxed) >
+         atomic_load_explicit(&h->forks_done, memory_order_relaxed);
+}
+
+static void drop_done(collector *c)
+{
+  unsigned kept = 0;
+  for (unsigned i = 0; i < c->count; i++) {
+    spool *s = &c->spools[i];
+    if (s->state == SPOOL_DONE && !awaits_fork(s))
+      spool_clear(s);
+    else
+      c->spools[kept++] = *s;
+  }
+  c->count = kept;
+}
+
+/* ---- turns -------------------------------------------------------------------------------------
+ */
+
+void collector_turn(collector *c)
+{
+  uint64_t events = 0;
+  if (c->stuck && weir_clock_monotonic_ns() < c->retry_ns) return;
+  c->stuck = false;
+  collector_scan(c);
+  note_ends(c); /* before the poll: what they wrote last is then surely there */
+  if (c->count && !trouble(c, weir_importer_poll(c->importer, &events))) end_spools(c);
+  drop_done(c);
+  if (!c->stuck) c->told = false;
+  c->wait_ms = events ? POLL_BUSY_MS : c->wait_ms * 2;
+  if (c->wait_ms > POLL_IDLE_MS) c->wait_ms = POLL_IDLE_MS;
+}
+
+unsigned collector_live(const collector *c, bool strangers)
+{
+  unsigned n = 0;
+  for (unsigned i = 0; i < c->count; i++)
+    n += c->spools[i].state < SPOOL_DONE && (strangers || !c->spools[i].stranger);
+  return n;
+}
+
+bool collector_expects_forks(const collector *c)
+{
+  for (unsigned i = 0; i < c->count; i++)
+    if (awaits_fork(&c->spools[i])) return true;
+  return false;
+}
+
+/* One try at ending all. */
+static bool finish_once(collector *c)
+{
+  collector_scan(c);
+  for (unsigned i = 0; i < c->count; i++) {
+    spool *s = &c->spools[i];
+    if (s->state != SPOOL_LIVE) continue;
+    begin_end(c, s);
+    if (s->reason == WEIR_END_GONE && !gone(s) && !s->stranger) s->reason = WEIR_END_UNKNOWN;
+  }
+  end_spools(c);
+  return collector_live(c, true) == 0;
+}
+
+bool collector_finish(collector *c)
+{
+  for (int try = 1;; try++) {
+    c->stuck = false;
+    if (finish_once(c)) return true;
+    if (!c->stuck || try == FINISH_TRIES) break;
+    (void)poll(NULL, 0, RETRY_MS);
+  }
+  for (unsigned i = 0; i < c->count; i++) {
+    spool *s = &c->spools[i];
+    if (s->state == SPOOL_NEW && !s->reader &&
+        weir_spool_reader_open(&s->reader, s->path, false) != WEIR_OK)
+      cmd_say("%s: %s.", s->path, weir_error_message());
+  }
+  return false;
+}
+
+bool collector_remove(collector *c)
+{
+  if (rmdir(c->dir) == 0 || errno == ENOENT) return true;
+  return false;
+}

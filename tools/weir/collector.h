@@ -1,0 +1,56 @@
+/* collector.h: follows the spools of one folder until their processes are gone.
+ *
+ * `weir run` and `weir collect` drive it from their own loop: wait on its descriptor for at most
+ * its timeout, then give it a turn. It knows spools and the processes that write them; who those
+ * processes are to us (children or strangers), signals and terminals are its caller's.
+ */
+#ifndef WEIR_TOOLS_COLLECTOR_H
+#define WEIR_TOOLS_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "reports/import.h"
+
+typedef struct collector collector;
+
+/* Asks the caller for the end of a process that is gone: true and *reason, *detail when it was a
+ * child (and is reaped now, or was before). NULL: nobody is a child. */
+typedef bool (*collector_reap)(void *context, pid_t pid, weir_end_reason *reason, int *detail);
+
+/* `dir`: absolute, exists, becomes ours: removed by collector_remove(). Both borrowed. New; NULL
+ * after a sentence. */
+collector *collector_new(const char *dir, weir_importer *importer, collector_reap reap,
+                         void *context);
+
+/* Readable when something happened that a turn should see: a new spool, an ended process. */
+int collector_fd(const collector *c);
+
+/* How long to wait for it, in ms; -1: no need of a turn before that. */
+int collector_timeout(const collector *c);
+
+/* Looks for new spools, imports what is new, ends the spools whose processes are gone. */
+void collector_turn(collector *c);
+
+/* Looks for new spools now. Before a child is reaped, so that its spools are known by then. */
+void collector_scan(collector *c);
+
+/* Spools whose process lives, for all we know; with `strangers` also those whose process was never
+ * found (another pid namespace, or gone before we looked). */
+unsigned collector_live(const collector *c, bool strangers);
+
+/* A fork's child of a process that is gone has not opened its spool yet. */
+bool collector_expects_forks(const collector *c);
+
+/* Takes in all that is there and ends every spool, whether its process lives or not. Tries a few
+ * times when the disk is full. Returns whether everything is in the trace. */
+bool collector_finish(collector *c);
+
+/* Removes the folder if nothing is left in it. Returns false with ENOTEMPTY when a spool is there
+ * that is not in the trace: a late one, or one that finish() could not take in. */
+bool collector_remove(collector *c);
+
+void collector_free(collector *c);
+
+#endif

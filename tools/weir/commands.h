@@ -1,0 +1,16 @@
+/* commands.h: the subcommands' entry points and option tables, one pair a file. */
+#ifndef WEIR_TOOLS_COMMANDS_H
+#define WEIR_TOOLS_COMMANDS_H
+
+#include "tools/weir/cmd.h"
+
+extern const cmd_option run_options[], collect_options[], import_options[], report_options[];
+
+int run_main(const cmd *c, int argc, char **argv);
+int collect_main(const cmd *c, int argc, char **argv);
+int import_main(const cmd *c, int argc, char **argv);
+int report_main(const cmd *c, int argc, char **argv);
+int version_main(const cmd *c, int argc, char **argv);
+int help_main(const cmd *c, int argc, char **argv);
+
+#endif

@@ -1,0 +1,123 @@
+/* environment.c: what a program finds around it under weir run. */
+#include "tools/weir/environment.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "tools/weir/cmd.h"
+
+/* Free bytes below which /dev/shm is no place for spools: a few megabyte chunks for each of many
+ * threads. In containers it is often 64 MiB in all. */
+#define SHM_ROOM (UINT64_C(256) << 20)
+
+/* ---- siblings ----------------------------------------------------------------------------------
+ */
+
+static char *sibling(const char *relative, const char *what)
+{
+  char *path = cmd_sibling(relative);
+  if (!path || access(path, R_OK) < 0) {
+    cmd_say("%s is missing: %s.", what, path ? path : relative);
+    free(path);
+    return NULL;
+  }
+  if (!strpbrk(path, " :")) return path; /* the loader splits its lists at both */
+  cmd_say("%s cannot be loaded from %s: there is a blank or a colon in the path.", what, path);
+  free(path);
+  return NULL;
+}
+
+bool environment_siblings(environment *e)
+{
+  e->preload = sibling("lib/libweir-preload.so", "the preload library");
+  if (!e->preload) return false;
+  if (!e->sim) return true;
+  char *driver = sibling("lib/sim/libcuda.so.1", "the software device");
+  if (!driver) return false;
+  e->sim_lib = driver;
+  *strrchr(driver, '/') = 0;
+  return true;
+}
+
+int environment_list_unsupported(const environment *e)
+{
+  char *path = cmd_format("%s/libcuda.so.1", e->sim_lib);
+  void *driver = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  free(path);
+  const char *const *(*list)(void) = NULL;
+  if (driver) *(void **)&list = dlsym(driver, "weir_sim_unsupported");
+  if (!list) {
+    cmd_say("cannot ask the software device: %s.", dlerror());
+    return CMD_RUN_FAILED;
+  }
+  for (const char *const *name = list(); *name; name++)
+    puts(*name);
+  return 0;
+}
+
+/* ---- the spools' folder ------------------------------------------------------------------------
+ */
+
+static char *make_in(const char *parent)
+{
+  char *dir = cmd_format("%s/weir-%u-XXXXXX", parent, (unsigned)geteuid());
+  if (*parent == '/' && mkdtemp(dir)) return dir; /* mode 0700 */
+  free(dir);
+  return NULL;
+}
+
+static bool shm_has_room(void)
+{
+  struct statvfs v;
+  return statvfs("/dev/shm", &v) == 0 && (uint64_t)v.f_bavail * v.f_frsize >= SHM_ROOM;
+}
+
+bool environment_spool_dir(environment *e)
+{
+  const char *tmpdir = getenv("TMPDIR");
+  if (shm_has_room()) e->spool_dir = make_in("/dev/shm");
+  if (!e->spool_dir && tmpdir) e->spool_dir = make_in(tmpdir);
+  if (!e->spool_dir) e->spool_dir = make_in("/tmp");
+  if (e->spool_dir) return true;
+  cmd_say("cannot make a folder for spools in /tmp: %s.", strerror(errno));
+  return false;
+}
+
+/* ---- variables ---------------------------------------------------------------------------------
+ */
+
+/* Puts `first` in front of a colon-separated list, unless it is there already. */
+static void prepend(const char *variable, const char *first)
+{
+  const char *old = getenv(variable);
+  size_t n = strlen(first);
+  if (!old || !*old) {
+    (void)setenv(variable, first, 1);
+  } else if (strncmp(old, first, n) || (old[n] && old[n] != ':')) {
+    char *list = cmd_format("%s:%s", first, old);
+    (void)setenv(variable, list, 1);
+    free(list);
+  }
+}
+
+static void set(const char *variable, const char *value)
+{
+  if (value) (void)setenv(variable, value, 1);
+}
+
+void environment_apply(const environment *e)
+{
+  prepend("LD_PRELOAD", e->preload);
+  set("WEIR_SPOOL_DIR", e->spool_dir);
+  set("WEIR_MODE", e->mode);
+  set("WEIR_STACKS", e->stacks);
+  if (!e->sim) return;
+  prepend("LD_LIBRARY_PATH", e->sim_lib);
+  set("WEIR_SIM_DEVICES", e->sim_devices);
+}

@@ -1,0 +1,32 @@
+/* environment.h: what a program finds around it under weir run: our siblings, the spools' folder,
+ * and the environment variables that tell of both. */
+#ifndef WEIR_TOOLS_ENVIRONMENT_H
+#define WEIR_TOOLS_ENVIRONMENT_H
+
+#include <stdbool.h>
+
+typedef struct environment {
+  bool sim;                /* --sim */
+  const char *sim_devices; /* its N, or NULL */
+  const char *mode;        /* --mode, or NULL */
+  const char *stacks;      /* --stacks, or NULL */
+  char *preload;           /* our preload library */
+  char *sim_lib;           /* folder of the software device */
+  char *spool_dir;
+} environment;
+
+/* Finds the preload library, and with `sim` the software device, relative to weir. False after a
+ * sentence. */
+bool environment_siblings(environment *e);
+
+/* Makes a new folder for spools, mode 0700: in /dev/shm when there is room, else in $TMPDIR, else
+ * in /tmp. False after a sentence. */
+bool environment_spool_dir(environment *e);
+
+/* Sets it all; in the child, before exec. */
+void environment_apply(const environment *e);
+
+/* Prints what the software device does not do, a name a line; an exit status. */
+int environment_list_unsupported(const environment *e);
+
+#endif

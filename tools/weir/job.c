@@ -1,0 +1,63 @@
+/* job.c: one trace being collected: the importer, the collector and their folder. */
+#include "tools/weir/job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/weir/cmd.h"
+
+bool job_open(job *j, const char *output, const char *dir, const char *command, collector_reap reap,
+              void *context)
+{
+  weir_importer_options o = {.overwrite = true, .command = command};
+  *j = (job){.output = output, .dir = dir};
+  o.progress = progress_report;
+  o.progress_context = &j->progress;
+  if (weir_importer_open(&j->importer, output, &o) != WEIR_OK) {
+    cmd_say("%s.", weir_error_message());
+    return false;
+  }
+  j->collector = collector_new(dir, j->importer, reap, context);
+  if (j->collector) return true;
+  job_discard(j);
+  return false;
+}
+
+void job_discard(job *j)
+{
+  static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
+  collector_free(j->collector);
+  weir_importer_close(j->importer);
+  for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+    char *path = cmd_format("%s%s", j->output, suffixes[i]);
+    (void)unlink(path);
+    free(path);
+  }
+  (void)rmdir(j->dir);
+}
+
+bool job_drain(job *j, bool *more)
+{
+  *more = false;
+  if (!collector_finish(j->collector)) return false;
+  *more = !collector_remove(j->collector) && errno == ENOTEMPTY;
+  return !*more;
+}
+
+bool job_close(job *j, bool drained)
+{
+  bool good = drained;
+  if (!drained)
+    cmd_say("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
+            "'weir import %s -o FILE'.",
+            j->output, j->dir, j->dir);
+  if (weir_importer_finish(j->importer) != WEIR_OK) {
+    cmd_say("%s can be read, but could not be completed: %s.", j->output, weir_error_message());
+    good = false;
+  }
+  progress_clear(&j->progress);
+  collector_free(j->collector);
+  weir_importer_close(j->importer);
+  return good;
+}

@@ -1,0 +1,36 @@
+/* job.h: one trace being collected: the importer, the collector and their folder, opened and
+ * finished the same way by `weir run` and `weir collect`. */
+#ifndef WEIR_TOOLS_JOB_H
+#define WEIR_TOOLS_JOB_H
+
+#include <stdbool.h>
+
+#include "reports/import.h"
+#include "tools/weir/collector.h"
+#include "tools/weir/progress.h"
+
+typedef struct job {
+  const char *output; /* the trace; borrowed */
+  const char *dir;    /* the spools' folder; borrowed */
+  weir_importer *importer;
+  collector *collector;
+  progress progress;
+} job;
+
+/* Makes the trace (replacing what is there: ask output_may_write() first) and the collector. False
+ * after a sentence, with nothing left behind. `command`: for the trace, or NULL. */
+bool job_open(job *j, const char *output, const char *dir, const char *command, collector_reap reap,
+              void *context);
+
+/* Takes the rest in and removes the folder. False with *more when a spool came meanwhile: nothing
+ * is lost, carry on. */
+bool job_drain(job *j, bool *more);
+
+/* Completes the trace after job_drain() and closes. `drained`: what that returned; if not, says
+ * what is missing and where it is kept. Returns whether the trace is complete. */
+bool job_close(job *j, bool drained);
+
+/* Closes and removes the trace and the folder: nothing was run. */
+void job_discard(job *j);
+
+#endif

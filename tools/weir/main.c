@@ -1,0 +1,97 @@
+/* main.c: weir SUBCOMMAND ...: the table of subcommands, and help. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/weir.h"
+#include "tools/weir/cmd.h"
+#include "tools/weir/commands.h"
+
+static const cmd_option no_options[] = {{NULL, 0, CMD_ARG_NONE, NULL, NULL}};
+
+const cmd cmd_commands[] = {
+    {"run",
+     "[-o FILE] [--sim[=N]] [--mode=observe] [--stacks=off|N] [--no-wait] -- PROGRAM [ARG]...",
+     "Run a CUDA program and write what it does with memory to a trace",
+     "The exit status is the program's; its stdin, stdout and stderr are untouched. The trace "
+     "holds\n"
+     "every process the program starts, and is complete when the last of them has ended. 125: "
+     "weir\n"
+     "could not start; 126: the program cannot be run; 127: there is no such program.",
+     run_options, false, run_main},
+    {"report", "[summary] [--format text|json] [--top N] FILE",
+     "Print what a trace says about memory, transfers and waits",
+     "FILE is a trace, or a spool that was left without a collector. 'summary' is the one kind of\n"
+     "report there is, and the default.",
+     report_options, false, report_main},
+    {"import", "SPOOL... -o FILE", "Make a trace from spools that were left without a collector",
+     "SPOOL is a spool file, or a folder of them. All of them go into one trace.", import_options,
+     false, import_main},
+    {"version", "", "Print the versions of weir and of what it is built on", NULL, no_options,
+     false, version_main},
+    {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, no_options, false,
+     help_main},
+    {"collect", "--spool-dir DIR --output FILE [--pid PID]",
+     "Collect the spools of a folder into a trace until their programs have ended",
+     "Started by the preload library of a program that runs without 'weir run'.", collect_options,
+     true, collect_main},
+    {NULL, NULL, NULL, NULL, NULL, false, NULL},
+};
+
+static bool no_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  (void)c, (void)at, (void)value, (void)context;
+  return true;
+}
+
+static void print_commands(void)
+{
+  printf("usage: weir COMMAND [ARG]...\n\n"
+         "Weir shows where a CUDA program's memory and transfers go.\n\n");
+  for (const cmd *c = cmd_commands; c->name; c++)
+    if (!c->hidden) printf("  %-8s  %s\n", c->name, c->summary);
+  printf("\nFirst steps:\n"
+         "  weir run -- ./program          writes weir.PID.db\n"
+         "  weir report weir.PID.db        says what is in it\n"
+         "\n'weir help COMMAND' tells more; so does weir(1).\n");
+}
+
+int help_main(const cmd *c, int argc, char **argv)
+{
+  bool helped;
+  int at = cmd_parse(c, argc, argv, false, no_option, NULL, &helped);
+  if (at < 0) return CMD_USAGE;
+  if (helped) return 0;
+  if (argc - at > 1) return cmd_usage(c, "weir help takes one command, not %d", argc - at);
+  if (argc - at == 0) {
+    print_commands();
+    return 0;
+  }
+  const cmd *asked = cmd_find(argv[at]);
+  if (!asked) return cmd_usage(NULL, "there is no command '%s'", argv[at]);
+  cmd_print_help(asked);
+  return 0;
+}
+
+/* A report or a help text that did not reach its reader is a failure, not a success. */
+static int flushed(int status)
+{
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    cmd_say("cannot write to stdout.");
+    return status ? status : CMD_FAILED;
+  }
+  return status;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc < 2) {
+    cmd_usage(NULL, "a command is missing");
+    return CMD_USAGE;
+  }
+  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) argv[1] = (char[]){"help"};
+  if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) argv[1] = (char[]){"version"};
+  const cmd *c = cmd_find(argv[1]);
+  if (!c) return cmd_usage(NULL, "there is no command '%s'", argv[1]);
+  return flushed(c->run(c, argc - 1, argv + 1));
+}

@@ -1,0 +1,31 @@
+/* progress.c: one line on a terminal that tells how far an import is. */
+#include "tools/weir/progress.h"
+
+#include <stdio.h>
+
+#include "core/base/clock.h"
+#include "tools/weir/cmd.h"
+
+#define NS_PATIENCE UINT64_C(1000000000)
+#define NS_REDRAW   UINT64_C(200000000)
+
+void progress_report(void *context, uint64_t done, uint64_t total_guess)
+{
+  progress *p = context;
+  char text[32];
+  if (!p->allowed || !cmd_chatty()) return;
+  uint64_t now = weir_clock_monotonic_ns();
+  if (!p->since_ns) p->since_ns = now;
+  if (now - p->since_ns < NS_PATIENCE || now - p->last_ns < NS_REDRAW) return;
+  p->last_ns = now;
+  p->drawn = true;
+  (void)fprintf(stderr, "\r\033[Kweir: importing, %s events", cmd_grouped(text, done));
+  if (total_guess > done)
+    (void)fprintf(stderr, ", %d %%", (int)((double)done * 100 / (double)total_guess));
+}
+
+void progress_clear(progress *p)
+{
+  if (p->drawn) (void)fprintf(stderr, "\r\033[K");
+  p->drawn = false;
+}

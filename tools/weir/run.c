@@ -1,0 +1,376 @@
+/* run.c: weir run: the parent of a program, and the collector of its trace.
+ *
+ * The program is to notice nothing. It stays in our process group and on our terminal, with its own
+ * stdin, stdout and stderr; weir prints only when stderr is a terminal, and only after the program
+ * has ended, or when weir itself fails. The order of things: the program's process is made and held
+ * at a gate, the trace is created (it is named after that process), the gate opens, the program is
+ * exec'd. So neither runs without the other.
+ *
+ * The tree. We are its subreaper: what the program leaves behind (a daemon, an orphan) becomes our
+ * child, and the trace is complete when we have no child left, unless --no-wait or an interrupt
+ * after the program's end says otherwise.
+ *
+ * Signals: see signals.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/weir/commands.h"
+#include "tools/weir/environment.h"
+#include "tools/weir/job.h"
+#include "tools/weir/output.h"
+#include "tools/weir/process.h"
+#include "tools/weir/signals.h"
+
+enum { OPT_OUTPUT, OPT_SIM, OPT_MODE, OPT_STACKS, OPT_NO_WAIT, OPT_UNSUPPORTED };
+
+const cmd_option run_options[] = {
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace (default weir.PID.db)"},
+    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
+                 "run on N software devices (default 1) instead of GPUs"},
+    [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE", "observe: log only (the one mode there is)"},
+    [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
+                    "frames kept of each call's stack, 1 to 128, or off (default 32)"},
+    [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
+                     "finish when PROGRAM ends, though others of its tree live"},
+    [OPT_UNSUPPORTED] = {"list-unsupported", 0, CMD_ARG_NONE, NULL,
+                         "with --sim: list what the software device lacks, run nothing"},
+    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
+};
+
+typedef struct reaped {
+  pid_t pid;
+  int code, status; /* CLD_EXITED and the status, or CLD_KILLED, CLD_DUMPED and the signal */
+} reaped;
+
+typedef struct run {
+  environment env;
+  const char *output; /* -o, NULL: default */
+  bool no_wait, list_unsupported;
+  char **argv;       /* the program and its arguments */
+  pid_t child;       /* the program */
+  int gate, hung;    /* write: the program may start; read: errno of a failed exec */
+  bool ended, alone; /* the program was reaped; no child is left */
+  reaped end;        /* of the program */
+  reaped *others;    /* reaped since the last turn */
+  unsigned count, room;
+  bool told_waiting;
+  job job;
+} run;
+
+/* ---- options -----------------------------------------------------------------------------------
+ */
+
+static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  run *r = context;
+  long n;
+  switch (at) {
+  case OPT_OUTPUT:
+    r->output = value;
+    return true;
+  case OPT_NO_WAIT:
+    r->no_wait = true;
+    return true;
+  case OPT_UNSUPPORTED:
+    r->list_unsupported = true;
+    return true;
+  case OPT_SIM:
+    r->env.sim = true;
+    r->env.sim_devices = value;
+    if (!value || cmd_number(value, 1, 32, &n)) return true;
+    cmd_usage(c, "--sim takes a number of devices from 1 to 32, not '%s'", value);
+    return false;
+  case OPT_MODE:
+    r->env.mode = value;
+    if (!strcmp(value, "observe")) return true;
+    cmd_usage(c, "there is no mode '%s': only observe", value);
+    return false;
+  default:
+    r->env.stacks = value;
+    if (!strcmp(value, "off") || cmd_number(value, 1, 128, &n)) return true;
+    cmd_usage(c, "--stacks takes off or a number of frames from 1 to 128, not '%s'", value);
+    return false;
+  }
+}
+
+/* ---- starting ----------------------------------------------------------------------------------
+ */
+
+static int cannot_run(const char *program, int error)
+{
+  cmd_say("cannot run '%s': %s.", program, strerror(error));
+  return error == ENOENT || error == ENOTDIR ? CMD_NOT_FOUND : CMD_CANNOT_RUN;
+}
+
+/* execvp's search, before anything is created: 0 or the errno it would end with. */
+static int find_program(const char *name)
+{
+  const char *path = getenv("PATH");
+  int error = ENOENT;
+  if (!*name) return ENOENT;
+  if (strchr(name, '/')) return access(name, X_OK) == 0 ? 0 : errno;
+  for (const char *at = path ? path : "/bin:/usr/bin"; at;) {
+    size_t n = strcspn(at, ":");
+    char *full = cmd_format("%.*s%s%s", (int)n, at, n ? "/" : "", name);
+    int result = access(full, X_OK) == 0 ? 0 : errno;
+    free(full);
+    if (!result) return 0;
+    if (result == EACCES) error = EACCES;
+    at = at[n] ? at + n + 1 : NULL;
+  }
+  return error;
+}
+
+/* The program's process, up to its exec. */
+__attribute__((noreturn)) static void become_program(run *r, int gate, int hung)
+{
+  char go;
+  signals_in_child();
+  if (read(gate, &go, 1) != 1) _exit(CMD_RUN_FAILED); /* weir gave up, and has said why */
+  environment_apply(&r->env);
+  (void)execvp(r->argv[0], r->argv);
+  int error = errno;
+  ssize_t written = write(hung, &error, sizeof error);
+  _exit(written == sizeof error && error == ENOENT ? CMD_NOT_FOUND : CMD_CANNOT_RUN);
+}
+
+static bool fork_program(run *r)
+{
+  int gate[2], hung[2];
+  if (pipe2(gate, O_CLOEXEC) < 0 || pipe2(hung, O_CLOEXEC) < 0) {
+    cmd_say("cannot make a pipe: %s.", strerror(errno));
+    return false;
+  }
+  signals_hold();
+  r->child = fork();
+  if (r->child == 0) {
+    (void)close(gate[1]);
+    become_program(r, gate[0], hung[1]);
+  }
+  int error = errno;
+  (void)close(gate[0]);
+  (void)close(hung[1]);
+  r->gate = gate[1];
+  r->hung = hung[0];
+  if (r->child > 0) return signals_begin(r->child);
+  cmd_say("cannot fork: %s.", strerror(error));
+  return false;
+}
+
+/* Lets the program go; returns 0, or the errno its exec failed with. */
+static int open_gate(run *r)
+{
+  int error = 0;
+  ssize_t n;
+  (void)!write(r->gate, "g", 1);
+  do {
+    n = read(r->hung, &error, sizeof error);
+  } while (n < 0 && errno == EINTR);
+  (void)close(r->gate);
+  (void)close(r->hung);
+  return n == sizeof error ? error : 0;
+}
+
+static void abandon(run *r)
+{
+  (void)close(r->gate); /* the child reads its end */
+  (void)waitpid(r->child, NULL, 0);
+}
+
+/* ---- ends --------------------------------------------------------------------------------------
+ */
+
+static void note_reaped(run *r, const siginfo_t *si)
+{
+  reaped e = {si->si_pid, si->si_code, si->si_status};
+  if (e.pid == r->child) {
+    r->ended = true;
+    r->end = e;
+  }
+  if (r->count == r->room) {
+    r->room = r->room ? r->room * 2 : 16;
+    reaped *more = cmd_alloc(r->room * sizeof *more);
+    if (r->count) memcpy(more, r->others, r->count * sizeof *more);
+    free(r->others);
+    r->others = more;
+  }
+  r->others[r->count++] = e;
+}
+
+/* Reaps one child (0: any that ended or stopped). False: nothing to reap. */
+static bool reap_one(run *r, pid_t pid)
+{
+  siginfo_t si = {0};
+  int flags = WEXITED | WNOHANG | (pid ? 0 : WSTOPPED);
+  signals_pause(); /* a signal must not be sent on to a pid that is being given back */
+  int rc = waitid(pid ? P_PID : P_ALL, (id_t)pid, &si, flags);
+  if (rc < 0 && errno == ECHILD && !pid) r->alone = true;
+  bool got = rc == 0 && si.si_pid != 0;
+  bool stopped = got && si.si_code == CLD_STOPPED;
+  if (got && !stopped) note_reaped(r, &si);
+  if (r->ended) signals_program_ended();
+  signals_resume();
+  if (stopped && si.si_pid == r->child) signals_stop_too(si.si_status);
+  return got;
+}
+
+static bool on_reap(void *context, pid_t pid, weir_end_reason *reason, int *detail)
+{
+  run *r = context;
+  for (int look = 0; look < 2; look++) {
+    for (unsigned i = 0; i < r->count; i++) {
+      if (r->others[i].pid != pid) continue;
+      *reason = r->others[i].code == CLD_EXITED ? WEIR_END_EXIT : WEIR_END_SIGNAL;
+      *detail = r->others[i].status;
+      return true;
+    }
+    if (look || !reap_one(r, pid)) break;
+  }
+  return false;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------
+ */
+
+static bool over(run *r)
+{
+  if (!r->ended) return false;
+  if (r->no_wait || signals_interrupts()) return true;
+  if (r->alone && !collector_live(r->job.collector, false)) return true;
+  if (!r->told_waiting && cmd_chatty())
+    cmd_say("waiting for processes that '%s' left behind; interrupt to finish without them.",
+            r->argv[0]);
+  r->told_waiting = true;
+  return false;
+}
+
+static void follow(run *r)
+{
+  struct pollfd p[2] = {{.fd = collector_fd(r->job.collector), .events = POLLIN},
+                        {.fd = signals_fd(), .events = POLLIN}};
+  do {
+    (void)poll(p, 2, collector_timeout(r->job.collector));
+    signals_handled();
+    collector_scan(r->job.collector); /* while the ended can still be found in /proc */
+    while (reap_one(r, 0)) {
+    }
+    collector_turn(r->job.collector);
+    r->count = 0;
+  } while (!over(r));
+}
+
+static void say_result(const run *r, uint64_t events)
+{
+  char text[32];
+  if (!cmd_chatty()) return;
+  if (events)
+    cmd_say("%s: %s events; see 'weir report %s'.", r->job.output, cmd_grouped(text, events),
+            r->job.output);
+  else
+    cmd_say("%s: no CUDA calls were seen; see 'weir report %s'.", r->job.output, r->job.output);
+}
+
+static void finish(run *r)
+{
+  bool more = false, drained = false;
+  signals_finishing();
+  r->job.progress.allowed = true;
+  for (int try = 0; try < 3 && !drained && (try == 0 || more); try++)
+    drained = job_drain(&r->job, &more);
+  uint64_t events = weir_importer_events(r->job.importer);
+  if (job_close(&r->job, drained)) say_result(r, events);
+}
+
+/* Ends as the program did: the same status, or the same signal without a second core dump. */
+static int end_like(const reaped *end)
+{
+  struct rlimit none = {0, 0};
+  if (end->code == CLD_EXITED) return end->status;
+  (void)setrlimit(RLIMIT_CORE, &none);
+  (void)prctl(PR_SET_DUMPABLE, 0);
+  signals_die_of(end->status);
+  return 128 + end->status; /* pid 1 of a container cannot kill itself */
+}
+
+/* ---- the command -------------------------------------------------------------------------------
+ */
+
+static char *command_line(char **argv)
+{
+  char *line = cmd_format("%s", argv[0]);
+  for (int i = 1; argv[i]; i++) {
+    char *longer = cmd_format("%s %s", line, argv[i]);
+    free(line);
+    line = longer;
+  }
+  return line;
+}
+
+/* With the program at the gate: names and makes the trace. NULL: given up, said why. New. */
+static char *open_trace(run *r)
+{
+  char *wanted = r->output ? cmd_format("%s", r->output) : cmd_format("weir.%d.db", (int)r->child);
+  char *output = r->output ? wanted : output_reserve(wanted);
+  char *command = command_line(r->argv);
+  if (output != wanted) free(wanted);
+  if (output && !job_open(&r->job, output, r->env.spool_dir, command, on_reap, r)) {
+    free(output);
+    output = NULL;
+  }
+  free(command);
+  return output;
+}
+
+static int run_program(run *r)
+{
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (!fork_program(r)) return CMD_RUN_FAILED;
+  char *output = open_trace(r);
+  if (!output) {
+    abandon(r);
+    (void)rmdir(r->env.spool_dir);
+    return CMD_RUN_FAILED;
+  }
+  int error = open_gate(r);
+  int status;
+  if (error) {
+    (void)waitpid(r->child, NULL, 0);
+    job_discard(&r->job);
+    status = cannot_run(r->argv[0], error);
+  } else {
+    follow(r);
+    finish(r);
+    status = end_like(&r->end);
+  }
+  free(output);
+  free(r->others);
+  return status;
+}
+
+int run_main(const cmd *c, int argc, char **argv)
+{
+  run r = {0};
+  bool helped;
+  int at = cmd_parse(c, argc, argv, true, on_option, &r, &helped);
+  if (at < 0) return CMD_USAGE;
+  if (helped) return 0;
+  if (r.list_unsupported && !r.env.sim) return cmd_usage(c, "--list-unsupported goes with --sim");
+  if (!environment_siblings(&r.env)) return CMD_RUN_FAILED;
+  if (r.list_unsupported) return environment_list_unsupported(&r.env);
+  if (at == argc) return cmd_usage(c, "which program? PROGRAM is missing");
+  r.argv = argv + at;
+  int error = find_program(r.argv[0]);
+  if (error) return cannot_run(r.argv[0], error);
+  if (r.output && !output_may_write(r.output)) return CMD_RUN_FAILED;
+  if (!environment_spool_dir(&r.env)) return CMD_RUN_FAILED;
+  return run_program(&r);
+}

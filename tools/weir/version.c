@@ -1,0 +1,32 @@
+/* version.c: weir version: ours, and those of what we stand on. */
+#include <elfutils/libdwfl.h>
+#include <gnu/libc-version.h>
+#include <jansson.h>
+#include <sqlite3.h>
+#include <stdio.h>
+
+#include "core/trace/spool.h"
+#include "core/weir.h"
+#include "tools/weir/commands.h"
+
+static bool no_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  (void)c, (void)at, (void)value, (void)context;
+  return true;
+}
+
+int version_main(const cmd *c, int argc, char **argv)
+{
+  bool helped;
+  int at = cmd_parse(c, argc, argv, false, no_option, NULL, &helped);
+  if (at < 0) return CMD_USAGE;
+  if (helped) return 0;
+  if (at < argc) return cmd_usage(c, "weir version takes no argument, not '%s'", argv[at]);
+  printf("weir %s\n", WEIR_VERSION);
+  printf("spool format %u\n", WEIR_SPOOL_VERSION);
+  printf("SQLite %s\n", sqlite3_libversion());
+  printf("jansson %s\n", JANSSON_VERSION);
+  printf("elfutils libdw %s\n", dwfl_version(NULL));
+  printf("glibc %s\n", gnu_get_libc_version());
+  return 0;
+}
