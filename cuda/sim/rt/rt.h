@@ -1,0 +1,144 @@
+/* rt.h: the inside of the runtime stand-in (libcudart.so.13 of the software device).
+ *
+ * The runtime is a thin layer on the documented driver API, and knows the driver only as NVIDIA's
+ * runtime does: dlopen("libcuda.so.1"), one dlsym("cuGetProcAddress_v2"), and look-ups by name,
+ * version and flags. It works on any driver that answers these, the software device's first of all.
+ *
+ * Rules every entry point keeps:
+ * - what maps onto one driver call of a counted kind (allocation, free, copy, memset, wait, launch)
+ *   makes exactly that one call, so that a trace of driver calls and one of runtime calls agree;
+ * - a failure is noted as the thread's last error, by rt_note(), and returned;
+ * - nothing of CUDA starts before the first call that needs it (lazy initialisation).
+ *
+ * Words: primary context: the one context per device that the runtime uses; flavour: an entry point
+ * with the legacy default stream (no suffix) or the per-thread one (_ptds, _ptsz).
+ */
+#ifndef WEIR_SIM_RT_H
+#define WEIR_SIM_RT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <cudaProfilerTypedefs.h>
+#include <cuda_runtime_api.h>
+
+#define RT_API __attribute__((visibility("default")))
+
+/* ---- the driver (driver.c) ---------------------------------------------------------------------
+ */
+
+enum { RT_LEGACY, RT_PER_THREAD, RT_FLAVOURS };
+
+/* The driver's functions as one flavour of entry points calls them: driver.def, a field a row. A
+ * function the driver lacks is one that returns cudaErrorCallRequiresNewerDriver. */
+struct rt_driver {
+#define D(name, version, per_thread) PFN_cu##name##_v##version name;
+#include "driver.def"
+#undef D
+};
+
+extern struct rt_driver rt_drv[RT_FLAVOURS]; /* valid after rt_init() returned cudaSuccess */
+
+/* A function of the driver library that is no CUDA function (the software device's control.h); NULL
+ * when the driver is another one. */
+void *rt_driver_symbol(const char *name);
+
+/* Loads the driver and calls cuInit(), once a process; its error is what every later call returns.
+ */
+cudaError_t rt_init(void);
+
+/* ---- devices and contexts (context.c) -----------------------------------------------------------
+ */
+
+/* rt_init(), and the thread has a current context: its own (driver API), or the primary one of its
+ * device, which is created if need be. */
+cudaError_t rt_context(void);
+
+/* The primary context of a device, created if need be. Does not make it current. */
+cudaError_t rt_primary(int device, CUcontext *context);
+
+/* The device of the thread's current context, or else the one cudaSetDevice() chose. */
+cudaError_t rt_device(int *device);
+
+/* A device's driver handle; cudaErrorInvalidDevice when there is none of that number. */
+cudaError_t rt_handle(int device, CUdevice *handle);
+
+/* Grows by one with each cudaDeviceReset(): what was said of a device before is void. */
+extern _Atomic unsigned rt_resets;
+
+/* ---- errors (error.c)
+ * ---------------------------------------------------------------------------- */
+
+/* The runtime's number for a driver error. */
+cudaError_t rt_result(CUresult result);
+
+/* Notes a failure as the thread's last error and returns it; success changes nothing. */
+cudaError_t rt_note(cudaError_t error);
+
+/* Forgets the thread's last error, a sticky one too. */
+void rt_forget(void);
+
+/* ---- code: kernels and variables (register.c)
+ * ------------------------------------------------------ */
+
+/* The kernel behind `function`: the host stub of a kernel, or a handle the runtime gave out. Loads
+ * its binary into the driver if need be. */
+cudaError_t rt_kernel(const void *function, CUkernel *kernel);
+
+/* Address and size, on the current device, of the variable behind a host symbol. */
+cudaError_t rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes);
+
+/* Makes a kernel handle the driver returned known to rt_kernel(). */
+cudaError_t rt_kernel_add(CUkernel kernel);
+
+/* ---- shapes of entry points
+ * ---------------------------------------------------------------------- */
+
+/* An entry point that is one driver call on the current context. */
+#define RT_CALL(name, params, call)                                                                \
+  RT_API cudaError_t CUDARTAPI name params                                                         \
+  {                                                                                                \
+    cudaError_t e = rt_context();                                                                  \
+    return rt_note(e ? e : rt_result(rt_drv[RT_LEGACY].call));                                     \
+  }
+
+/* The same in both flavours. */
+#define RT_CALL_BOTH(name, suffix, params, call)                                                   \
+  RT_CALL(name, params, call)                                                                      \
+  RT_API cudaError_t CUDARTAPI name##suffix params;                                                \
+  RT_API cudaError_t CUDARTAPI name##suffix params                                                 \
+  {                                                                                                \
+    cudaError_t e = rt_context();                                                                  \
+    return rt_note(e ? e : rt_result(rt_drv[RT_PER_THREAD].call));                                 \
+  }
+
+/* An entry point whose body is a function of ours returning a cudaError_t, on the current context.
+ */
+#define RT_BODY(name, params, call)                                                                \
+  RT_API cudaError_t CUDARTAPI name params                                                         \
+  {                                                                                                \
+    cudaError_t e = rt_context();                                                                  \
+    return rt_note(e ? e : call);                                                                  \
+  }
+
+/* The same in both flavours; the body gets the flavour's driver functions as its first argument
+ * `d`. */
+#define RT_BODY_BOTH(name, suffix, params, call)                                                   \
+  RT_API cudaError_t CUDARTAPI name params                                                         \
+  {                                                                                                \
+    const struct rt_driver *d = &rt_drv[RT_LEGACY];                                                \
+    cudaError_t e = rt_context();                                                                  \
+    return rt_note(e ? e : call);                                                                  \
+  }                                                                                                \
+  RT_API cudaError_t CUDARTAPI name##suffix params;                                                \
+  RT_API cudaError_t CUDARTAPI name##suffix params                                                 \
+  {                                                                                                \
+    const struct rt_driver *d = &rt_drv[RT_PER_THREAD];                                            \
+    cudaError_t e = rt_context();                                                                  \
+    return rt_note(e ? e : call);                                                                  \
+  }
+
+#endif
