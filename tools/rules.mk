@@ -19,3 +19,57 @@ weir: $(if $(REPORTS_OBJS),$(BIN)/weir)
 tools: weir
 all: tools
 .PHONY: weir tools
+
+# ---- style and lint ------------------------------------------------------------------------------
+
+TIDY_SRCS := $(shell tools/scripts/sources.sh tidy)
+TIDY_OBJS := $(TIDY_SRCS:%=$(O)/lint/%.ok)
+ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard core/trace/api.def))
+
+format: ## lay out all C and CUDA sources with clang-format
+	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
+
+lint: lint-format lint-shell lint-man lint-exports lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, export lists
+
+lint-format:
+	$(say) FORMAT "all C and CUDA sources"
+	$(Q)tools/scripts/sources.sh c | xargs clang-format --dry-run -Werror
+
+lint-shell:
+	$(say) SHELL "all scripts"
+	$(Q)tools/scripts/sources.sh sh | xargs shellcheck
+
+lint-man:
+	$(say) MAN "tools/man"
+	$(Q)mandoc -T lint -W warning tools/man/*.1
+
+lint-exports: all
+	$(say) EXPORTS "$(LIB)"
+	$(Q)tools/scripts/check-exports.sh "$(O)"
+
+lint-tidy: $(TIDY_OBJS)
+
+$(O)/lint/%.ok: % .clang-tidy $(ALL_HDRS)
+	@mkdir -p $(@D)
+	$(say) TIDY $<
+	$(Q)clang-tidy --quiet $< -- -std=gnu11 $(CPPFLAGS) $(CUDAINC) \
+	  $(EXTRA_$(firstword $(subst /, ,$<))) $(EXTRA_$<) >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@touch $@
+
+# ---- installing ----------------------------------------------------------------------------------
+
+install: all ## copy the programs, libraries, headers and manual below $(DESTDIR)$(PREFIX)
+	@tools/scripts/install.sh "$(O)" "$(PREFIX)" "$(DESTDIR)" "$(VERSION)"
+
+uninstall: ## remove what install copied there
+	@tools/scripts/install.sh --remove "$(PREFIX)" "$(DESTDIR)"
+
+bundle: all ## a relocatable archive, with the libraries weir needs beside it
+	@MAKE="$(MAKE)" tools/scripts/bundle.sh "$(O)" "$(VERSION)" "$(ARCH)" "$(CUDA_HOME)"
+
+demo: ## set the machine up, build, run a training loop under Weir and print its report
+	@tools/scripts/deps.sh install build "$(CUDA_HOME)"
+	@$(MAKE) all
+	@tools/scripts/demo.sh "$(O)"
+
+.PHONY: format lint lint-format lint-shell lint-man lint-exports lint-tidy install uninstall bundle demo

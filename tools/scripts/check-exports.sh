@@ -1,0 +1,22 @@
+#!/bin/sh
+# check-exports.sh BUILD: a shared library of ours exports what it is for and nothing else.
+# libweir.so: weir_*. libweir-preload.so: the names of its export map, and libc is all it needs.
+set -u
+build=$1
+bad=0
+
+exports() { nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u; }
+
+complain() { # LIBRARY WHAT LIST
+  [ -z "$3" ] && return
+  echo "$1 $2:" "$(echo "$3" | head -5 | tr '\n' ' ')" >&2
+  bad=1
+}
+
+complain libweir.so "exports more than weir_*" "$(exports "$build/lib/libweir.so" | grep -v '^weir_')"
+preload=$build/lib/libweir-preload.so
+complain libweir-preload.so "exports what no hook is for" "$(exports "$preload" |
+  grep -vxE '(cu|cuda|__cuda)[A-Za-z0-9_]+|dlsym|dlvsym|dlopen|dlclose|fork|vfork|_Fork|exec[a-z]*|fexecve|posix_spawnp?|_exit|_Exit|quick_exit|InitializeInjectionNvtx2?')"
+complain libweir-preload.so "needs more than libc" "$(readelf -d "$preload" |
+  sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vxE 'libc\.so\.6|ld-linux[a-z0-9-]*\.so\.[0-9]|libasan\.so.*|libubsan\.so.*|libtsan\.so.*')"
+exit $bad

@@ -1,0 +1,32 @@
+#!/bin/sh
+# demo.sh BUILD: the training loop under weir run, on the GPU if there is one, else on two software
+# devices; prints its report and leaves the trace.
+set -eu
+build=$1
+trace=$build/demo.db
+
+gpu() { # a driver that can be loaded, and a device it can use
+  python3 -c 'import ctypes, sys
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+except OSError:
+    sys.exit(1)
+n = ctypes.c_int(0)
+sys.exit(cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(n)) != 0 or n.value == 0)' 2>/dev/null
+}
+
+if gpu; then
+  where="the GPU" sim=
+else
+  where="two software devices (no GPU here)" sim=--sim=2
+fi
+echo
+echo "\$ weir run${sim:+ $sim} -o $trace -- train      # a training loop, on $where"
+# shellcheck disable=SC2086  # $sim is one option or none
+"$build/bin/weir" run $sim -o "$trace" -- "$build/examples/train"
+echo
+echo "\$ weir report $trace"
+echo
+"$build/bin/weir" report "$trace"
+echo
+echo "The trace is $trace: ask it with 'weir report' or 'sqlite3'."

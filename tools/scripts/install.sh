@@ -1,0 +1,65 @@
+#!/bin/sh
+# install.sh BUILD PREFIX DESTDIR VERSION: copies what was built; install.sh --remove PREFIX DESTDIR.
+# The shape below PREFIX is that of the build tree (bin/, lib/, lib/sim/), so that everything finds its
+# siblings relative to itself. What was copied is listed in share/weir/installed, which --remove goes by.
+set -eu
+
+if [ "$1" = --remove ]; then
+  root=$3$2
+  list=$root/share/weir/installed
+  [ -f "$list" ] || { echo "weir: nothing is installed below $root." >&2; exit 1; }
+  while read -r f; do rm -f "$root/$f"; done <"$list"
+  rm -f "$list"
+  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core include/weir/sim include/weir share/weir share/man/man1; do
+    rmdir "$root/$d" 2>/dev/null || true
+  done
+  exit 0
+fi
+
+build=$1 prefix=$2 root=$3$2 version=$4
+list=$root/share/weir/installed
+mkdir -p "$root/share/weir"
+: >"$list.new"
+
+put() { # MODE FILE TO: TO is relative to the root
+  mkdir -p "$root/$(dirname "$3")"
+  if [ -L "$2" ]; then
+    rm -f "$root/$3"
+    cp -P "$2" "$root/$3"
+  else
+    install -m "$1" "$2" "$root/$3"
+  fi
+  echo "$3" >>"$list.new"
+}
+
+put 755 "$build/bin/weir" bin/weir
+for f in "$build"/lib/*.so* "$build"/lib/*.a; do
+  [ -e "$f" ] && put 755 "$f" "lib/$(basename "$f")"
+done
+for f in "$build"/lib/sim/*; do
+  [ -f "$f" ] && put 755 "$f" "lib/sim/$(basename "$f")"
+done
+put 644 core/weir.h include/weir/weir.h
+put 644 core/base/status.h include/weir/core/base/status.h
+for f in cuda/sim/control.h cuda/sim/twin.h; do
+  [ -f "$f" ] && put 644 "$f" "include/weir/sim/$(basename "$f")"
+done
+for f in tools/man/*.1; do
+  put 644 "$f" "share/man/man1/$(basename "$f")"
+done
+
+pc=$(mktemp)
+cat >"$pc" <<PC
+prefix=$prefix
+libdir=\${prefix}/lib
+includedir=\${prefix}/include/weir
+
+Name: weir
+Description: CUDA memory, pooled and measured
+Version: $version
+Libs: -L\${libdir} -lweir
+Cflags: -I\${includedir}
+PC
+put 644 "$pc" lib/pkgconfig/weir.pc
+rm -f "$pc"
+mv "$list.new" "$list"
