@@ -1,0 +1,415 @@
+/* elf.c: finding symbols in what the dynamic linker has mapped, without asking it.
+ *
+ * We stand in for dlsym and dlopen, so the originals must be found before anybody can call them and
+ * without calling them: from the loader's list of objects (_r_debug, dl_iterate_phdr) and each
+ * one's own hash table. The same look-up finds the original of a CUDA function that a program calls
+ * through our export, and tells which object an address is in.
+ *
+ * Invariants: nothing here takes a lock of ours, allocates, or calls a function that a program
+ * could have replaced: dl_iterate_phdr and _dl_find_object come by our own look-up too. Objects are
+ * mapped by the loader and trusted as it trusts them.
+ *
+ * Words: a symbol's *fit* is which of several versions is meant, see loader.h.
+ */
+#include "interpose/loader.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <stdatomic.h>
+#include <string.h>
+#include "interpose/hook.h"
+
+#define VERSION_HIDDEN 0x8000u /* bit of a DT_VERSYM entry: not the default version */
+
+void *(*weir_real_dlsym)(void *, const char *);
+void *(*weir_real_dlvsym)(void *, const char *, const char *);
+void *(*weir_real_dlopen)(const char *, int);
+int (*weir_real_dlclose)(void *);
+uintptr_t weir_own_start, weir_own_end;
+const char *weir_own_path;
+
+/* glibc's struct dl_find_object as its manual documents it (2.35); our own name for it, so that we
+ * build and run with older ones. */
+typedef struct find_object_result {
+  unsigned long long flags;
+  void *map_start, *map_end;
+  struct link_map *link_map;
+  void *eh_frame;
+  unsigned long long reserved[7];
+} find_object_result;
+
+static int (*find_object)(void *,
+                          find_object_result *); /* _dl_find_object, NULL before glibc 2.35 */
+static int (*iterate_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+static unsigned startup_objects; /* length of the list when we first looked */
+
+/* ---- one object ---- */
+
+/* glibc has relocated these pointers in most objects, not in the vDSO. */
+static const void *dynamic_pointer(uintptr_t base, uintptr_t value)
+{
+  return (const void *)(value < base ? value + base : value);
+}
+
+bool weir_object_read(weir_object *o, uintptr_t base, const ElfW(Dyn) * d)
+{
+  const ElfW(Dyn) *soname = NULL;
+
+  *o = (weir_object){.base = base, .soname = ""};
+  for (; d && d->d_tag != DT_NULL; d++) {
+    const void *p = dynamic_pointer(base, d->d_un.d_ptr);
+    switch (d->d_tag) {
+    case DT_SYMTAB:
+      o->symbols = p;
+      break;
+    case DT_STRTAB:
+      o->strings = p;
+      break;
+    case DT_HASH:
+      o->sysv_hash = p;
+      break;
+    case DT_GNU_HASH:
+      o->gnu_hash = p;
+      break;
+    case DT_VERSYM:
+      o->versym = p;
+      break;
+    case DT_VERDEF:
+      o->verdef = p;
+      break;
+    case DT_SONAME:
+      soname = d;
+      break;
+    default:
+      break;
+    }
+  }
+  if (!o->symbols || !o->strings) return false;
+  if (soname) o->soname = o->strings + soname->d_un.d_val;
+  return o->gnu_hash || o->sysv_hash;
+}
+
+/* Does the version with this index bear this name? */
+static bool version_named(const weir_object *o, unsigned index, const char *name)
+{
+  const char *at = (const char *)o->verdef;
+
+  while (at) {
+    const ElfW(Verdef) *def = (const ElfW(Verdef) *)(const void *)at;
+    const ElfW(Verdaux) *aux = (const ElfW(Verdaux) *)(const void *)(at + def->vd_aux);
+    if (def->vd_ndx == index) {
+      return !(def->vd_flags & VER_FLG_BASE) && strcmp(o->strings + aux->vda_name, name) == 0;
+    }
+    at = def->vd_next ? at + def->vd_next : NULL;
+  }
+  return false;
+}
+
+/* How well symbol `i` fits: 0 not at all, 1 for want of a better one, 2 exactly. */
+static int fits(const weir_object *o, uint32_t i, const char *version, enum weir_elf_fit fit)
+{
+  unsigned v = o->versym ? o->versym[i] : VER_NDX_GLOBAL;
+  unsigned index = v & ~VERSION_HIDDEN;
+
+  if (index == VER_NDX_LOCAL) return 0;
+  if (fit == WEIR_FIT_DEFAULT) return v & VERSION_HIDDEN ? 1 : 2;
+  if (!o->versym || v == VER_NDX_GLOBAL) return 2;
+  if (!version) return v & VERSION_HIDDEN ? 0 : 2;
+  return version_named(o, index, version) ? 2 : 0;
+}
+
+static void *symbol_address(const weir_object *o, const ElfW(Sym) * s)
+{
+  unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
+
+  if (s->st_shndx == SHN_UNDEF || (s->st_value == 0 && s->st_shndx != SHN_ABS)) return NULL;
+  if (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) return NULL;
+  if (bind != STB_GLOBAL && bind != STB_WEAK && bind != STB_GNU_UNIQUE) return NULL;
+  return (void *)(s->st_shndx == SHN_ABS ? s->st_value : o->base + s->st_value);
+}
+
+/* What a walk along a hash chain is looking for, and the best found so far. */
+typedef struct probe {
+  const weir_object *object;
+  const char *name, *version;
+  enum weir_elf_fit fit;
+  int rank;    /* of `found`, as fits() says */
+  void *found; /* NULL: nothing yet */
+} probe;
+
+/* Looks at symbol `i`; true when there can be no better one. */
+static bool probe_symbol(probe *p, uint32_t i)
+{
+  const weir_object *o = p->object;
+  const ElfW(Sym) *s = &o->symbols[i];
+  int rank;
+  void *address;
+
+  if (strcmp(o->strings + s->st_name, p->name) != 0) return false;
+  rank = fits(o, i, p->version, p->fit);
+  if (rank <= p->rank || !(address = symbol_address(o, s))) return false;
+  p->rank = rank;
+  p->found = address;
+  return rank == 2;
+}
+
+static void probe_gnu(probe *p)
+{
+  const uint32_t *h = p->object->gnu_hash;
+  uint32_t buckets = h[0], first = h[1], words = h[2], shift = h[3];
+  const ElfW(Addr) *bloom = (const ElfW(Addr) *)(const void *)(h + 4);
+  const uint32_t *bucket = (const uint32_t *)(const void *)(bloom + words);
+  const uint32_t *chain = bucket + buckets;
+  const unsigned bits = sizeof(ElfW(Addr)) * 8;
+  uint32_t hash = 5381, i;
+  ElfW(Addr) mask;
+
+  for (const char *c = p->name; *c; c++)
+    hash = hash * 33 + (unsigned char)*c;
+  mask = (ElfW(Addr))1 << hash % bits | (ElfW(Addr))1 << (hash >> shift) % bits;
+  if (buckets == 0 || (words && (bloom[hash / bits % words] & mask) != mask)) return;
+  i = bucket[hash % buckets];
+  if (i < first) return;
+  do {
+    if ((chain[i - first] | 1) == (hash | 1) && probe_symbol(p, i)) return;
+  } while (!(chain[i++ - first] & 1));
+}
+
+static void probe_sysv(probe *p)
+{
+  const uint32_t *h = p->object->sysv_hash;
+  const uint32_t *bucket = h + 2, *chain = bucket + h[0];
+  uint32_t hash = 0;
+
+  for (const char *c = p->name; *c; c++) {
+    hash = (hash << 4) + (unsigned char)*c;
+    hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+  }
+  if (h[0] == 0) return;
+  for (uint32_t i = bucket[hash % h[0]]; i != STN_UNDEF; i = chain[i])
+    if (probe_symbol(p, i)) return;
+}
+
+void *weir_object_symbol(const weir_object *o, const char *name, const char *version,
+                         enum weir_elf_fit fit)
+{
+  probe p = {.object = o, .name = name, .version = version, .fit = fit};
+
+  if (o->gnu_hash)
+    probe_gnu(&p);
+  else
+    probe_sysv(&p);
+  return p.found;
+}
+
+/* ---- all objects ---- */
+
+static const ElfW(Dyn) * phdr_dynamic(const struct dl_phdr_info *i)
+{
+  for (unsigned n = 0; n < i->dlpi_phnum; n++)
+    if (i->dlpi_phdr[n].p_type == PT_DYNAMIC)
+      return (const ElfW(Dyn) *)(i->dlpi_addr + i->dlpi_phdr[n].p_vaddr);
+  return NULL;
+}
+
+static bool phdr_holds(const struct dl_phdr_info *i, uintptr_t address)
+{
+  for (unsigned n = 0; n < i->dlpi_phnum; n++) {
+    const ElfW(Phdr) *p = &i->dlpi_phdr[n];
+    uintptr_t start = i->dlpi_addr + p->p_vaddr;
+    if (p->p_type == PT_LOAD && address - start < p->p_memsz) return true;
+  }
+  return false;
+}
+
+typedef struct address_search {
+  uintptr_t address;
+  weir_object *object;
+  const ElfW(Dyn) * dynamic; /* of the object that holds it */
+  bool found;
+} address_search;
+
+static int holds_address(struct dl_phdr_info *i, size_t size, void *context)
+{
+  address_search *s = context;
+
+  (void)size;
+  if (!phdr_holds(i, s->address)) return 0;
+  s->dynamic = phdr_dynamic(i);
+  s->found = weir_object_read(s->object, i->dlpi_addr, s->dynamic);
+  return 1;
+}
+
+/* As weir_object_at(), and where its dynamic section is. */
+static bool find_at(weir_object *o, const ElfW(Dyn) * *dynamic, const void *address)
+{
+  address_search s = {.address = (uintptr_t)address, .object = o};
+  find_object_result r;
+
+  weir_loader_find();
+  if (find_object) {
+    if (find_object((void *)s.address, &r) != 0) return false;
+    *dynamic = r.link_map->l_ld;
+    return weir_object_read(o, r.link_map->l_addr, r.link_map->l_ld);
+  }
+  if (!iterate_phdr) return false;
+  iterate_phdr(holds_address, &s);
+  *dynamic = s.dynamic;
+  return s.found;
+}
+
+bool weir_object_at(weir_object *o, const void *address)
+{
+  const ElfW(Dyn) * dynamic;
+  return find_at(o, &dynamic, address);
+}
+
+void *weir_object_handle(const void *address)
+{
+  find_object_result r;
+
+  weir_loader_find();
+  return find_object && find_object((void *)(uintptr_t)address, &r) == 0 ? r.link_map : NULL;
+}
+
+bool weir_object_needs(const void *address, const char *soname)
+{
+  const ElfW(Dyn) * d;
+  weir_object o;
+
+  if (!find_at(&o, &d, address)) return false;
+  for (; d->d_tag != DT_NULL; d++)
+    if (d->d_tag == DT_NEEDED && strcmp(o.strings + d->d_un.d_val, soname) == 0) return true;
+  return false;
+}
+
+int weir_bank_of(const void *address)
+{
+  weir_object o;
+
+  if (!weir_object_at(&o, address)) return -1;
+  for (int bank = 0; bank < WEIR_BANKS; bank++)
+    if (strcmp(o.soname, weir_bank_soname(bank)) == 0) return bank;
+  return -1;
+}
+
+typedef struct symbol_search {
+  const char *soname, *symbol;
+  unsigned index; /* of the object at hand, in the loader's order */
+  bool past_us;   /* our own object has gone by */
+  void *found;
+} symbol_search;
+
+/* A call through our export goes where it would have gone without us: to the next definition in the
+ * startup objects behind us (a program's own shim, say), else to the library itself wherever it was
+ * loaded. */
+static int defines_symbol(struct dl_phdr_info *i, size_t size, void *context)
+{
+  symbol_search *s = context;
+  bool startup = s->index++ < startup_objects;
+  weir_object o;
+
+  (void)size;
+  if (!weir_object_read(&o, i->dlpi_addr, phdr_dynamic(i))) return 0;
+  if (phdr_holds(i, (uintptr_t)&weir_own_path)) {
+    s->past_us = true;
+    return 0;
+  }
+  if (strcmp(o.soname, s->soname) == 0)
+    s->found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_DEFAULT);
+  else if (startup && s->past_us)
+    s->found = weir_object_symbol(&o, s->symbol, s->soname, WEIR_FIT_REFERENCE);
+  return s->found != NULL;
+}
+
+void *weir_elf_symbol(const char *soname, const char *symbol)
+{
+  symbol_search s = {.soname = soname, .symbol = symbol};
+
+  weir_loader_find();
+  if (iterate_phdr) iterate_phdr(defines_symbol, &s);
+  return s.found;
+}
+
+static int read_unloads(struct dl_phdr_info *i, size_t size, void *context)
+{
+  (void)size;
+  *(unsigned long long *)context = i->dlpi_subs;
+  return 1;
+}
+
+unsigned long long weir_loader_unloads(void)
+{
+  unsigned long long unloads = 0;
+
+  if (iterate_phdr) iterate_phdr(read_unloads, &unloads);
+  return unloads;
+}
+
+/* ---- finding the loader's own functions ---- */
+
+/* Our own extent. The linker defines both ends; __ehdr_start is where the object was loaded. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+static void find_ourselves(void)
+{
+  unsigned objects = 0;
+
+  weir_own_start = (uintptr_t)__ehdr_start;
+  weir_own_end = (uintptr_t)_end;
+  for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
+    objects++;
+    if (m->l_addr == weir_own_start) weir_own_path = m->l_name;
+  }
+  startup_objects = objects;
+}
+
+/* Stores a function's address at `out`: of the first definition behind us in the loader's order, so
+ * that another library's stand-in for it keeps its place in the chain. */
+static void find_next(const char *symbol, void *out)
+{
+  bool past_us = false;
+
+  for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
+    weir_object o;
+    void *found;
+    if (m->l_addr == weir_own_start) {
+      past_us = true;
+    } else if (past_us && weir_object_read(&o, m->l_addr, m->l_ld) &&
+               (found = weir_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) {
+      memcpy(out, &found, sizeof found);
+      return;
+    }
+  }
+}
+
+/* Stores a function's address at `out`: glibc's own, whoever else defines it. */
+static void find_in_glibc(const char *symbol, void *out)
+{
+  for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
+    weir_object o;
+    void *found;
+    if (!weir_object_read(&o, m->l_addr, m->l_ld)) continue;
+    if (strcmp(o.soname, "libc.so.6") != 0 && strncmp(o.soname, "ld-linux", 8) != 0) continue;
+    if (!(found = weir_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) continue;
+    memcpy(out, &found, sizeof found);
+    return;
+  }
+}
+
+/* Threads that race here store the same values. */
+void weir_loader_find(void)
+{
+  static _Atomic bool done;
+
+  if (atomic_load_explicit(&done, memory_order_acquire)) return;
+  find_ourselves();
+  find_in_glibc("_dl_find_object", &find_object);
+  find_in_glibc("dl_iterate_phdr", &iterate_phdr);
+  find_next("dlvsym", &weir_real_dlvsym);
+  find_next("dlopen", &weir_real_dlopen);
+  find_next("dlclose", &weir_real_dlclose);
+  find_next("dlsym", &weir_real_dlsym);
+  atomic_store_explicit(&done, true, memory_order_release);
+}

@@ -1,0 +1,192 @@
+/* lookup.c: what dlsym, dlvsym, dlopen and dlclose do before and after the real ones.
+ *
+ * The exported functions are trampolines (trampoline_*.S): they keep the arguments, ask a filter
+ * here and then either return the filter's answer or jump to the real function, which sees the
+ * program's own return address. glibc needs that: RTLD_NEXT, RTLD_DEFAULT and a plug-in's RUNPATH
+ * go by the caller. So nothing that depends on the caller is ever asked from here.
+ *
+ * The rules, in their order: a name that is not ours, RTLD_NEXT, and a caller that defines the name
+ * itself (it is that function's own library, or a shim for it) pass untouched. Else the real
+ * look-up is made, and if its answer lies in a library we know, the bank of *that* library decides
+ * which wrapper is handed out. Any other answer is handed out as it is. Our own exports can't be
+ * found by dlsym (hook.h, WEIR_EXPORT), so no answer is ever one of them.
+ *
+ * Cost: a name that is not ours takes no lock, no malloc and no look at the environment.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include "interpose/hook.h"
+#include "interpose/loader.h"
+
+/* What a filter tells its trampoline. Returned in two registers. */
+typedef struct weir_verdict {
+  void *answer; /* to be returned, or dlopen's new mode */
+  void *target; /* to be jumped to; NULL: return the answer */
+} weir_verdict;
+
+weir_verdict weir_filter_dlsym(void *handle, const char *name, const void *caller);
+weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *caller,
+                                const char *version);
+weir_verdict weir_filter_dlopen(int mode);
+
+bool weir_keep_deepbind;
+
+static inline bool names_loader(const char *name)
+{
+  return name[0] == 'd' && name[1] == 'l' &&
+         (strcmp(name, "dlsym") == 0 || strcmp(name, "dlvsym") == 0 ||
+          strcmp(name, "dlopen") == 0 || strcmp(name, "dlclose") == 0);
+}
+
+/* CUDA's names are cu[A-Z]... and cuda[A-Z]..., which cublas, cudnn and curl are not. */
+static bool looks_like_cuda(const char *name)
+{
+  if (name[0] != 'c' || name[1] != 'u') return false;
+  name += strncmp(name, "cuda", 4) == 0 ? 4 : 2;
+  return *name >= 'A' && *name <= 'Z';
+}
+
+/* Asked by handle for one of the four loader functions: the stand-in for a real one. */
+static void *loader_stand_in(void *real)
+{
+  if (real == WEIR_CODE(weir_real_dlsym)) return WEIR_CODE(weir_own_dlsym);
+  if (real == WEIR_CODE(weir_real_dlvsym)) return WEIR_CODE(weir_own_dlvsym);
+  if (real == WEIR_CODE(weir_real_dlopen)) return WEIR_CODE(weir_own_dlopen);
+  if (real == WEIR_CODE(weir_real_dlclose)) return WEIR_CODE(weir_own_dlclose);
+  return real;
+}
+
+/* A function we know of but do not wrap goes into the coverage record, so that reports can say it.
+ */
+static void note_unwrapped(const char *name)
+{
+  uint16_t api = weir_api_find(name);
+
+  if (api) weir_cover(api, WEIR_COVER_PASSED);
+}
+
+/* What the asker gets for a real look-up's answer. */
+static void *wrap(const char *name, void *real)
+{
+  int bank;
+  const weir_row *row;
+
+  if (names_loader(name)) return loader_stand_in(real);
+  bank = weir_bank_of(real);
+  if (bank < 0) return real;
+  row = weir_row_find(bank, name);
+  if (row) return weir_row_offer(row, real);
+  note_unwrapped(name);
+  return real;
+}
+
+static void *real_lookup(void *handle, const char *name, const char *version)
+{
+  return version ? weir_real_dlvsym(handle, name, version) : weir_real_dlsym(handle, name);
+}
+
+/* RTLD_DEFAULT goes by the caller's scope. Asked from here it is the global scope; what a plug-in
+ * brought for itself is asked of the plug-in. NULL: let the real function say. */
+static void *default_lookup(const char *name, const char *version, const void *caller)
+{
+  void *found = real_lookup(RTLD_DEFAULT, name, version), *own;
+
+  if (found) return found;
+  own = weir_object_handle(caller);
+  return own ? real_lookup(own, name, version) : NULL;
+}
+
+static bool caller_defines(const void *caller, const char *name)
+{
+  weir_object o;
+
+  return weir_object_at(&o, caller) && weir_object_symbol(&o, name, NULL, WEIR_FIT_DEFAULT);
+}
+
+/* The slow half: a name of ours, or one that could be CUDA's. */
+static weir_verdict filter(void *handle, const char *name, const char *version, const void *caller,
+                           void *target)
+{
+  const weir_verdict untouched = {NULL, target};
+  void *real, *answer;
+
+  if (handle == RTLD_NEXT || caller_defines(caller, name)) return untouched;
+  if (handle != RTLD_DEFAULT) {
+    real = real_lookup(handle, name, version);
+    return (weir_verdict){real ? wrap(name, real) : NULL, NULL};
+  }
+  real = default_lookup(name, version, caller);
+  if (!real) return untouched;
+  answer = wrap(name, real);
+  return answer == real ? untouched : (weir_verdict){answer, NULL};
+}
+
+static inline bool concerns_us(const char *name)
+{
+  char c = name ? name[0] : 0;
+
+  if (c != 'c' && c != '_' && c != 'd') return false;
+  return weir_name_is_ours(name) || names_loader(name) || looks_like_cuda(name);
+}
+
+weir_verdict weir_filter_dlsym(void *handle, const char *name, const void *caller)
+{
+  if (__builtin_expect(!weir_real_dlsym, 0)) weir_loader_find();
+  if (__builtin_expect(!concerns_us(name), 1)) {
+    return (weir_verdict){NULL, WEIR_CODE(weir_real_dlsym)};
+  }
+  return filter(handle, name, NULL, caller, WEIR_CODE(weir_real_dlsym));
+}
+
+weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *caller,
+                                const char *version)
+{
+  if (__builtin_expect(!weir_real_dlvsym, 0)) weir_loader_find();
+  if (!version || __builtin_expect(!concerns_us(name), 1)) {
+    return (weir_verdict){NULL, WEIR_CODE(weir_real_dlvsym)};
+  }
+  return filter(handle, name, version, caller, WEIR_CODE(weir_real_dlvsym));
+}
+
+/* A plug-in opened with RTLD_DEEPBIND would bind past our exports. */
+weir_verdict weir_filter_dlopen(int mode)
+{
+  if (__builtin_expect(!weir_real_dlopen, 0)) weir_loader_find();
+  if (!weir_keep_deepbind) mode &= ~RTLD_DEEPBIND;
+  return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlopen)};
+}
+
+/* Originals in an object that has gone are forgotten, so that the next call looks again. */
+static void forget_unloaded(void)
+{
+  weir_object o;
+
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    void *real = atomic_load_explicit(weir_rows[i].real, memory_order_relaxed);
+    if (real && !weir_object_at(&o, real))
+      atomic_compare_exchange_strong(weir_rows[i].real, &real, NULL);
+  }
+}
+
+/* dlclose does not go by its caller, so a plain wrapper will do. */
+int weir_own_dlclose(void *handle)
+{
+  unsigned long long unloads;
+  int result, saved;
+
+  weir_loader_find();
+  unloads = weir_loader_unloads();
+  result = weir_real_dlclose(handle);
+  if (weir_loader_unloads() == unloads) return result;
+  saved = errno;
+  forget_unloaded();
+  weir_helpers_forget();
+  weir_stack_unloaded();
+  errno = saved;
+  return result;
+}
+
+__attribute__((visibility("default"))) int dlclose(void *handle)
+    __attribute__((alias("weir_own_dlclose")));

@@ -1,0 +1,543 @@
+/* process.c: the life of a traced process: start, threads, forks, end.
+ *
+ * Loading the library does next to nothing: it reads its options and finds the loader's functions.
+ * What costs comes with the first event: a spool, the unwinder, and, where nobody runs us (plain
+ * LD_PRELOAD), a folder for spools and a collector. Under `weir run` the spool's header is opened
+ * at once, so that a program that never calls CUDA is known too.
+ *
+ * An *image* is what has its own memory: the program, and each forked child. Its number is the
+ * epoch that threads compare with. The epoch lives in a page the kernel empties in a forked child,
+ * so a child that was made behind libc's back (_Fork, clone) is noticed too, at its first call.
+ *
+ * Nothing of ours runs CUDA at exit or in a child, no descriptor stays open, and errno is kept.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/base/options.h"
+#include "core/trace/api.h"
+#include "interpose/hook.h"
+#include "interpose/loader.h"
+
+#if defined(__aarch64__)
+#define WIPE_BYTES 65536 /* the largest page there is */
+#else
+#define WIPE_BYTES 4096
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#define EPOCH_NEVER   UINT32_MAX /* a thread that has not begun, or has ended */
+#define STACKS_DEPTH  32
+#define ROOM_FOR_TREE (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
+
+__thread weir_thread weir_self = {.epoch = EPOCH_NEVER};
+_Atomic bool weir_recording;
+
+static struct {
+  _Atomic uint32_t epoch;
+  char rest[WIPE_BYTES - sizeof(uint32_t)];
+} wiped __attribute__((aligned(WIPE_BYTES))); /* 0 before set-up and in a child nobody told us of */
+extern _Atomic uint32_t weir_process_epoch __attribute__((alias("wiped")));
+
+static struct {
+  pthread_mutex_t lock; /* over everything below but `coverage` */
+  uint32_t images;      /* epochs given out in this and its parents' memory */
+  bool configured;      /* options read, handlers registered: once, forked children inherit it */
+  bool tried;           /* this image has tried to open its spool */
+  bool off;             /* never record (AT_SECURE) */
+  bool automatic;       /* nobody runs us: folder and collector are our business */
+  bool unwinder;        /* weir_stack_init() was called */
+  unsigned depth;       /* of stacks, 0: off */
+  uint64_t limit;       /* bytes a spool, 0: the default */
+  pthread_key_t key;    /* its destructor ends a thread */
+  char directory[PATH_MAX]; /* of spools; "": none */
+  char output[PATH_MAX];    /* trace, when automatic */
+  char home[PATH_MAX];      /* folder of our own file; "": not known */
+} life = {.lock = PTHREAD_MUTEX_INITIALIZER, .depth = STACKS_DEPTH};
+
+static _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_*, for spools still to come */
+static _Atomic uint32_t unknown_lookups;
+static char unknown_name[64];
+
+/* ---- what reports are told --------------------------------------------------------------------
+ */
+
+void weir_say(const char *format, ...)
+{
+  char text[1024] = "weir: ";
+  int saved = errno, n;
+  va_list args;
+
+  va_start(args, format);
+  n = vsnprintf(text + 6, sizeof text - 7, format, args);
+  va_end(args);
+  n = n < 0 ? 0 : n > (int)sizeof text - 8 ? (int)sizeof text - 8 : n;
+  text[6 + n] = '\n';
+  syscall(SYS_write, 2, text, (size_t)n + 7);
+  errno = saved;
+}
+
+void weir_cover(uint16_t api, uint8_t bits)
+{
+  weir_spool_header *h = weir_spool_current();
+
+  if (api >= WEIR_SPOOL_MAX_APIS) return;
+  if ((atomic_load_explicit(&coverage[api], memory_order_relaxed) & bits) != bits)
+    atomic_fetch_or_explicit(&coverage[api], bits, memory_order_relaxed);
+  if (h && (atomic_load_explicit(&h->coverage[api], memory_order_relaxed) & bits) != bits)
+    atomic_fetch_or_explicit(&h->coverage[api], bits, memory_order_relaxed);
+}
+
+void weir_cover_unknown(const char *name)
+{
+  weir_spool_header *h = weir_spool_current();
+
+  if (atomic_fetch_add_explicit(&unknown_lookups, 1, memory_order_relaxed) == 0)
+    snprintf(unknown_name, sizeof unknown_name, "%s", name);
+  if (h && atomic_fetch_add_explicit(&h->unknown_lookups, 1, memory_order_relaxed) == 0)
+    snprintf(h->unknown_name, sizeof h->unknown_name, "%s", name);
+}
+
+/* A new spool hears of the look-ups that came before it. A child keeps its parent's look-ups, since
+ * it holds the pointers too, and not its calls. */
+static void publish_coverage(weir_spool_header *h)
+{
+  uint32_t unknown = atomic_load(&unknown_lookups);
+
+  for (unsigned i = 0; i < WEIR_SPOOL_MAX_APIS; i++) {
+    uint8_t bits = atomic_load_explicit(&coverage[i], memory_order_relaxed);
+    bits &= (uint8_t)~WEIR_COVER_CALLED;
+    if (bits) atomic_fetch_or_explicit(&h->coverage[i], bits, memory_order_relaxed);
+  }
+  if (unknown && atomic_fetch_add(&h->unknown_lookups, unknown) == 0)
+    memcpy(h->unknown_name, unknown_name, sizeof unknown_name);
+}
+
+/* ---- options ----------------------------------------------------------------------------------
+ */
+
+/* Start of a process (field 22 of its stat, clock ticks since boot), 0 when it is not there. */
+static uint64_t start_time(const char *stat_path)
+{
+  char text[1024], *p;
+  uint64_t value = 0;
+  long n, fd = syscall(SYS_openat, AT_FDCWD, stat_path, O_RDONLY | O_CLOEXEC);
+
+  if (fd < 0) return 0;
+  n = syscall(SYS_read, fd, text, sizeof text - 1);
+  syscall(SYS_close, fd);
+  text[n < 0 ? 0 : n] = 0;
+  p = strrchr(text, ')');
+  for (int field = 2; p && field < 22; field++)
+    p = strchr(p + 1, ' ');
+  for (p = p ? p + 1 : NULL; p && *p >= '0' && *p <= '9'; p++)
+    value = value * 10 + (uint64_t)(*p - '0');
+  return value;
+}
+
+/* Says what is wrong with an option, once a process tree. */
+static void bad_option(const char *name, weir_status status)
+{
+  if (status == WEIR_OK) return;
+  weir_say("%s; the default is used.", weir_error_message());
+  unsetenv(name);
+}
+
+static void read_options(void)
+{
+  static const char *const modes[] = {"observe", NULL}, *const binds[] = {"mask", "keep", NULL};
+  const char *text;
+  uint64_t depth;
+  unsigned choice;
+
+  if ((text = getenv("WEIR_MODE")))
+    bad_option("WEIR_MODE", weir_option_choice(&choice, "WEIR_MODE", text, modes));
+  if ((text = getenv("WEIR_STACKS"))) {
+    weir_status s = weir_option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
+    if (s == WEIR_OK) life.depth = (unsigned)depth;
+    bad_option("WEIR_STACKS", s);
+  }
+  if ((text = getenv("WEIR_SPOOL_LIMIT")))
+    bad_option("WEIR_SPOOL_LIMIT",
+               weir_option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
+  if ((text = getenv("WEIR_DEEPBIND"))) {
+    weir_status s = weir_option_choice(&choice, "WEIR_DEEPBIND", text, binds);
+    weir_keep_deepbind = s == WEIR_OK && choice == 1;
+    bad_option("WEIR_DEEPBIND", s);
+  }
+}
+
+/* Makes `text` absolute, with the folder the process started in. False: it can't be. */
+static bool make_absolute(char out[PATH_MAX], const char *text)
+{
+  char cwd[PATH_MAX];
+  int n;
+
+  if (text[0] == '/')
+    n = snprintf(out, PATH_MAX, "%s", text);
+  else
+    n = getcwd(cwd, sizeof cwd) ? snprintf(out, PATH_MAX, "%s/%s", cwd, text) : PATH_MAX;
+  if (n >= 0 && n < PATH_MAX) return true;
+  out[0] = 0;
+  return false;
+}
+
+static void find_home(void)
+{
+  char *slash;
+
+  if (!weir_own_path || !make_absolute(life.home, weir_own_path)) return;
+  slash = strrchr(life.home, '/');
+  if (slash) *slash = 0;
+}
+
+/* Can spools of a whole process tree live here? */
+static bool good_place(const char *path, uint64_t room)
+{
+  struct statvfs fs;
+
+  return path && path[0] == '/' && access(path, W_OK | X_OK) == 0 && statvfs(path, &fs) == 0 &&
+         (uint64_t)fs.f_bavail * fs.f_frsize >= room;
+}
+
+/* Nobody runs us: this process chooses the names for itself and all its children. Nothing is made
+ * yet: most programs never call CUDA. */
+static void choose_directory(void)
+{
+  const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT");
+  char name[64];
+
+  if (!good_place(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
+  if (!good_place(place, 0)) place = "/tmp";
+  if (snprintf(life.directory, sizeof life.directory, "%s/weir-%u-%d-%llu", place,
+               (unsigned)geteuid(), (int)getpid(),
+               (unsigned long long)start_time("/proc/self/stat")) >= (int)sizeof life.directory) {
+    life.directory[0] = 0;
+    return;
+  }
+  snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
+  make_absolute(life.output, output && *output ? output : name);
+  life.automatic = true;
+  setenv("WEIR_SPOOL_DIR", life.directory, 1);
+  setenv("WEIR_SPOOL_AUTO", life.directory, 1);
+  if (life.output[0]) setenv("WEIR_OUTPUT", life.output, 1);
+}
+
+/* WEIR_SPOOL_AUTO marks a folder that one of us chose, as against one that `weir run` has made. */
+static void read_directory(void)
+{
+  const char *directory = getenv("WEIR_SPOOL_DIR"), *chosen = getenv("WEIR_SPOOL_AUTO");
+  const char *output = getenv("WEIR_OUTPUT");
+
+  if (!directory || !*directory) {
+    choose_directory();
+  } else if (directory[0] != '/' || strlen(directory) >= sizeof life.directory) {
+    weir_say("WEIR_SPOOL_DIR must be an absolute path, not \"%s\"; nothing is recorded.",
+             directory);
+    life.off = true;
+  } else {
+    strcpy(life.directory, directory);
+    life.automatic = chosen && strcmp(chosen, directory) == 0;
+    if (life.automatic && output) make_absolute(life.output, output);
+  }
+}
+
+/* ---- spool and collector ----------------------------------------------------------------------
+ */
+
+static weir_status open_spool(void)
+{
+  weir_spool_options options = {.directory = life.directory,
+                                .limit_bytes = life.limit,
+                                .api_count = weir_api_count,
+                                .api_hash = weir_api_hash(weir_api_count)};
+  weir_status status = weir_spool_open(&options);
+
+  if (status == WEIR_OK) publish_coverage(weir_spool_current());
+  return status;
+}
+
+/* The process whose end the collector waits for: the one that chose the folder, which its name
+ * tells, if it still lives; else this one. */
+static int tree_root(void)
+{
+  unsigned long long started;
+  unsigned uid;
+  int pid;
+  char path[32];
+  const char *name = strrchr(life.directory, '/');
+
+  if (name && sscanf(name, "/weir-%u-%d-%llu", &uid, &pid, &started) == 3) {
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (start_time(path) == started) return pid;
+  }
+  return (int)getpid();
+}
+
+static void start_collector(void)
+{
+  char program[PATH_MAX + 16] = "";
+  int error = ENOENT;
+
+  if (life.home[0]) {
+    snprintf(program, sizeof program, "%s/../bin/weir", life.home);
+    error = weir_collector_start(program, life.directory, life.output, tree_root());
+  }
+  if (error)
+    weir_say(
+        "cannot start the collector %s (%s): the events stay in %s; `weir import %s/*.spool -o "
+        "FILE` makes a trace of them.",
+        program, strerror(error), life.directory, life.directory);
+}
+
+/* The folder exists and is ours. `*made`: by this call. */
+static weir_status own_directory(bool *made)
+{
+  struct stat s;
+
+  *made = mkdir(life.directory, 0700) == 0;
+  if (*made) return WEIR_OK;
+  if (errno != EEXIST)
+    return weir_fail_errno(WEIR_EIO, errno, "cannot make the folder %s", life.directory);
+  if (lstat(life.directory, &s) == 0 && (!S_ISDIR(s.st_mode) || s.st_uid != geteuid()))
+    return weir_fail(WEIR_EIO, "%s is not a folder of ours", life.directory);
+  return WEIR_OK;
+}
+
+/* Who makes the folder starts its collector; the others join. A collector that has just seen the
+ * last of its processes end takes the folder away with it: then it is made anew. */
+static weir_status open_automatic(void)
+{
+  weir_status status = WEIR_ENOENT;
+
+  for (int tries = 0; tries < 3 && status == WEIR_ENOENT; tries++) {
+    bool made;
+    status = own_directory(&made);
+    if (status == WEIR_OK) status = open_spool();
+    if (made) start_collector();
+  }
+  return status;
+}
+
+/* Once an image. That the folder is gone means that the run this process came from is over, which
+ * is no mistake of anybody's. */
+static void open_image(void)
+{
+  weir_status status;
+
+  if (life.tried || life.off || !life.directory[0]) return;
+  life.tried = true;
+  status = life.automatic ? open_automatic() : open_spool();
+  if (status == WEIR_OK)
+    atomic_store(&weir_recording, true);
+  else if (life.automatic || status != WEIR_ENOENT)
+    weir_say("nothing is recorded: %s.", weir_error_message());
+}
+
+/* ---- images -----------------------------------------------------------------------------------
+ */
+
+static void begin_image(void)
+{
+  life.tried = false;
+  atomic_store(&weir_recording, false);
+  atomic_store(&wiped.epoch, ++life.images);
+}
+
+/* In a child. The parent's header is mapped once more for the time being, so that the child can
+ * count itself there after its own spool is open (`counted`: the parent knows of the fork). */
+static void begin_child(bool counted)
+{
+  weir_spool_header *parent = weir_spool_current();
+  void *kept = MAP_FAILED;
+
+  if (parent) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
+  weir_spool_after_fork();
+  begin_image();
+  if (parent) open_image();
+  if (kept == MAP_FAILED) return;
+  if (counted) atomic_fetch_add(&((weir_spool_header *)kept)->forks_done, 1);
+  munmap(kept, WEIR_SPOOL_HEADER);
+}
+
+static void fork_prepare(void)
+{
+  weir_spool_header *h;
+
+  pthread_mutex_lock(&life.lock);
+  h = weir_spool_current();
+  if (h) atomic_fetch_add(&h->forks_begun, 1);
+}
+
+static void fork_parent(void)
+{
+  pthread_mutex_unlock(&life.lock);
+}
+
+static void fork_child(void)
+{
+  int saved = errno;
+
+  begin_child(true);
+  pthread_mutex_unlock(&life.lock);
+  errno = saved;
+}
+
+/* ---- threads ----------------------------------------------------------------------------------
+ */
+
+/* A later call of the thread, from another destructor, begins it again and re-arms this one. */
+static void end_thread(void *self)
+{
+  weir_thread *t = self;
+
+  if (t->epoch == atomic_load(&weir_process_epoch)) weir_writer_release(&t->writer);
+  weir_stack_release(&t->stacks);
+  t->epoch = EPOCH_NEVER;
+}
+
+static void begin_thread(weir_thread *t)
+{
+  char name[17] = "";
+  uint32_t depth = t->depth;
+  weir_event head = {
+      .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
+
+  if (t->epoch != EPOCH_NEVER) { /* a child: all it has is its parent's */
+    weir_stack_release(&t->stacks);
+    memset(t, 0, sizeof *t);
+    t->depth = depth;
+  }
+  t->epoch = atomic_load(&weir_process_epoch);
+  if (!atomic_load(&weir_recording)) return;
+  pthread_setspecific(life.key, t);
+  if (t->named) return;
+  prctl(PR_GET_NAME, name);
+  t->named = weir_writer_extended(&t->writer, WEIR_EV_THREAD, &head, name, strlen(name));
+}
+
+/* The first event of an image with stacks. Says so in the trace where the quick unwinder is
+ * missing. */
+static const char *begin_unwinder(void)
+{
+  const char *name;
+
+  if (life.unwinder) return NULL;
+  life.unwinder = true;
+  name = weir_stack_init(life.home[0] ? life.home : NULL, weir_real_dlopen, weir_real_dlsym,
+                         life.depth);
+  weir_stack_skip_range(weir_own_start, weir_own_end);
+  return name;
+}
+
+static void note(weir_thread *t, const char *text)
+{
+  weir_event head = {
+      .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
+
+  weir_writer_extended(&t->writer, WEIR_EV_NOTE, &head, text, strlen(text));
+}
+
+/* Sets the process up if the constructor has not, and the image if it was forked behind our back.
+ */
+static void notice_image(void)
+{
+  pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  bool needed = atomic_load(&wiped.epoch) == 0;
+
+  if (!needed) return;
+  if (!life.images) {
+    weir_set_up();
+    return;
+  }
+  life.lock = unlocked; /* whoever held it is not in this image */
+  begin_child(false);
+}
+
+bool weir_thread_start(weir_thread *t)
+{
+  int saved = errno;
+  const char *unwinder = NULL;
+  bool recording;
+
+  notice_image();
+  pthread_mutex_lock(&life.lock);
+  open_image();
+  recording = atomic_load(&weir_recording);
+  if (recording) unwinder = begin_unwinder();
+  pthread_mutex_unlock(&life.lock);
+  begin_thread(t);
+  if (unwinder && strcmp(unwinder, "backtrace") == 0)
+    note(t, "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
+  errno = saved;
+  return recording;
+}
+
+/* The program's own remark in its trace: found by dlsym(RTLD_DEFAULT, "weir_note") or as a weak
+ * symbol. */
+__attribute__((visibility("default"))) void weir_note(const char *text);
+
+void weir_note(const char *text)
+{
+  weir_thread *t = &weir_self;
+
+  if (text && weir_thread_ready(t)) note(t, text);
+}
+
+/* ---- start and end ----------------------------------------------------------------------------
+ */
+
+void weir_set_up(void)
+{
+  if (life.configured) return;
+  life.configured = true;
+  weir_loader_find();
+  begin_image();
+  if (getauxval(AT_SECURE)) {
+    life.off = true;
+    return;
+  }
+  find_home();
+  read_options();
+  read_directory();
+  if (((uintptr_t)&wiped | WIPE_BYTES) % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
+    madvise(&wiped, WIPE_BYTES, MADV_WIPEONFORK);
+  if (pthread_key_create(&life.key, end_thread) ||
+      pthread_atfork(fork_prepare, fork_parent, fork_child))
+    life.off = true;
+}
+
+__attribute__((constructor(101))) static void at_start(void)
+{
+  int saved = errno;
+
+  weir_set_up();
+  if (!life.automatic) {
+    pthread_mutex_lock(&life.lock);
+    open_image();
+    pthread_mutex_unlock(&life.lock);
+  }
+  errno = saved;
+}
+
+/* The program's own destructors may still call CUDA after this; their events are recorded. */
+__attribute__((destructor(101))) static void at_end(void)
+{
+  int saved = errno;
+
+  weir_spool_close();
+  errno = saved;
+}

@@ -1,0 +1,80 @@
+/* trampoline_aarch64.S: the exported dlsym, dlvsym and dlopen; see trampoline_x86_64.S.
+ *
+ * The filter answers in x0 and its target in x1. x30 holds the program's return address; it is signed
+ * by nobody while it is on the stack here, and entries are BTI landing pads.
+ */
+#ifdef __aarch64__
+
+        .text
+
+.macro ENTRY public, own
+        .globl  \public
+        .globl  \own
+        .hidden \own
+        .type   \public, %function
+        .type   \own, %function
+        .p2align 4
+\public:
+\own:
+        .cfi_startproc
+        hint    #34                     /* bti c */
+        stp     x29, x30, [sp, #-48]!
+        .cfi_def_cfa_offset 48
+        .cfi_offset x29, -48
+        .cfi_offset x30, -40
+        mov     x29, sp
+        stp     x0, x1, [sp, #16]
+        str     x2, [sp, #32]
+.endm
+
+.macro UNWIND
+        mov     x16, x1
+        mov     x17, x0
+        ldr     x2, [sp, #32]
+        ldp     x0, x1, [sp, #16]
+        ldp     x29, x30, [sp], #48
+        .cfi_restore x29
+        .cfi_restore x30
+        .cfi_def_cfa_offset 0
+.endm
+
+.macro LEAVE public, own
+        .cfi_endproc
+        .size   \public, . - \public
+        .size   \own, . - \own
+.endm
+
+/* void *dlsym(void *handle, const char *name) */
+ENTRY dlsym, weir_own_dlsym
+        mov     x2, x30
+        bl      weir_filter_dlsym
+        UNWIND
+        cbz     x16, 1f
+        br      x16
+1:      mov     x0, x17
+        ret
+LEAVE dlsym, weir_own_dlsym
+
+/* void *dlvsym(void *handle, const char *name, const char *version) */
+ENTRY dlvsym, weir_own_dlvsym
+        mov     x3, x2
+        mov     x2, x30
+        bl      weir_filter_dlvsym
+        UNWIND
+        cbz     x16, 1f
+        br      x16
+1:      mov     x0, x17
+        ret
+LEAVE dlvsym, weir_own_dlvsym
+
+/* void *dlopen(const char *file, int mode) */
+ENTRY dlopen, weir_own_dlopen
+        mov     w0, w1
+        bl      weir_filter_dlopen
+        UNWIND
+        mov     w1, w17
+        br      x16
+LEAVE dlopen, weir_own_dlopen
+
+        .section .note.GNU-stack, "", %progbits
+#endif
