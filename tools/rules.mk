@@ -4,11 +4,12 @@
 
 TOOLS_SRCS := $(sort $(wildcard tools/weir/*.c))
 TOOLS_OBJS := $(call objs,$(TOOLS_SRCS))
+EXTRA_tools = $(call pkg_cflags,sqlite3 jansson libdw)
 
 # Wanted beside the program when it runs somewhere else (make bundle): DT_RPATH, not RUNPATH, because
 # it also serves the libraries that our libraries need, and weir's own must not be mixed with others.
 TOOLS_RPATH := -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../lib/weir'
-TOOLS_LIBS   = $(call pkg_libs,sqlite3 jansson libdw libelf) -lpthread -ldl -lm
+TOOLS_LIBS   = $(REPORTS_LIBS) -lpthread -ldl
 
 $(BIN)/weir: $(sort $(TOOLS_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
 	@mkdir -p $(@D)

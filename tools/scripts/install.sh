@@ -23,7 +23,7 @@ mkdir -p "$root/share/weir"
 
 put() { # MODE FILE TO: TO is relative to the root
   mkdir -p "$root/$(dirname "$3")"
-  if [ -L "$2" ]; then
+  if [ -L "$2" ] && case $(readlink "$2") in /*) false ;; esac; then
     rm -f "$root/$3"
     cp -P "$2" "$root/$3"
   else

@@ -24,7 +24,8 @@ enum { FORK_WAIT_MS = 50 };
 
 const cmd_option collect_options[] = {
     [OPT_DIR] = {"spool-dir", 'd', CMD_ARG_REQUIRED, "DIR", "folder of the spools; is removed"},
-    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "trace; FILE.1, ... if it is there"},
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE",
+                    "trace (default weir.PID.db); FILE.1, ... if it is there"},
     [OPT_PID] = {"pid", 'p', CMD_ARG_REQUIRED, "PID", "a process to wait for, spool or no spool"},
     {NULL, 0, CMD_ARG_NONE, NULL, NULL},
 };
@@ -93,12 +94,14 @@ int collect_main(const cmd *c, int argc, char **argv)
   if (at < 0) return CMD_USAGE;
   if (helped) return 0;
   if (at < argc) return cmd_usage(c, "weir collect takes options only, not '%s'", argv[at]);
-  if (!o.dir || !o.output) return cmd_usage(c, "--spool-dir and --output are needed");
-  char *log = cmd_format("%s.log", o.output);
+  if (!o.dir) return cmd_usage(c, "--spool-dir is missing");
+  if (!o.output && !o.starter) return cmd_usage(c, "--output or --pid is missing");
+  char *wanted = o.output ? cmd_format("%s", o.output) : cmd_format("weir.%d.db", (int)o.starter);
+  char *log = cmd_format("%s.log", wanted);
   if (!cmd_chatty()) cmd_log_to(log);
   if (!is_spool_folder(o.dir)) return CMD_FAILED;
   if (o.starter) o.starter_time = process_start_time(o.starter);
-  char *reserved = output_reserve(o.output);
+  char *reserved = output_reserve(wanted);
   char *output = reserved ? realpath(reserved, NULL) : NULL;
   free(reserved);
   if (!output || !job_open(&j, output, o.dir, NULL, NULL, NULL)) return CMD_FAILED;
@@ -107,5 +110,6 @@ int collect_main(const cmd *c, int argc, char **argv)
   free(output);
   cmd_log_to(NULL);
   free(log);
+  free(wanted);
   return complete ? 0 : CMD_FAILED;
 }

@@ -31,7 +31,7 @@ const cmd cmd_commands[] = {
      false, version_main},
     {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, no_options, false,
      help_main},
-    {"collect", "--spool-dir DIR --output FILE [--pid PID]",
+    {"collect", "--spool-dir DIR [--output FILE] [--pid PID]",
      "Collect the spools of a folder into a trace until their programs have ended",
      "Started by the preload library of a program that runs without 'weir run'.", collect_options,
      true, collect_main},
