@@ -2,7 +2,7 @@
 #ifndef WEIR_INTERPOSE_HOOKS_GEN_H
 #define WEIR_INTERPOSE_HOOKS_GEN_H
 
-#define WEIR_ROWS 640 /* rows of weir_rows[] */
+#define WEIR_ROWS 648 /* rows of weir_rows[] */
 #define WEIR_ABI_NEWEST 13000 /* highest version any driver function here has */
 
 /* X(symbol): what libcuda.so.1 exports. */
@@ -767,6 +767,7 @@
   X(cudaLaunchHostFunc) \
   X(cudaLaunchHostFunc_ptsz) \
   X(__cudaRegisterFunction) \
+  X(cudaGetFuncBySymbol) \
   X(cudaSetDevice) \
   X(cudaSetDeviceFlags) \
   X(cudaSetValidDevices) \
@@ -783,7 +784,9 @@
   X(cudaMemAdvise_v2) \
   X(__cudaLaunchKernel) \
   X(__cudaLaunchKernel_ptsz) \
+  X(cudaLibraryGetKernel) \
   X(__cudaGetKernel) \
+  X(cudaGetKernel) \
   X(cudaGetDriverEntryPointByVersion) \
   X(cudaGetDriverEntryPointByVersion_ptsz)
 

@@ -1,6 +1,7 @@
 # interpose: libweir-preload.so. Depends on libc only, exports its hooks and nothing else.
 
 INTERPOSE_OBJS := $(call objs,$(sort $(wildcard interpose/*.c)) $(wildcard interpose/trampoline_*.S))
+EXTRA_interpose := $(CUDAINC)
 PRELOAD        := $(LIB)/libweir-preload.so
 
 # A test program cannot be preloaded with a sanitizer that its host lacks, so this library is never
@@ -23,3 +24,13 @@ $(LIB)/libunwind.so.8:
 
 all: interpose
 .PHONY: interpose
+
+# The generated files are committed; only a change of hooks.tsv, of gen.py or of CUDA needs this.
+gen:
+	$(say) GEN interpose/hooks.gen.c
+	$(Q)CC="$(CC)" python3 interpose/gen.py --cuda $(CUDA_HOME)
+
+check-gen:
+	$(Q)CC="$(CC)" python3 interpose/gen.py --cuda $(CUDA_HOME) --check
+
+.PHONY: gen check-gen

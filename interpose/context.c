@@ -1,0 +1,129 @@
+/* context.c: see context.h. The table of contexts is claimed slot by slot with compare-and-swap. */
+#include "interpose/context.h"
+
+#include <string.h>
+
+enum { CONTEXTS = 254, OTHERS = 255 };
+
+typedef struct known {
+  _Atomic uint64_t handle; /* CUcontext; 0: free */
+  _Atomic uint8_t device;  /* ordinal */
+} known;
+
+static known contexts[CONTEXTS];    /* number - 1 */
+static _Atomic uint32_t named[256]; /* by device: process epoch its NAME was written in */
+_Atomic uint32_t weir_context_age = 1;
+_Atomic(void *) weir_helpers[WEIR_HELPER_COUNT];
+
+static const char *const helper_names[] = {
+#define WEIR_HELPER_NAME(symbol, type) #symbol,
+    WEIR_HELPERS(WEIR_HELPER_NAME)
+#undef WEIR_HELPER_NAME
+};
+
+#define IN_VAIN ((void *)1)
+
+void *weir_helper_find(enum weir_helper which)
+{
+  void *p = atomic_load_explicit(&weir_helpers[which], memory_order_acquire);
+  if (p == IN_VAIN) return NULL;
+  if (!p) p = weir_elf_symbol(weir_bank_soname(WEIR_BANK_DRIVER), helper_names[which]);
+  atomic_store_explicit(&weir_helpers[which], p ? p : IN_VAIN, memory_order_release);
+  return p;
+}
+
+void weir_helpers_retry(void)
+{
+  for (int i = 0; i < WEIR_HELPER_COUNT; i++) {
+    void *in_vain = IN_VAIN;
+    atomic_compare_exchange_strong(&weir_helpers[i], &in_vain, NULL);
+  }
+}
+
+void weir_helpers_forget(void)
+{
+  for (int i = 0; i < WEIR_HELPER_COUNT; i++)
+    atomic_store_explicit(&weir_helpers[i], NULL, memory_order_release);
+  atomic_fetch_add(&weir_context_age, 1);
+}
+
+static known *find(uint64_t context)
+{
+  for (int i = 0; context && i < CONTEXTS; i++)
+    if (atomic_load_explicit(&contexts[i].handle, memory_order_acquire) == context)
+      return &contexts[i];
+  return NULL;
+}
+
+unsigned weir_context_number(uint64_t context)
+{
+  const known *k = find(context);
+  return k ? (unsigned)(k - contexts) + 1 : 0;
+}
+
+unsigned weir_context_device(uint64_t context)
+{
+  const known *k = find(context);
+  return k ? atomic_load_explicit(&k->device, memory_order_relaxed) : WEIR_DEVICE_NONE;
+}
+
+void weir_context_forget(uint64_t context)
+{
+  known *k = find(context);
+  if (k) atomic_store_explicit(&k->handle, 0, memory_order_release);
+  atomic_fetch_add(&weir_context_age, 1);
+}
+
+void weir_context_forget_device(unsigned device)
+{
+  for (int i = 0; i < CONTEXTS; i++)
+    if (atomic_load_explicit(&contexts[i].device, memory_order_relaxed) == device)
+      atomic_store_explicit(&contexts[i].handle, 0, memory_order_release);
+  atomic_fetch_add(&weir_context_age, 1);
+}
+
+/* The number of a context, given now if it has none. Two threads that meet it at once may claim two
+ * slots; the lower one is found from then on. */
+static unsigned number_of(uint64_t context, unsigned device)
+{
+  unsigned n = weir_context_number(context);
+  for (int i = 0; !n && i < CONTEXTS; i++) {
+    uint64_t none = 0;
+    if (atomic_load_explicit(&contexts[i].handle, memory_order_relaxed)) continue;
+    if (!atomic_compare_exchange_strong(&contexts[i].handle, &none, context)) continue;
+    atomic_store_explicit(&contexts[i].device, (uint8_t)device, memory_order_release);
+    n = weir_context_number(context);
+  }
+  return n ? n : OTHERS;
+}
+
+/* Once a device and spool: its product name, and in `stream` its memory in bytes. */
+static void name_device(weir_thread *t, unsigned device)
+{
+  uint32_t epoch = atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
+  uint32_t seen = atomic_load_explicit(&named[device], memory_order_relaxed);
+  if (seen == epoch || !atomic_compare_exchange_strong(&named[device], &seen, epoch)) return;
+  PFN_cuDeviceGetName_v2000 ask = WEIR_HELPER(cuDeviceGetName, PFN_cuDeviceGetName_v2000);
+  PFN_cuDeviceTotalMem_v3020 total = WEIR_HELPER(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020);
+  char name[256] = "";
+  size_t bytes = 0;
+  if (!ask || ask(name, sizeof name - 1, (CUdevice)device) != CUDA_SUCCESS) return;
+  if (!total || total(&bytes, (CUdevice)device) != CUDA_SUCCESS) bytes = 0;
+  weir_event head = {.start = weir_ticks(), .a = device, .b = WEIR_NAME_DEVICE, .stream = bytes};
+  head.device = (uint8_t)device;
+  weir_writer_extended(&t->writer, WEIR_EV_NAME, &head, name, strlen(name));
+}
+
+void weir_context_meet(weir_thread *t, CUcontext context)
+{
+  t->context_age = atomic_load_explicit(&weir_context_age, memory_order_relaxed);
+  t->last_context = (uint64_t)(uintptr_t)context;
+  t->last_context_number = 0;
+  t->last_device = WEIR_DEVICE_NONE;
+  PFN_cuCtxGetDevice_v2000 ask = WEIR_HELPER(cuCtxGetDevice, PFN_cuCtxGetDevice_v2000);
+  CUdevice device = -1;
+  if (!context || !ask || ask(&device) != CUDA_SUCCESS) return;
+  if (device >= 0 && device < (CUdevice)WEIR_DEVICE_NONE) t->last_device = (uint8_t)device;
+  t->last_context_number = (uint8_t)number_of(t->last_context, t->last_device);
+  if (t->last_device != WEIR_DEVICE_NONE) name_device(t, t->last_device);
+}

@@ -1,0 +1,76 @@
+/* context.h: which context and device the calling thread is on, and the driver's own functions that
+ * the hooks ask (never through a wrapper; always with the thread's depth raised).
+ *
+ * A context gets a small *number* when it is first met, since an event has 8 bits for it: 1-254,
+ * 255 for all further ones, 0 for none. A destroyed context's number can be given again.
+ */
+#ifndef WEIR_INTERPOSE_CONTEXT_H
+#define WEIR_INTERPOSE_CONTEXT_H
+
+#include "interpose/cuda_headers.h"
+#include "interpose/record.h"
+
+/* X(exported symbol, its type) */
+#define WEIR_HELPERS(X)                                                                            \
+  X(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000)                                                    \
+  X(cuCtxGetDevice, PFN_cuCtxGetDevice_v2000)                                                      \
+  X(cuDeviceGetName, PFN_cuDeviceGetName_v2000)                                                    \
+  X(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020)                                               \
+  X(cuDevicePrimaryCtxGetState, PFN_cuDevicePrimaryCtxGetState_v7000)                              \
+  X(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000)                                        \
+  X(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000)                                           \
+  X(cuArray3DGetDescriptor_v2, PFN_cuArray3DGetDescriptor_v3020)                                   \
+  X(cuFuncGetName, PFN_cuFuncGetName_v12030)                                                       \
+  X(cuKernelGetName, PFN_cuKernelGetName_v12030)
+
+enum weir_helper {
+#define WEIR_HELPER_ENUM(symbol, type) WEIR_H_##symbol,
+  WEIR_HELPERS(WEIR_HELPER_ENUM)
+#undef WEIR_HELPER_ENUM
+      WEIR_HELPER_COUNT
+};
+
+/* NULL: not looked for yet; 1: looked for in vain. */
+extern _Atomic(void *) weir_helpers[WEIR_HELPER_COUNT];
+void *weir_helper_find(enum weir_helper which);
+
+/* Helpers looked for in vain may be there now: a driver has come. */
+void weir_helpers_retry(void);
+
+static inline void *weir_helper(enum weir_helper which)
+{
+  void *p = atomic_load_explicit(&weir_helpers[which], memory_order_acquire);
+  return __builtin_expect((uintptr_t)p > 1, 1) ? p : weir_helper_find(which);
+}
+
+/* The driver's function, or NULL while no driver is loaded or where it is too old to have it. */
+#define WEIR_HELPER(symbol, type) ((type)(uintptr_t)weir_helper(WEIR_H_##symbol))
+
+/* Goes up whenever a context handle may come to mean another context. From 1. */
+extern _Atomic uint32_t weir_context_age;
+
+/* Slow path: gives `context` a number, asks for its device, names the device in the spool. */
+void weir_context_meet(weir_thread *t, CUcontext context);
+
+/* Makes t->last_* those of the thread's current context. Before a slot is taken: may write a NAME.
+ */
+static inline void weir_context_refresh(weir_thread *t)
+{
+  CUcontext now = NULL;
+  PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000);
+  if (ask && ask(&now) != CUDA_SUCCESS) now = NULL;
+  if ((uint64_t)(uintptr_t)now == t->last_context &&
+      t->context_age == atomic_load_explicit(&weir_context_age, memory_order_relaxed))
+    return;
+  weir_context_meet(t, now);
+}
+
+/* Number and device of a context met before; 0 and WEIR_DEVICE_NONE when it was not. */
+unsigned weir_context_number(uint64_t context);
+unsigned weir_context_device(uint64_t context);
+
+/* The context is gone; or all of the device's. */
+void weir_context_forget(uint64_t context);
+void weir_context_forget_device(unsigned device);
+
+#endif

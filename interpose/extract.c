@@ -1,0 +1,478 @@
+/* extract.c: what the arguments of a call mean (extract.h): memory, waits, streams, launches,
+ * contexts. Copies and memsets are in extract_copy.c.
+ *
+ * Invariants: an extractor is called with the thread's depth raised, after the real function has
+ * returned; a record beside the event (NAME) is written before the event's slot is taken; the
+ * pointer map is kept whether or not the event found room.
+ */
+#include "interpose/extract.h"
+
+#include "interpose/context.h"
+#include "interpose/event_fill.h"
+#include "interpose/names.h"
+
+/* ---- memory -----------------------------------------------------------------------------------
+ */
+
+static void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem, weir_tag more)
+{
+  const weir_thread *t = c->thread;
+  if (c->status != 0 || !ptr) return;
+  weir_tag tag = weir_tag_make(mem, t->last_device, t->last_context_number);
+  weir_block_add((weir_block){ptr, bytes, tag | more});
+}
+
+static weir_event *begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
+                               weir_tag more)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_ALLOC);
+  remember(c, ptr, bytes, mem, more);
+  e->a = ptr;
+  e->bytes = bytes;
+  e->mem = (uint8_t)mem;
+  e->device = mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : c->thread->last_device;
+  return e;
+}
+
+void weir_x_alloc(weir_call *c, weir_word ptr, weir_word bytes, weir_word mem)
+{
+  weir_commit(c, begin_alloc(c, ptr, bytes, (unsigned)mem, 0));
+}
+
+/* Bytes of a pitched allocation are those it takes: pitch * rows. */
+void weir_x_alloc_pitch(weir_call *c, weir_word ptr, weir_word pitch, weir_word rows,
+                        weir_word width)
+{
+  weir_event *e = begin_alloc(c, ptr, (pitch ? pitch : width) * rows, WEIR_MEM_DEVICE, 0);
+  e->b = pitch;
+  weir_commit(c, e);
+}
+
+void weir_x_alloc_3d(weir_call *c, const struct cudaPitchedPtr *out, weir_word width,
+                     weir_word rows)
+{
+  bool good = c->status == 0 && out;
+  weir_x_alloc_pitch(c, good ? (uint64_t)(uintptr_t)out->ptr : 0, good ? out->pitch : 0, rows,
+                     width);
+}
+
+void weir_x_alloc_async(weir_call *c, weir_word ptr, weir_word bytes, weir_word stream,
+                        weir_word pool)
+{
+  weir_event *e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, WEIR_TAG_POOL);
+  e->b = pool;
+
+  weir_set_stream(c, e, stream);
+  weir_commit(c, e);
+}
+
+/* CUDA C++ Programming Guide, "Implicit Synchronization": a page-locked host memory allocation
+ * keeps work before and after it from running together. */
+void weir_x_alloc_host(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags)
+{
+  weir_event *e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, 0);
+  e->b = flags;
+  e->flags |= WEIR_EVF_IMPLICIT_SYNC;
+  weir_commit(c, e);
+}
+
+uint64_t weir_format_bytes(CUarray_format format, unsigned channels)
+{
+  unsigned f = (unsigned)format;
+  switch (f) {
+  case CU_AD_FORMAT_UNSIGNED_INT8:
+  case CU_AD_FORMAT_SIGNED_INT8:
+    return channels;
+  case CU_AD_FORMAT_UNSIGNED_INT16:
+  case CU_AD_FORMAT_SIGNED_INT16:
+  case CU_AD_FORMAT_HALF:
+    return 2u * channels;
+  case CU_AD_FORMAT_UNSIGNED_INT32:
+  case CU_AD_FORMAT_SIGNED_INT32:
+  case CU_AD_FORMAT_FLOAT:
+    return 4u * channels;
+  case CU_AD_FORMAT_UNORM_INT_101010_2:
+    return 4;
+  }
+  /* {U,S}NORM_INT{8,16}X{1,2,4}: twelve values in a row, channels in the name. */
+  if (f < CU_AD_FORMAT_UNORM_INT8X1 || f > CU_AD_FORMAT_SNORM_INT16X4) return 0;
+  unsigned i = f - CU_AD_FORMAT_UNORM_INT8X1;
+  return (UINT64_C(1) << i % 3) << (i / 3 & 1);
+}
+
+/* Bytes of an array and its mipmap levels. Layers and cube faces (in `depth`) do not shrink. */
+static uint64_t array_bytes(uint64_t element, uint64_t w, uint64_t h, uint64_t d, uint64_t levels,
+                            uint64_t flags)
+{
+  uint64_t sum = 0;
+  bool layers = flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+  for (uint64_t l = 0; l < levels && l < 64; l++) {
+    sum += element * w * (h ? h : 1) * (d ? d : 1);
+    w = w > 1 ? w / 2 : w;
+    h = h > 1 ? h / 2 : h;
+    if (!layers) d = d > 1 ? d / 2 : d;
+  }
+  return sum;
+}
+
+void weir_x_alloc_array(weir_call *c, weir_word handle, weir_word element, weir_word width,
+                        weir_word height, weir_word depth, weir_word levels, weir_word flags)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_ALLOC);
+  remember(c, handle, 0, WEIR_MEM_ARRAY, (weir_tag)(element & 1023) << WEIR_TAG_ELEMENT);
+  e->a = handle;
+  e->bytes = array_bytes(element, width, height, depth, levels, flags);
+  e->mem = WEIR_MEM_ARRAY;
+  e->device = c->thread->last_device;
+  weir_commit(c, e);
+}
+
+/* A free takes its block out ahead of the real one (pointers.h), and puts it back when that fails.
+ */
+static void free_before(weir_call *c, uint64_t ptr)
+{
+  c->held = weir_block_take(ptr);
+}
+
+static weir_event *begin_free(weir_call *c, uint64_t ptr, unsigned mem)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_FREE);
+  weir_tag tag = c->held.tag;
+  if (c->status != 0 && tag) weir_block_add(c->held);
+  e->a = ptr;
+  e->bytes = c->held.bytes;
+  e->mem = (uint8_t)(tag ? weir_tag_mem(tag) : mem);
+  bool host = e->mem == WEIR_MEM_PINNED;
+  e->device = (uint8_t)(host  ? WEIR_DEVICE_NONE
+                        : tag ? weir_tag_device(tag)
+                              : c->thread->last_device);
+  return e;
+}
+
+/* cuMemFree: "will not perform any implicit synchronization when the pointer was allocated with
+ * cuMemAllocAsync or cuMemAllocFromPoolAsync ... For all other pointers, this API may perform
+ * implicit synchronization" (cuda.h; cudaFree says the same). Arrays and page-locked memory: no
+ * word there, and the driver does as for device memory. */
+static void mark_free(const weir_call *c, weir_event *e)
+{
+  if (e->a && c->status == 0 && !(c->held.tag & WEIR_TAG_POOL)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
+}
+
+void weir_x_free_before(weir_call *c, weir_word ptr)
+{
+  free_before(c, ptr);
+}
+
+void weir_x_free(weir_call *c, weir_word ptr)
+{
+  weir_event *e = begin_free(c, ptr, WEIR_MEM_UNKNOWN);
+  mark_free(c, e);
+  weir_commit(c, e);
+}
+
+void weir_x_free_async_before(weir_call *c, weir_word ptr)
+{
+  free_before(c, ptr);
+}
+
+void weir_x_free_async(weir_call *c, weir_word ptr, weir_word stream)
+{
+  weir_event *e = begin_free(c, ptr, WEIR_MEM_DEVICE);
+  weir_set_stream(c, e, stream);
+  weir_commit(c, e);
+}
+
+void weir_x_free_host_before(weir_call *c, weir_word ptr)
+{
+  free_before(c, ptr);
+}
+
+void weir_x_free_host(weir_call *c, weir_word ptr)
+{
+  weir_event *e = begin_free(c, ptr, WEIR_MEM_PINNED);
+  mark_free(c, e);
+  weir_commit(c, e);
+}
+
+void weir_x_free_array_before(weir_call *c, weir_word ptr)
+{
+  free_before(c, ptr);
+}
+
+void weir_x_free_array(weir_call *c, weir_word ptr)
+{
+  weir_event *e = begin_free(c, ptr, WEIR_MEM_ARRAY);
+  mark_free(c, e);
+  weir_commit(c, e);
+}
+
+void weir_x_host_register(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_HOSTREG);
+  remember(c, ptr, bytes, WEIR_MEM_PINNED, 0);
+  e->a = ptr;
+  e->b = flags;
+  e->bytes = bytes;
+  e->mem = WEIR_MEM_PINNED;
+  weir_commit(c, e);
+}
+
+void weir_x_host_unregister_before(weir_call *c, weir_word ptr)
+{
+  free_before(c, ptr);
+}
+
+void weir_x_host_unregister(weir_call *c, weir_word ptr)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_HOSTREG);
+  if (c->status != 0 && c->held.tag) weir_block_add(c->held);
+  e->a = ptr;
+  e->mem = WEIR_MEM_PINNED;
+  weir_commit(c, e);
+}
+
+/* ---- waits, streams, events -------------------------------------------------------------------
+ */
+
+void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word context)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_SYNC);
+  e->copy = (uint8_t)type;
+  e->a = event;
+  e->device = c->thread->last_device;
+  if (context) weir_set_context(e, context);
+  weir_commit(c, e);
+}
+
+void weir_x_sync_stream(weir_call *c, weir_word type, weir_word stream, weir_word event)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_SYNC);
+  e->copy = (uint8_t)type;
+  e->a = event;
+  e->device = c->thread->last_device;
+  weir_set_stream(c, e, stream);
+  weir_commit(c, e);
+}
+
+static void stream_event(weir_call *c, uint64_t stream, bool create, uint64_t flags)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_STREAM);
+  e->a = create;
+  e->b = flags;
+  e->stream = stream;
+  e->device = c->thread->last_device;
+  weir_commit(c, e);
+}
+
+void weir_x_stream_create(weir_call *c, weir_word stream, weir_word flags)
+{
+  stream_event(c, stream, true, flags);
+}
+
+void weir_x_stream_destroy(weir_call *c, weir_word stream)
+{
+  stream_event(c, stream, false, 0);
+}
+
+_Atomic uint32_t weir_captures;
+
+void weir_x_capture_begin(weir_call *c, weir_word stream, weir_word mode, weir_word graph)
+{
+  if (c->status == 0) atomic_fetch_add(&weir_captures, 1);
+  weir_x_call(c, graph, mode, 0, stream);
+}
+
+/* A capture ends by success, and by the error that says that it had been invalidated. */
+void weir_x_capture_end(weir_call *c, weir_word stream, weir_word graph)
+{
+  uint32_t n = atomic_load(&weir_captures);
+  bool ended = c->status == 0 || c->status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  while (ended && n && !atomic_compare_exchange_weak(&weir_captures, &n, n - 1))
+    ;
+  weir_x_call(c, graph, 0, 0, stream);
+}
+
+void weir_x_event(weir_call *c, weir_word event, weir_word b)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_EVENT);
+  e->a = event;
+  e->b = b;
+  e->device = c->thread->last_device;
+  weir_commit(c, e);
+}
+
+void weir_x_event_record(weir_call *c, weir_word event, weir_word stream, weir_word flags)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_EVENT);
+  e->a = event;
+  e->b = flags;
+  e->device = c->thread->last_device;
+  weir_set_stream(c, e, stream);
+  weir_commit(c, e);
+}
+
+/* ---- launches ---------------------------------------------------------------------------------
+ */
+
+/* Grid packed: x in 32 bits, y and z in 16 each, which are their limits. */
+static weir_event *begin_launch(weir_call *c, uint64_t function, const uint64_t g[3],
+                                uint64_t threads)
+{
+  weir_name_launch(c, function);
+  weir_event *e = weir_begin(c, WEIR_EV_LAUNCH);
+  e->a = function;
+  e->b = (g[0] & UINT32_MAX) | (g[1] & 0xffff) << 32 | (g[2] & 0xffff) << 48;
+  e->bytes = g[0] * g[1] * g[2] * threads;
+  e->device = c->thread->last_device;
+  return e;
+}
+
+void weir_x_launch(weir_call *c, weir_word function, weir_word gx, weir_word gy, weir_word gz,
+                   weir_word bx, weir_word by, weir_word bz, weir_word stream)
+{
+  weir_event *e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz);
+  weir_set_stream(c, e, stream);
+  weir_commit(c, e);
+}
+
+/* The block's shape was set by an earlier call: threads are not known here, blocks are counted. */
+void weir_x_launch_old(weir_call *c, weir_word function, weir_word gx, weir_word gy,
+                       weir_word stream)
+{
+  weir_x_launch(c, function, (uint32_t)gx, (uint32_t)gy, 1, 1, 1, 1, stream);
+}
+
+void weir_x_launch_rt(weir_call *c, weir_word function, dim3 grid, dim3 block, weir_word stream)
+{
+  weir_x_launch(c, function, grid.x, grid.y, grid.z, block.x, block.y, block.z, stream);
+}
+
+void weir_x_launch_config(weir_call *c, weir_word function, const CUlaunchConfig *g)
+{
+  static const CUlaunchConfig none;
+  if (!g) g = &none;
+  weir_x_launch(c, function, g->gridDimX, g->gridDimY, g->gridDimZ, g->blockDimX, g->blockDimY,
+                g->blockDimZ, (weir_word)g->hStream);
+}
+
+void weir_x_launch_config_rt(weir_call *c, weir_word function, const cudaLaunchConfig_t *g)
+{
+  static const cudaLaunchConfig_t none;
+  if (!g) g = &none;
+  weir_x_launch_rt(c, function, g->gridDim, g->blockDim, (weir_word)g->stream);
+}
+
+/* One call, a launch on each of several devices. */
+void weir_x_launch_multi(weir_call *c, const CUDA_LAUNCH_PARAMS *list, weir_word count)
+{
+  static const CUDA_LAUNCH_PARAMS none;
+  if (!list || !count) list = &none, count = 1;
+  for (weir_word i = 0; i < count; i++) {
+    const CUDA_LAUNCH_PARAMS *p = &list[i];
+    if (i) c->flags |= WEIR_EVF_BATCH;
+    weir_x_launch(c, (weir_word)p->function, p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
+                  p->blockDimY, p->blockDimZ, (weir_word)p->hStream);
+  }
+}
+
+void weir_x_named(weir_call *c, weir_word handle, const char *name, weir_word owner)
+{
+  if (c->status == 0) weir_name_given(c, handle, name);
+  weir_x_call(c, handle, owner, 0, WEIR_NO_STREAM);
+}
+
+void weir_x_named_like(weir_call *c, weir_word handle, weir_word like)
+{
+  if (c->status == 0) weir_name_of_kernel(c, handle, like);
+  weir_x_call(c, handle, like, 0, WEIR_NO_STREAM);
+}
+
+void weir_x_named_list(weir_call *c, const CUkernel *kernels, weir_word count, weir_word owner)
+{
+  for (weir_word i = 0; c->status == 0 && kernels && i < count; i++)
+    weir_name_of_kernel(c, (uint64_t)(uintptr_t)kernels[i], (uint64_t)(uintptr_t)kernels[i]);
+  weir_x_call(c, 0, owner, count, WEIR_NO_STREAM);
+}
+
+/* ---- devices and contexts ---------------------------------------------------------------------
+ */
+
+void weir_x_context(weir_call *c, weir_word a, weir_word device, weir_word b)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_CONTEXT);
+  e->a = a;
+  e->b = b;
+  e->device = device < WEIR_DEVICE_NONE ? (uint8_t)device : c->thread->last_device;
+  weir_commit(c, e);
+}
+
+void weir_x_context_destroy(weir_call *c, weir_word context)
+{
+  unsigned number = weir_context_number(context), device = weir_context_device(context);
+  if (c->status == 0 && number) {
+    weir_blocks_drop(weir_tag_make(0, 0, 255), weir_tag_make(0, 0, number));
+    weir_context_forget(context);
+  }
+  weir_event *e = weir_begin(c, WEIR_EV_RESET);
+  e->a = context;
+  e->bytes = 1;
+  e->device = (uint8_t)device;
+  weir_event_context(e, number); /* of the context that is gone: its blocks carry this number */
+  weir_commit(c, e);
+}
+
+void weir_x_reset(weir_call *c, weir_word device)
+{
+  if (c->status == 0) {
+    weir_blocks_drop(weir_tag_make(0, 255, 0), weir_tag_make(0, (unsigned)device, 0));
+    weir_context_forget_device((unsigned)device);
+  }
+  weir_event *e = weir_begin(c, WEIR_EV_RESET);
+  e->device = device < WEIR_DEVICE_NONE ? (uint8_t)device : WEIR_DEVICE_NONE;
+  weir_commit(c, e);
+}
+
+/* The last release of a primary context destroys it; only the driver counts. */
+void weir_x_primary_release(weir_call *c, weir_word device)
+{
+  PFN_cuDevicePrimaryCtxGetState_v7000 ask =
+      WEIR_HELPER(cuDevicePrimaryCtxGetState, PFN_cuDevicePrimaryCtxGetState_v7000);
+  unsigned flags = 0;
+  int active = 1;
+  if (c->status == 0 && ask && ask((CUdevice)device, &flags, &active) == CUDA_SUCCESS && !active)
+    weir_x_reset(c, device);
+  else
+    weir_x_context(c, 0, device, 0);
+}
+
+/* The runtime resets the device the thread is on, which only the runtime knows when the thread has
+ * no context. Kept in `held`, which no free is using. */
+void weir_x_reset_current_before(weir_call *c)
+{
+  typedef cudaError_t (*fn)(int *);
+  weir_context_refresh(c->thread);
+  c->held.bytes = c->thread->last_device;
+  if (c->held.bytes != WEIR_DEVICE_NONE) return;
+  fn ask = (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(c->bank), "cudaGetDevice");
+  int device = -1;
+  if (ask && ask(&device) == cudaSuccess && device >= 0) c->held.bytes = (uint64_t)device;
+}
+
+void weir_x_reset_current(weir_call *c)
+{
+  weir_x_reset(c, c->held.bytes);
+}
+
+/* ---- anything else ----------------------------------------------------------------------------
+ */
+
+void weir_x_call(weir_call *c, weir_word a, weir_word b, weir_word bytes, weir_word stream)
+{
+  weir_event *e = weir_begin(c, WEIR_EV_CALL);
+  e->a = a;
+  e->b = b;
+  e->bytes = bytes;
+  e->device = c->thread->last_device;
+  if (stream != WEIR_NO_STREAM) weir_set_stream(c, e, stream);
+  weir_commit(c, e);
+}

@@ -1,0 +1,194 @@
+/* pointers.c: see pointers.h.
+ *
+ * Words: top: 512 roots, one a 2^48 bytes (57-bit addresses); root: 2^18 entries of 1 GiB; node:
+ * 512 entries, of 2 MiB or of 4 KiB. An entry is 0; or a node's address (bit 0 clear); or a mark:
+ * bit 0 set, tag in bits 1-31, count of blocks in the page from bit 32. Nodes are never given back:
+ * their number is bounded by the address space the program has ever used.
+ */
+#include "interpose/pointers.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include "interpose/table.h"
+
+typedef _Atomic uint64_t entry;
+
+enum { GIB = 30, GRANULE = 21, PAGE = 12, FAN = 512 };
+#define ROOT_ENTRIES (UINT64_C(1) << 18)
+#define ONE          (UINT64_C(1) << 32) /* a count of one */
+#define TAG_BITS     UINT32_C(0xfffff)
+
+static _Atomic(entry *) top[512];
+static weir_table blocks;
+
+static bool is_mark(uint64_t e)
+{
+  return e & 1;
+}
+
+static uint64_t mark_of(weir_tag tag)
+{
+  return (uint64_t)tag << 1 | 1 | ONE;
+}
+
+static weir_tag tag_of(uint64_t e)
+{
+  return (uint32_t)e >> 1;
+}
+
+static entry *node_of(uint64_t e)
+{
+  return (entry *)(uintptr_t)e;
+}
+
+static entry *root_of(uint64_t address, bool make)
+{
+  if (address >> 57) return NULL;
+  _Atomic(entry *) *slot = &top[address >> 48];
+  entry *r = atomic_load_explicit(slot, memory_order_acquire);
+  if (r || !make) return r;
+  entry *mine = weir_pages(ROOT_ENTRIES * sizeof(entry));
+  if (!mine) return NULL;
+  if (atomic_compare_exchange_strong(slot, &r, mine)) return mine;
+  munmap(mine, ROOT_ENTRIES * sizeof(entry));
+  return r;
+}
+
+weir_tag weir_pointer_tag(uint64_t address)
+{
+  entry *r = root_of(address, false);
+  if (!r) return 0;
+  uint64_t e = atomic_load_explicit(&r[address >> GIB & (ROOT_ENTRIES - 1)], memory_order_acquire);
+  for (int shift = GRANULE; e && !is_mark(e); shift -= GRANULE - PAGE)
+    e = atomic_load_explicit(&node_of(e)[address >> shift & (FAN - 1)], memory_order_acquire);
+  return tag_of(e);
+}
+
+/* The node below an entry, made when there is none: empty, or full of the mark it takes the place
+ * of. */
+static entry *node_below(entry *at)
+{
+  uint64_t e = atomic_load_explicit(at, memory_order_acquire);
+  if (e && !is_mark(e)) return node_of(e);
+  entry *mine = weir_pages(FAN * sizeof(entry));
+  if (!mine) return NULL;
+  do {
+    for (int i = 0; i < FAN; i++)
+      atomic_store_explicit(&mine[i], e, memory_order_relaxed);
+    if (atomic_compare_exchange_strong(at, &e, (uint64_t)(uintptr_t)mine)) return mine;
+  } while (!e || is_mark(e));
+  munmap(mine, FAN * sizeof(entry));
+  return node_of(e);
+}
+
+/* One block more, or one less, in a page that it may share with others. A mark of another kind is
+ * an old one whose end was not seen: it is overwritten by a newcomer and left alone by a leaver. */
+static void page_share(entry *at, weir_tag tag, bool on)
+{
+  uint64_t e = atomic_load_explicit(at, memory_order_relaxed), to;
+  do {
+    bool same = is_mark(e) && tag_of(e) == tag;
+    if (on)
+      to = same ? e + ONE : mark_of(tag);
+    else if (!same)
+      return;
+    else
+      to = e >> 32 > 1 ? e - ONE : 0;
+  } while (!atomic_compare_exchange_weak_explicit(at, &e, to, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+/* Sets a whole span to one mark, or empties it, unless finer marks are below it. */
+static bool span_set(entry *at, uint64_t to)
+{
+  uint64_t e = atomic_load_explicit(at, memory_order_relaxed);
+  while (!e || is_mark(e))
+    if (atomic_compare_exchange_weak_explicit(at, &e, to, memory_order_release,
+                                              memory_order_relaxed))
+      return true;
+  return false;
+}
+
+/* Marks [start, end) in a table whose entries span 1 << shift bytes each. Both ends are inside it.
+ * Recursion: GiB, granule, page. */
+static void table_mark(entry *table, uint64_t mask, int shift, uint64_t start, uint64_t end,
+                       weir_tag tag, bool on)
+{
+  while (start < end) {
+    uint64_t next = ((start >> shift) + 1) << shift;
+    uint64_t stop = next < end ? next : end;
+    bool whole = stop - start == UINT64_C(1) << shift;
+    entry *at = &table[start >> shift & mask];
+    if (shift == PAGE && !whole) {
+      page_share(at, tag, on);
+    } else if (!whole || !span_set(at, on ? mark_of(tag) : 0)) {
+      bool nothing = !on && !atomic_load_explicit(at, memory_order_acquire);
+      entry *below = nothing ? NULL : node_below(at);
+      if (below) table_mark(below, FAN - 1, shift - (GRANULE - PAGE), start, stop, tag, on);
+    }
+    start = stop;
+  }
+}
+
+static void mark(weir_block b, bool on)
+{
+  weir_tag tag = b.tag & TAG_BITS;
+  uint64_t at = b.start, end = b.start + b.bytes;
+  while (at < end) {
+    uint64_t stop = ((at >> 48) + 1) << 48;
+    if (stop > end) stop = end;
+    entry *r = root_of(at, on);
+    if (r) table_mark(r, ROOT_ENTRIES - 1, GIB, at, stop, tag, on);
+    at = stop;
+  }
+}
+
+/* A block that can't be: it would wrap or reach past 57 bits. */
+static bool sane(weir_block b)
+{
+  return b.start && b.tag && !(b.start >> 57) && b.bytes <= (UINT64_C(1) << 57) - b.start;
+}
+
+void weir_block_add(weir_block b)
+{
+  if (!sane(b)) return;
+  weir_block old = weir_block_take(b.start);
+  (void)old; /* its end was not seen */
+  mark(b, true);
+  if (!weir_table_put(&blocks, b.start, b.bytes, b.tag)) mark(b, false);
+}
+
+weir_block weir_block_take(uint64_t start)
+{
+  uint64_t bytes, tag;
+  if (!weir_table_take(&blocks, start, &bytes, &tag)) return (weir_block){start, 0, 0};
+  weir_block b = {start, bytes, (weir_tag)tag};
+  mark(b, false);
+  return b;
+}
+
+weir_block weir_block_at(uint64_t start)
+{
+  weir_entry *e = start ? weir_table_find(&blocks, start) : NULL;
+  if (!e) return (weir_block){start, 0, 0};
+  weir_tag tag = (weir_tag)atomic_load_explicit(&e->y, memory_order_acquire);
+  return (weir_block){start, atomic_load_explicit(&e->x, memory_order_relaxed), tag};
+}
+
+typedef struct drop {
+  weir_tag mask, want;
+} drop;
+
+static void drop_one(void *context, uint64_t key, uint64_t x, uint64_t y)
+{
+  const drop *d = context;
+  (void)x;
+  if (((weir_tag)y & d->mask) == d->want) weir_block_take(key);
+}
+
+void weir_blocks_drop(weir_tag mask, weir_tag want)
+{
+  drop d = {mask, want};
+  weir_table_each(&blocks, drop_one, &d);
+}

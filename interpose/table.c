@@ -1,0 +1,121 @@
+/* table.c: see table.h.
+ *
+ * An entry's words are written after its key is claimed and read by those who know the key's owner
+ * has put it in: whoever frees an address has got it from a call that had returned. Probing past
+ * other threads' half-written entries looks at their keys only.
+ */
+#include "interpose/table.h"
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define GONE  UINT64_MAX
+#define PROBE 16u
+
+static uint64_t slots_of(unsigned level)
+{
+  return UINT64_C(1024) << (3 * level);
+}
+
+static uint64_t hash_of(uint64_t key)
+{
+  key ^= key >> 32;
+  key *= UINT64_C(0x9e3779b97f4a7c15);
+  return key ^ key >> 29;
+}
+
+void *weir_pages(uint64_t bytes)
+{
+  void *p =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+/* The level's slots, mapped on first use. Of two threads that map it at once one gives its own
+ * back. */
+static weir_entry *level_make(weir_table *t, unsigned level)
+{
+  weir_entry *e = atomic_load_explicit(&t->level[level], memory_order_acquire);
+  if (e) return e;
+  uint64_t bytes = slots_of(level) * sizeof(weir_entry);
+  weir_entry *mine = weir_pages(bytes);
+  if (!mine) return NULL;
+  if (atomic_compare_exchange_strong(&t->level[level], &e, mine)) return mine;
+  munmap(mine, bytes);
+  return e;
+}
+
+/* The n-th slot a key may live in. */
+static weir_entry *slot_at(weir_entry *slots, unsigned level, uint64_t hash, unsigned n)
+{
+  return &slots[(hash + n) & (slots_of(level) - 1)];
+}
+
+weir_entry *weir_table_find(weir_table *t, uint64_t key)
+{
+  uint64_t h = hash_of(key);
+  for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
+    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    if (!slots) return NULL;
+    for (unsigned n = 0; n < PROBE; n++) {
+      weir_entry *e = slot_at(slots, l, h, n);
+      uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
+      if (k == key) return e;
+      if (k == 0) break;
+    }
+  }
+  return NULL;
+}
+
+/* A free slot of the level claimed for the key, or NULL. */
+static weir_entry *claim(weir_entry *slots, unsigned level, uint64_t key)
+{
+  uint64_t h = hash_of(key);
+  for (unsigned n = 0; n < PROBE; n++) {
+    weir_entry *e = slot_at(slots, level, h, n);
+    uint64_t k = atomic_load_explicit(&e->key, memory_order_relaxed);
+    while (k == 0 || k == GONE)
+      if (atomic_compare_exchange_weak(&e->key, &k, key)) return e;
+  }
+  return NULL;
+}
+
+weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y)
+{
+  if (key == 0 || key == GONE) return NULL;
+  weir_entry *e = weir_table_find(t, key);
+  for (unsigned l = 0; !e && l < WEIR_TABLE_LEVELS; l++) {
+    weir_entry *slots = level_make(t, l);
+    if (!slots) return NULL;
+    e = claim(slots, l, key);
+  }
+  if (!e) return NULL;
+  atomic_store_explicit(&e->x, x, memory_order_relaxed);
+  atomic_store_explicit(&e->y, y, memory_order_release);
+  return e;
+}
+
+bool weir_table_take(weir_table *t, uint64_t key, uint64_t *x, uint64_t *y)
+{
+  if (key == 0 || key == GONE) return false;
+  weir_entry *e = weir_table_find(t, key);
+  if (!e) return false;
+  *y = atomic_load_explicit(&e->y, memory_order_acquire);
+  *x = atomic_load_explicit(&e->x, memory_order_relaxed);
+  return atomic_compare_exchange_strong(&e->key, &key, GONE);
+}
+
+void weir_table_each(weir_table *t,
+                     void (*visit)(void *context, uint64_t key, uint64_t x, uint64_t y),
+                     void *context)
+{
+  for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
+    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    for (uint64_t i = 0; slots && i < slots_of(l); i++) {
+      uint64_t k = atomic_load_explicit(&slots[i].key, memory_order_acquire);
+      if (k == 0 || k == GONE) continue;
+      visit(context, k, atomic_load_explicit(&slots[i].x, memory_order_relaxed),
+            atomic_load_explicit(&slots[i].y, memory_order_acquire));
+    }
+  }
+}
