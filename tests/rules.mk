@@ -5,7 +5,8 @@ TESTS     :=
 TESTS_ALL :=
 TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
 
-CHECK_LIBS = $(call pkg_libs,check)
+CHECK_LIBS  = $(call pkg_libs,check)
+EXTRA_tests = $(call pkg_cflags,check sqlite3) $(CUDAINC)
 
 include $(wildcard tests/*/rules.mk)
 
@@ -16,7 +17,7 @@ test: ## set the machine up, build, run the quick suites; ends "N passed, N fail
 
 test-build: all $(TESTS) $(TEST_TOOLS)
 test-suites:
-	@WEIR_BUILD="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/run $(TESTS)
+	@WEIR_BUILD="$(abspath $(O))" WEIR_SOURCE="$(CURDIR)" CUDA_HOME="$(CUDA_HOME)" tests/run $(TESTS)
 
 test-all-build: test-build $(TESTS_ALL)
 test-all: ## test, and: slow suites, ASan/UBSan/TSan builds, fuzzing, valgrind, clang-tidy, export checks

@@ -1,0 +1,156 @@
+/* command.c: running the weir command, and asking its traces. */
+#include "tests/tools/command.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char scratch[64];
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+  (void)st, (void)type, (void)at;
+  return remove(path);
+}
+
+void enter_scratch(void)
+{
+  strcpy(scratch, "/tmp/weir-test-XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(scratch));
+  ck_assert_int_eq(chdir(scratch), 0);
+}
+
+void leave_scratch(void)
+{
+  ck_assert_int_eq(chdir("/"), 0);
+  (void)nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+const char *built(const char *relative)
+{
+  static char path[4096];
+  const char *build = getenv("WEIR_BUILD");
+  ck_assert_msg(build != NULL, "WEIR_BUILD is not set: run the suites with make test");
+  (void)snprintf(path, sizeof path, "%s/%s", build, relative);
+  return path;
+}
+
+static void set_names(void)
+{
+  (void)setenv("BUILD", built("."), 1);
+  (void)setenv("WEIR", built("bin/weir"), 1);
+  (void)setenv("VICTIM", built("tests/tools/victim"), 1);
+}
+
+static pid_t spawn(const char *line, int in, int out, int err)
+{
+  set_names();
+  pid_t pid = fork();
+  ck_assert_int_ge(pid, 0);
+  if (pid) return pid;
+  if (in < 0) in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  (void)dup2(in, 0);
+  if (out >= 0) (void)dup2(out, 1);
+  if (err >= 0) (void)dup2(err, 2);
+  execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+  _exit(127);
+}
+
+static void collect_output(outcome *o, int out, int err)
+{
+  struct pollfd p[2] = {{.fd = out, .events = POLLIN}, {.fd = err, .events = POLLIN}};
+  char *to[2] = {o->out, o->err};
+  size_t used[2] = {0, 0}, room = sizeof o->out - 1;
+  while (p[0].fd >= 0 || p[1].fd >= 0) {
+    ck_assert_int_gt(poll(p, 2, -1), 0);
+    for (int i = 0; i < 2; i++) {
+      if (p[i].fd < 0 || !p[i].revents) continue;
+      ssize_t n = read(p[i].fd, to[i] + used[i], room - used[i]);
+      if (n > 0) used[i] += (size_t)n;
+      if (n <= 0) p[i].fd = -1;
+    }
+  }
+}
+
+static outcome *run_line(const char *line)
+{
+  outcome *o = calloc(1, sizeof *o);
+  int out[2], err[2];
+  ck_assert_ptr_nonnull(o);
+  ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+  ck_assert_int_eq(pipe2(err, O_CLOEXEC), 0);
+  pid_t pid = spawn(line, -1, out[1], err[1]);
+  (void)close(out[1]);
+  (void)close(err[1]);
+  collect_output(o, out[0], err[0]);
+  ck_assert_int_eq(waitpid(pid, &o->status, 0), pid);
+  (void)close(out[0]);
+  (void)close(err[0]);
+  return o;
+}
+
+outcome *sh(const char *format, ...)
+{
+  char line[4096];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  return run_line(line);
+}
+
+outcome *sh_status(int status, const char *format, ...)
+{
+  char line[4096];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  outcome *o = run_line(line);
+  ck_assert_msg(WIFEXITED(o->status) && WEXITSTATUS(o->status) == status,
+                "'%s' ended with wait status %#x, not exit status %d; stdout: %s; stderr: %s", line,
+                (unsigned)o->status, status, o->out, o->err);
+  return o;
+}
+
+pid_t start(int in, int out, const char *format, ...)
+{
+  char line[4096];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  return spawn(line, in, out, -1);
+}
+
+long long ask(const char *trace, const char *query)
+{
+  sqlite3 *db;
+  sqlite3_stmt *s;
+  ck_assert_int_eq(sqlite3_open_v2(trace, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+  ck_assert_msg(sqlite3_prepare_v2(db, query, -1, &s, NULL) == SQLITE_OK, "%s: %s: %s", trace,
+                query, sqlite3_errmsg(db));
+  ck_assert_int_eq(sqlite3_step(s), SQLITE_ROW);
+  long long n = sqlite3_column_int64(s, 0);
+  sqlite3_finalize(s);
+  sqlite3_close(db);
+  return n;
+}
+
+void read_until(int fd, const char *text)
+{
+  char seen[8192] = "";
+  size_t used = 0;
+  while (!strstr(seen, text)) {
+    ck_assert_msg(used + 1 < sizeof seen && read(fd, seen + used, 1) == 1,
+                  "the output ended before '%s': %s", text, seen);
+    seen[++used] = 0;
+  }
+}

@@ -1,0 +1,38 @@
+/* command.h: what the suites of the weir command share: running it, and asking its traces. */
+#ifndef WEIR_TESTS_TOOLS_COMMAND_H
+#define WEIR_TESTS_TOOLS_COMMAND_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct outcome {
+  int status;      /* as waitpid() has it */
+  char out[65536]; /* what it wrote to stdout, NUL-terminated */
+  char err[65536]; /* and to stderr */
+} outcome;
+
+/* A folder of the test's own, which is also its working directory; removed afterwards. For
+ * tcase_add_checked_fixture(). */
+void enter_scratch(void);
+void leave_scratch(void);
+
+/* Absolute path of a file in the build tree (borrowed until the next call with the same `slot`). */
+const char *built(const char *relative);
+
+/* Runs a shell command line with $WEIR, $VICTIM and $BUILD set, stdin from /dev/null. */
+outcome *sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same, and it must end with this exit status. */
+outcome *sh_status(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Starts one in the background with these ends of pipes (-1: none); returns its pid. */
+pid_t start(int in, int out, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The one number a query on a trace answers with. */
+long long ask(const char *trace, const char *query);
+
+/* Reads `fd` up to and with this text. */
+void read_until(int fd, const char *text);
+
+#endif

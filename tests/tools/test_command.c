@@ -1,0 +1,264 @@
+/* test_command.c: the weir command line: right and wrong use, help, the manual, report and import.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/tools/command.h"
+
+static unsigned lines_of(const char *text)
+{
+  unsigned n = 0;
+  for (; *text; text++)
+    n += *text == '\n';
+  return n;
+}
+
+/* ---- use ---------------------------------------------------------------------------------------
+ */
+
+static const struct {
+  const char *args;
+  const char *says; /* part of the sentence */
+} wrong[] = {
+    {"", "a command is missing"},
+    {"frobnicate", "no command 'frobnicate'"},
+    {"help frobnicate", "no command 'frobnicate'"},
+    {"help run report", "one command"},
+    {"version now", "no argument"},
+    {"run", "PROGRAM is missing"},
+    {"run --", "PROGRAM is missing"},
+    {"run --frobnicate -- true", "no option '--frobnicate'"},
+    {"run -x -- true", "no option '-x'"},
+    {"run -o", "needs a value"},
+    {"run --mode=strict -- true", "no mode 'strict'"},
+    {"run --sim=0 -- true", "1 to 32"},
+    {"run --sim=33 -- true", "1 to 32"},
+    {"run --sim=two -- true", "1 to 32"},
+    {"run --stacks=0 -- true", "1 to 128"},
+    {"run --stacks=129 -- true", "1 to 128"},
+    {"run --stacks=-1 -- true", "1 to 128"},
+    {"run --no-wait=1 -- true", "takes no value"},
+    {"run --list-unsupported", "goes with --sim"},
+    {"report", "FILE is missing"},
+    {"report a b", "one trace"},
+    {"report --format xml a", "no format 'xml'"},
+    {"report --top 0 a", "1 to 1000"},
+    {"report --top a", "1 to 1000"},
+    {"import", "SPOOL is missing"},
+    {"import a.spool", "-o FILE is missing"},
+    {"import -o t.db", "SPOOL is missing"},
+    {"collect", "--spool-dir is missing"},
+    {"collect --spool-dir /x", "--output or --pid"},
+    {"collect --pid 0", "process id"},
+};
+
+START_TEST(wrong_use_is_one_sentence_and_exit_2)
+{
+  outcome *o = sh_status(2, "$WEIR %s", wrong[_i].args);
+  ck_assert_str_eq(o->out, "");
+  ck_assert_uint_eq(lines_of(o->err), 1);
+  ck_assert_msg(!strncmp(o->err, "weir: ", 6), "%s", o->err);
+  ck_assert_msg(strstr(o->err, wrong[_i].says) != NULL, "%s", o->err);
+  ck_assert_msg(strstr(o->err, "(see 'weir help") != NULL, "%s", o->err);
+}
+END_TEST
+
+START_TEST(help_lists_every_command_for_people_and_explains_each)
+{
+  static const char *const names[] = {"run", "report", "import", "version", "help"};
+  outcome *all = sh_status(0, "$WEIR help");
+  ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
+  ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
+  ck_assert_ptr_null(strstr(all->out, "  collect "));
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+    char row[32], usage[32];
+    (void)snprintf(row, sizeof row, "\n  %-8s  ", names[i]);
+    (void)snprintf(usage, sizeof usage, "usage: weir %s", names[i]);
+    ck_assert_msg(strstr(all->out, row) != NULL, "%s", names[i]);
+    outcome *one = sh_status(0, "$WEIR help %s", names[i]);
+    ck_assert_msg(!strncmp(one->out, usage, strlen(usage)), "%s", one->out);
+    ck_assert_str_eq(sh_status(0, "$WEIR %s --help", names[i])->out, one->out);
+    ck_assert_str_eq(sh_status(0, "$WEIR %s -h", names[i])->out, one->out);
+  }
+}
+END_TEST
+
+START_TEST(version_names_what_weir_is_built_on)
+{
+  outcome *o = sh_status(0, "$WEIR version");
+  ck_assert_str_eq(sh_status(0, "$WEIR --version")->out, o->out);
+  ck_assert_ptr_nonnull(strstr(o->out, "weir 0."));
+  ck_assert_ptr_nonnull(strstr(o->out, "SQLite 3."));
+  ck_assert_ptr_nonnull(strstr(o->out, "elfutils"));
+  ck_assert_ptr_nonnull(strstr(o->out, "jansson"));
+}
+END_TEST
+
+START_TEST(a_full_stdout_is_a_failure)
+{
+  if (access("/dev/full", W_OK) == 0) sh_status(1, "$WEIR help >/dev/full");
+}
+END_TEST
+
+/* ---- the manual --------------------------------------------------------------------------------
+ */
+
+static const char *manual(void)
+{
+  static char path[4096];
+  const char *source = getenv("WEIR_SOURCE");
+  (void)snprintf(path, sizeof path, "%s/tools/man/weir.1", source ? source : ".");
+  return path;
+}
+
+/* The long options of a command, sorted, one a line: from its help, and from its part of weir(1).
+ */
+START_TEST(manual_and_help_have_the_same_options)
+{
+  static const char *const names[] = {"run", "report", "import", "version", "help", "collect"};
+  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+    outcome *help = sh_status(0,
+                              "$WEIR help %s | sed -n 's/^  \\(-., "
+                              "\\)\\{0,1\\}--\\([a-z-]*\\).*/\\2/p' | grep -v '^help$' | sort",
+                              names[i]);
+    outcome *page = sh_status(0,
+                              "awk -v c='%s' '/^\\.S[sh] / { in_it = ($2 == \"weir\" && $3 == c) "
+                              "} in_it && /^\\.It Fl/' %s |"
+                              " grep -o 'Fl -[a-z-]*' | sed 's/Fl -//' | sort",
+                              names[i], manual());
+    ck_assert_msg(!strcmp(help->out, page->out), "weir %s: help has\n%sthe manual has\n%s",
+                  names[i], help->out, page->out);
+  }
+}
+END_TEST
+
+START_TEST(manual_names_every_command)
+{
+  outcome *o = sh_status(0, "sed -n 's/^\\.Ss weir //p' %s | sort | tr '\\n' ' '", manual());
+  ck_assert_str_eq(o->out, "collect help import report run version ");
+}
+END_TEST
+
+/* ---- report and import -------------------------------------------------------------------------
+ */
+
+START_TEST(report_of_no_trace_is_one_sentence)
+{
+  outcome *o = sh_status(1, "$WEIR report nothing.db");
+  ck_assert_uint_eq(lines_of(o->err), 1);
+  ck_assert_ptr_nonnull(strstr(o->err, "nothing.db"));
+  o = sh_status(1, "echo 'some text' >text; $WEIR report text");
+  ck_assert_uint_eq(lines_of(o->err), 1);
+  ck_assert_str_eq(o->out, "");
+}
+END_TEST
+
+START_TEST(report_is_plain_text_off_a_terminal_and_json_on_request)
+{
+  sh_status(0, "$WEIR run --sim -o t.db -- $VICTIM call");
+  outcome *text = sh_status(0, "$WEIR report t.db");
+  ck_assert_ptr_null(strchr(text->out, 033));
+  ck_assert_str_eq(sh_status(0, "$WEIR report summary t.db")->out, text->out);
+  sh_status(0, "$WEIR report --format json t.db | python3 -c '"
+               "import json, sys; r = json.load(sys.stdin); t = r[\"totals\"];"
+               "assert r[\"schema\"] == \"weir-report/1\", r;"
+               "assert t[\"alloc_calls\"] == 1 and t[\"alloc_bytes\"] == 4096, t'");
+}
+END_TEST
+
+/* Leaves spools of two processes in ./spools, as a killed collector does. */
+static void make_spools(void)
+{
+  sh_status(0, "mkdir -m 700 spools && for n in 1 2; do WEIR_SPOOL_DIR=$PWD/spools "
+               "LD_PRELOAD=$BUILD/lib/libweir-preload.so LD_LIBRARY_PATH=$BUILD/lib/sim "
+               "$VICTIM repeat 3 || exit; done");
+  ck_assert_str_eq(sh_status(0, "ls spools | wc -l")->out, "2\n");
+}
+
+START_TEST(spools_and_folders_of_them_are_imported_into_one_trace)
+{
+  make_spools();
+  outcome *o = sh_status(0, "$WEIR import spools/* -o files.db");
+  ck_assert_str_eq(o->out, "");
+  ck_assert_str_eq(o->err, "");
+  sh_status(0, "$WEIR import spools -o folder.db");
+  for (int i = 0; i < 2; i++) {
+    const char *trace = i ? "files.db" : "folder.db";
+    ck_assert_int_eq(ask(trace, "SELECT count(*) FROM process"), 2);
+    ck_assert_int_eq(ask(trace, "SELECT count(*) FROM event WHERE kind = 1"), 6);
+    ck_assert_int_eq(ask(trace, "SELECT count(*) FROM event WHERE kind = 2"), 6);
+  }
+  ck_assert_str_eq(sh_status(0, "ls spools | wc -l")->out, "2\n"); /* import takes nothing away */
+}
+END_TEST
+
+START_TEST(a_spool_is_reported_without_import)
+{
+  make_spools();
+  outcome *o = sh_status(0, "for s in spools/*; do $WEIR report --format json $s | "
+                            "python3 -c 'import json, sys; "
+                            "print(json.load(sys.stdin)[\"totals\"][\"alloc_calls\"])'; done");
+  ck_assert_str_eq(o->out, "3\n3\n");
+}
+END_TEST
+
+START_TEST(a_bad_spool_is_named_and_the_others_are_imported)
+{
+  make_spools();
+  outcome *o = sh_status(1, "echo nonsense >bad.spool; $WEIR import bad.spool spools -o t.db");
+  ck_assert_uint_eq(lines_of(o->err), 1);
+  ck_assert_ptr_nonnull(strstr(o->err, "bad.spool"));
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event WHERE kind = 1"), 6);
+  o = sh_status(1, "mkdir empty; $WEIR import empty -o e.db");
+  ck_assert_ptr_nonnull(strstr(o->err, "empty"));
+}
+END_TEST
+
+START_TEST(only_a_trace_or_an_empty_file_is_replaced)
+{
+  make_spools();
+  outcome *o = sh_status(1, "echo precious >file; $WEIR import spools -o file");
+  ck_assert_ptr_nonnull(strstr(o->err, "not replaced"));
+  ck_assert_str_eq(sh_status(0, "cat file")->out, "precious\n");
+  sh_status(0, "sqlite3 other.db 'CREATE TABLE meta(x)'");
+  sh_status(1, "$WEIR import spools -o other.db");
+  sh_status(1, "$WEIR import spools -o .");
+  sh_status(1, "$WEIR import spools -o nowhere/t.db");
+  sh_status(0, ": >empty; $WEIR import spools -o empty");
+  sh_status(0, "$WEIR import spools/*-0.spool -o empty");
+  ck_assert_int_gt(ask("empty", "SELECT count(*) FROM event"), 0);
+  ck_assert_int_le(ask("empty", "SELECT count(*) FROM event WHERE kind = 1"), 6);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("tools/command");
+  TCase *use = tcase_create("use"), *traces = tcase_create("traces");
+  tcase_set_timeout(use, 0);
+  tcase_set_timeout(traces, 0);
+  tcase_add_checked_fixture(use, enter_scratch, leave_scratch);
+  tcase_add_checked_fixture(traces, enter_scratch, leave_scratch);
+  tcase_add_loop_test(use, wrong_use_is_one_sentence_and_exit_2, 0, sizeof wrong / sizeof *wrong);
+  tcase_add_test(use, help_lists_every_command_for_people_and_explains_each);
+  tcase_add_test(use, version_names_what_weir_is_built_on);
+  tcase_add_test(use, a_full_stdout_is_a_failure);
+  tcase_add_test(use, manual_and_help_have_the_same_options);
+  tcase_add_test(use, manual_names_every_command);
+  tcase_add_test(traces, report_of_no_trace_is_one_sentence);
+  tcase_add_test(traces, report_is_plain_text_off_a_terminal_and_json_on_request);
+  tcase_add_test(traces, spools_and_folders_of_them_are_imported_into_one_trace);
+  tcase_add_test(traces, a_spool_is_reported_without_import);
+  tcase_add_test(traces, a_bad_spool_is_named_and_the_others_are_imported);
+  tcase_add_test(traces, only_a_trace_or_an_empty_file_is_replaced);
+  suite_add_tcase(s, use);
+  suite_add_tcase(s, traces);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}

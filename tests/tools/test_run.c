@@ -1,0 +1,414 @@
+/* test_run.c: weir run and weir collect: what the program's user sees, and what is in the trace. */
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/tools/command.h"
+
+#define RUN       "$WEIR run --sim -o t.db "
+#define ALLOCS    "SELECT count(*) FROM event WHERE kind = 1"
+#define PROCESSES "SELECT count(*) FROM process"
+
+/* The spool folders that are there now, for "nothing is left behind". Other suites run beside this
+ * one, so a test looks only at a folder of its own: TMPDIR, with /dev/shm out of the way, is not
+ * possible; instead the program tells its WEIR_SPOOL_DIR. */
+#define TELL_DIR "sh -c 'echo $WEIR_SPOOL_DIR >dir; exec \"$@\"' sh "
+
+static void nothing_is_left(void)
+{
+  sh_status(0, "test -n \"$(cat dir)\" && test ! -e \"$(cat dir)\"");
+}
+
+/* ---- status, streams ---------------------------------------------------------------------------
+ */
+
+START_TEST(exit_status_is_the_programs)
+{
+  static const int statuses[] = {0, 1, 2, 7, 125, 126, 127, 128, 255};
+  for (unsigned i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    sh_status(statuses[i], RUN "-- $VICTIM exit %d", statuses[i]);
+}
+END_TEST
+
+START_TEST(death_by_signal_is_the_programs)
+{
+  static const int signals[] = {SIGTERM, SIGKILL, SIGSEGV, SIGABRT, SIGINT, SIGHUP, SIGPIPE};
+  for (unsigned i = 0; i < sizeof signals / sizeof *signals; i++) {
+    outcome *o = sh("ulimit -c unlimited; exec " RUN "-- $VICTIM call raise %d", signals[i]);
+    ck_assert_msg(WIFSIGNALED(o->status) && WTERMSIG(o->status) == signals[i], "%#x: %s",
+                  (unsigned)o->status, o->err);
+    ck_assert_msg(!WCOREDUMP(o->status), "weir dumped core of its own");
+    ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+    ck_assert_int_eq(ask("t.db", "SELECT end_detail FROM process"), signals[i]);
+  }
+}
+END_TEST
+
+START_TEST(a_program_that_cannot_run_is_127_or_126)
+{
+  outcome *o = sh_status(127, RUN "-- ./nothing");
+  ck_assert_str_eq(o->err, "weir: cannot run './nothing': No such file or directory.\n");
+  sh_status(127, RUN "-- nothing-of-this-name");
+  o = sh_status(126, ": >file; " RUN "-- ./file");
+  ck_assert_str_eq(o->err, "weir: cannot run './file': Permission denied.\n");
+  sh_status(126, RUN "-- .");
+  /* exec finds out what looking it up did not: an interpreter that is not there */
+  sh_status(127, "printf '#!/no/such/interpreter\\n' >script; chmod +x script; " RUN "-- ./script");
+  sh_status(0, "test ! -e t.db"); /* and no trace is left of what never ran */
+}
+END_TEST
+
+START_TEST(streams_are_untouched)
+{
+  outcome *plain = sh_status(0, "head -c 30000 /dev/urandom | base64 | tee in |"
+                                " $VICTIM out $'a\\tb' err 'some error' cat err last");
+  outcome *under = sh_status(0, "<in " RUN "-- $VICTIM out $'a\\tb' err 'some error' cat err last");
+  ck_assert_str_eq(under->out, plain->out);
+  ck_assert_str_eq(under->err, plain->err);
+  ck_assert_int_gt(strlen(plain->out), 30000);
+  sh_status(0, RUN "-- sh -c 'test $(ls /proc/self/fd | wc -l) -eq 4'"); /* 0-2 and ls's own */
+}
+END_TEST
+
+START_TEST(the_default_trace_is_named_after_the_program)
+{
+  sh_status(0, "$WEIR run --sim -- sh -c 'echo $$ >pid; exec $VICTIM call'");
+  sh_status(0, "test -f weir.$(cat pid).db");
+}
+END_TEST
+
+START_TEST(a_program_without_cuda_leaves_a_trace_without_events)
+{
+  outcome *o = sh_status(0, "$WEIR run -o t.db -- true");
+  ck_assert_str_eq(o->err, "");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event"), 0);
+  o = sh_status(0, "$WEIR report t.db");
+  ck_assert_msg(strstr(o->out, "no CUDA calls") || strstr(o->out, "No CUDA calls"), "%s", o->out);
+}
+END_TEST
+
+START_TEST(output_replaces_a_trace_and_nothing_else)
+{
+  sh_status(0, RUN "-- $VICTIM repeat 3");
+  sh_status(0, RUN "-- $VICTIM call");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+  outcome *o = sh_status(125, "echo precious >file; $WEIR run -o file -- touch ran");
+  ck_assert_ptr_nonnull(strstr(o->err, "not replaced"));
+  sh_status(125, "$WEIR run -o no/such/folder/t.db -- touch ran");
+  sh_status(0, "test ! -e ran && test $(cat file) = precious");
+}
+END_TEST
+
+START_TEST(the_environment_tells_the_program_only_what_it_must_know)
+{
+  outcome *plain = sh_status(0, "env | grep -v '^_=' | sort");
+  outcome *under = sh_status(0, RUN "-- env | grep -v '^_=' | grep -v '^WEIR_SPOOL_DIR=' |"
+                                    " grep -vE '^LD_(PRELOAD|LIBRARY_PATH)=' | sort");
+  ck_assert_str_eq(under->out, plain->out);
+  sh_status(0, "LD_PRELOAD=libc.so.6 " RUN "-- sh -c 'case $LD_PRELOAD in "
+               "/*/lib/libweir-preload.so:libc.so.6) ;; *) exit 1; esac'");
+  sh_status(0, "LD_LIBRARY_PATH=/x:/y " RUN "-- sh -c 'case $LD_LIBRARY_PATH in "
+               "/*/lib/sim:/x:/y) ;; *) exit 1; esac'");
+  sh_status(0, "$WEIR run --sim=3 --stacks=off -o t.db -- sh -c "
+               "'test $WEIR_SIM_DEVICES = 3 && test $WEIR_STACKS = off'");
+}
+END_TEST
+
+START_TEST(the_software_device_lists_what_it_lacks)
+{
+  outcome *o = sh_status(0, "$WEIR run --sim --list-unsupported");
+  ck_assert_str_eq(o->err, "");
+  for (char *line = strtok(o->out, "\n"); line; line = strtok(NULL, "\n"))
+    ck_assert_msg(!strncmp(line, "cu", 2) && !strchr(line, ' '), "%s", line);
+}
+END_TEST
+
+/* ---- signals -----------------------------------------------------------------------------------
+ */
+
+START_TEST(a_signal_sent_to_weir_reaches_the_program)
+{
+  static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+  for (unsigned i = 0; i < sizeof signals / sizeof *signals; i++) {
+    int out[2], status;
+    ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+    ck_assert_int_eq(mkfifo("never", 0600) & 0, 0);
+    pid_t pid = start(-1, out[1], "exec " RUN "-- $VICTIM call out ready await never");
+    (void)close(out[1]);
+    read_until(out[0], "ready");
+    ck_assert_int_eq(kill(pid, signals[i]), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == signals[i], "%#x", (unsigned)status);
+    ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+    (void)close(out[0]);
+  }
+}
+END_TEST
+
+/* What a shell does for a job on a terminal: a group of its own, in the foreground. Returns the
+ * wait status of `line` run by it; *stops: how often it was seen stopped (and continued). */
+static int as_a_job(const char *line, unsigned *stops)
+{
+  int status;
+  (void)signal(SIGTTOU, SIG_IGN);
+  pid_t job = start(-1, -1, "%s", line);
+  (void)setpgid(job, job);
+  (void)tcsetpgrp(0, job);
+  for (*stops = 0; waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status); ++*stops)
+    (void)kill(-job, SIGCONT);
+  return status;
+}
+
+/* Runs as_a_job() on a new pseudo-terminal; the calling side gets its master. */
+static pid_t on_a_terminal(const char *line, int *master)
+{
+  struct termios settings;
+  pid_t pid = forkpty(master, NULL, NULL, NULL);
+  ck_assert_int_ge(pid, 0);
+  if (pid) return pid;
+  (void)tcgetattr(0, &settings);
+  settings.c_oflag &= ~(tcflag_t)OPOST;
+  settings.c_lflag &= ~(tcflag_t)ECHO;
+  (void)tcsetattr(0, TCSANOW, &settings);
+  unsigned stops;
+  int status = as_a_job(line, &stops);
+  printf("stops=%u status=%d\n", stops, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  (void)fflush(stdout);
+  _exit(0);
+}
+
+START_TEST(an_interrupt_from_the_terminal_arrives_once)
+{
+  int master;
+  pid_t pid = on_a_terminal("sleep 0; exec " RUN
+                            "-- sh -c 'echo $PPID >weir; exec $VICTIM call count' </dev/tty",
+                            &master);
+  read_until(master, "ready");
+  ck_assert_int_eq(write(master, "\003", 1), 1);
+  read_until(master, "interrupt\n");
+  sh_status(0, "kill -USR1 $(cat weir)");
+  read_until(master, "interrupts=1\n");
+  read_until(master, "t.db: "); /* stderr is a terminal: a line at the end */
+  read_until(master, "stops=0 status=0");
+  ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+}
+END_TEST
+
+START_TEST(stopping_the_program_stops_the_job)
+{
+  int master;
+  pid_t pid = on_a_terminal("exec " RUN "-- $VICTIM call raise 20 call", &master); /* SIGTSTP */
+  read_until(master, "stops=1 status=0");
+  ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 2);
+}
+END_TEST
+
+/* ---- trees -------------------------------------------------------------------------------------
+ */
+
+START_TEST(the_whole_tree_is_in_one_trace)
+{
+  sh_status(0, RUN "-- " TELL_DIR
+                   "sh -c '$VICTIM call & $VICTIM repeat 2 & $VICTIM call fork call exit 0; wait'");
+  ck_assert_int_eq(ask("t.db", PROCESSES), 4);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 5);
+  ck_assert_int_eq(ask("t.db", "SELECT count(DISTINCT pid) FROM process"), 4);
+  nothing_is_left();
+}
+END_TEST
+
+START_TEST(exec_gives_the_process_a_second_spool)
+{
+  sh_status(3, RUN "-- " TELL_DIR "$VICTIM call exec repeat 2 exit 3");
+  ck_assert_int_eq(ask("t.db", PROCESSES), 2);
+  ck_assert_int_eq(ask("t.db", "SELECT count(DISTINCT pid) FROM process"), 1);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 3);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process WHERE end_reason = 'exec'"), 1);
+  nothing_is_left();
+}
+END_TEST
+
+START_TEST(a_daemon_is_waited_for)
+{
+  int status;
+  ck_assert_int_eq(mkfifo("go", 0600), 0);
+  pid_t pid =
+      start(-1, -1, "exec " RUN "-- " TELL_DIR "$VICTIM call daemon call await go call exit 9");
+  int go = open("go", O_WRONLY); /* until the daemon reads */
+  ck_assert_int_ge(go, 0);
+  ck_assert_int_eq(waitpid(pid, &status, WNOHANG), 0);
+  (void)close(go);
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(status, 0); /* the program's, not the daemon's */
+  ck_assert_int_eq(ask("t.db", ALLOCS), 3);
+  ck_assert_int_eq(ask("t.db", PROCESSES), 2);
+  ck_assert_int_eq(ask("t.db", "SELECT end_detail FROM process ORDER BY id DESC LIMIT 1"), 9);
+  nothing_is_left();
+}
+END_TEST
+
+START_TEST(no_wait_finishes_with_the_program)
+{
+  ck_assert_int_eq(mkfifo("go", 0600), 0);
+  sh_status(0, "$WEIR run --sim --no-wait -o t.db -- sh -c '$VICTIM await go call & $VICTIM call'");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+  (void)close(open("go", O_WRONLY));
+}
+END_TEST
+
+START_TEST(an_interrupt_after_the_program_finishes_without_the_rest)
+{
+  int status, out[2];
+  ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+  ck_assert_int_eq(mkfifo("go", 0600), 0);
+  ck_assert_int_eq(mkfifo("over", 0600), 0);
+  pid_t pid = start(
+      -1, out[1],
+      "exec " RUN
+      "-- sh -c '(sh -c \"echo up; read x <over\"; exec $VICTIM await go) & $VICTIM call exit 4'");
+  (void)close(out[1]);
+  read_until(out[0], "up\n");
+  /* The program is a zombie at most when its own parent, weir, has a child of another name only. */
+  sh_status(0, "until ! ps -o args= --ppid %d | grep -q 'exit 4'; do :; done", (int)pid);
+  ck_assert_int_eq(kill(pid, SIGINT), 0);
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 4, "%#x", (unsigned)status);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+  sh_status(0, "echo >over; echo >go");
+}
+END_TEST
+
+/* ---- when things go wrong ----------------------------------------------------------------------
+ */
+
+START_TEST(a_killed_collector_leaves_the_spools)
+{
+  int status;
+  ck_assert_int_eq(mkfifo("go", 0600), 0);
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  pid_t pid = start(-1, -1, "exec " RUN "-- " TELL_DIR "$VICTIM repeat 5 await go repeat 5 exit 6");
+  int go = open("go", O_WRONLY);
+  ck_assert_int_eq(kill(pid, SIGKILL), 0);
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  (void)close(go);
+  ck_assert_int_gt(waitpid(-1, &status, 0), 0); /* the program, which goes on and is ours now */
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 6, "%#x", (unsigned)status);
+  sh_status(0, "$WEIR import $(cat dir) -o rest.db && rm -r $(cat dir)");
+  ck_assert_int_eq(ask("rest.db", ALLOCS), 10); /* nothing had filled a chunk and been recycled */
+}
+END_TEST
+
+START_TEST(a_full_disk_costs_the_trace_and_not_the_program)
+{
+  if (sh("unshare -Urm true")->status != 0) return; /* no private mounts here */
+  outcome *o = sh_status(
+      5, "mkdir small; exec unshare -Urm sh -c 'mount -t tmpfs -o size=256k none small || exit 77;"
+         " $WEIR run --sim --stacks=off -o small/t.db -- " TELL_DIR "$VICTIM repeat 20000 exit 5'");
+  ck_assert_msg(strstr(o->err, "incomplete") != NULL, "%s", o->err);
+  ck_assert_msg(strstr(o->err, "weir import") != NULL, "%s", o->err);
+  sh_status(0, "$WEIR import $(cat dir) -o t.db && rm -r $(cat dir)");
+  ck_assert_int_gt(ask("t.db", ALLOCS), 0);
+}
+END_TEST
+
+/* ---- plain LD_PRELOAD --------------------------------------------------------------------------
+ */
+
+#define PRELOADED "LD_PRELOAD=$BUILD/lib/libweir-preload.so LD_LIBRARY_PATH=$BUILD/lib/sim "
+
+/* The collector is detached; as its subreaper, we are who it ends under. */
+static void wait_for_collectors(void)
+{
+  while (waitpid(-1, NULL, 0) > 0) {
+  }
+}
+
+START_TEST(a_preloaded_program_leaves_a_trace)
+{
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  outcome *o =
+      sh_status(8, PRELOADED "sh -c 'echo $$ >pid; exec $VICTIM repeat 4 out hello exit 8'");
+  ck_assert_str_eq(o->out, "hello");
+  ck_assert_str_eq(o->err, "");
+  wait_for_collectors();
+  sh_status(0, "mv weir.$(cat pid).db t.db && test ! -e weir.*.log");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 4);
+}
+END_TEST
+
+START_TEST(a_preloaded_tree_leaves_one_trace)
+{
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sh_status(0, PRELOADED "$VICTIM call fork repeat 2 fork repeat 3 exit 0");
+  wait_for_collectors();
+  sh_status(0, "mv weir.*.db t.db");
+  ck_assert_int_eq(ask("t.db", PROCESSES), 3);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 6);
+}
+END_TEST
+
+START_TEST(a_preloaded_programs_trace_replaces_nothing)
+{
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sh_status(0, "echo precious >t.db; export WEIR_OUTPUT=t.db; " PRELOADED "$VICTIM call; " PRELOADED
+               "$VICTIM repeat 2");
+  wait_for_collectors();
+  ck_assert_str_eq(sh_status(0, "cat t.db")->out, "precious\n");
+  ck_assert_int_eq(ask("t.db.1", ALLOCS) + ask("t.db.2", ALLOCS), 3);
+}
+END_TEST
+
+static TCase *tests(Suite *s, const char *name)
+{
+  TCase *t = tcase_create(name);
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  suite_add_tcase(s, t);
+  return t;
+}
+
+int main(void)
+{
+  Suite *s = suite_create("tools/run");
+  TCase *t = tests(s, "streams");
+  tcase_add_test(t, exit_status_is_the_programs);
+  tcase_add_test(t, death_by_signal_is_the_programs);
+  tcase_add_test(t, a_program_that_cannot_run_is_127_or_126);
+  tcase_add_test(t, streams_are_untouched);
+  tcase_add_test(t, the_default_trace_is_named_after_the_program);
+  tcase_add_test(t, a_program_without_cuda_leaves_a_trace_without_events);
+  tcase_add_test(t, output_replaces_a_trace_and_nothing_else);
+  tcase_add_test(t, the_environment_tells_the_program_only_what_it_must_know);
+  tcase_add_test(t, the_software_device_lists_what_it_lacks);
+  t = tests(s, "signals");
+  tcase_add_test(t, a_signal_sent_to_weir_reaches_the_program);
+  tcase_add_test(t, an_interrupt_from_the_terminal_arrives_once);
+  tcase_add_test(t, stopping_the_program_stops_the_job);
+  t = tests(s, "trees");
+  tcase_add_test(t, the_whole_tree_is_in_one_trace);
+  tcase_add_test(t, exec_gives_the_process_a_second_spool);
+  tcase_add_test(t, a_daemon_is_waited_for);
+  tcase_add_test(t, no_wait_finishes_with_the_program);
+  tcase_add_test(t, an_interrupt_after_the_program_finishes_without_the_rest);
+  t = tests(s, "trouble");
+  tcase_add_test(t, a_killed_collector_leaves_the_spools);
+  tcase_add_test(t, a_full_disk_costs_the_trace_and_not_the_program);
+  t = tests(s, "preloaded");
+  tcase_add_test(t, a_preloaded_program_leaves_a_trace);
+  tcase_add_test(t, a_preloaded_tree_leaves_one_trace);
+  tcase_add_test(t, a_preloaded_programs_trace_replaces_nothing);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}

@@ -1,0 +1,138 @@
+/* victim.c: a program that does what its arguments say, in order, so that a test can write down a
+ * life: CUDA calls, output, forks, execs, ends. Uses the driver API by dlopen, as many programs do.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupts, done;
+
+static void on_interrupt(int signal)
+{
+  (void)signal;
+  interrupts++;
+}
+
+static void on_done(int signal)
+{
+  (void)signal;
+  done = 1;
+}
+
+static void *need(void *p)
+{
+  if (p) return p;
+  (void)fprintf(stderr, "victim: %s\n", dlerror());
+  exit(99);
+}
+
+/* One cuMemAlloc and one cuMemFree. */
+static void call(void)
+{
+  static void *context;
+  unsigned long long pointer;
+  void *cuda = need(dlopen("libcuda.so.1", RTLD_NOW));
+  int (*init)(unsigned) = (int (*)(unsigned))need(dlsym(cuda, "cuInit"));
+  int (*retain)(void **, int) =
+      (int (*)(void **, int))need(dlsym(cuda, "cuDevicePrimaryCtxRetain"));
+  int (*current)(void *) = (int (*)(void *))need(dlsym(cuda, "cuCtxSetCurrent"));
+  int (*alloc)(unsigned long long *, size_t) =
+      (int (*)(unsigned long long *, size_t))need(dlsym(cuda, "cuMemAlloc_v2"));
+  int (*release)(unsigned long long) =
+      (int (*)(unsigned long long))need(dlsym(cuda, "cuMemFree_v2"));
+  if (init(0) || (!context && retain(&context, 0)) || current(context) || alloc(&pointer, 4096) ||
+      release(pointer)) {
+    (void)fprintf(stderr, "victim: a CUDA call failed\n");
+    exit(98);
+  }
+}
+
+static void cat(void)
+{
+  char text[4096];
+  for (ssize_t n; (n = read(0, text, sizeof text)) > 0;)
+    if (write(1, text, (size_t)n) != n) exit(97);
+}
+
+/* Until somebody has opened the fifo for writing and closed it again. */
+static void await(const char *fifo)
+{
+  char c;
+  int fd = open(fifo, O_RDONLY);
+  while (fd >= 0 && read(fd, &c, 1) > 0) {
+  }
+  (void)close(fd);
+}
+
+/* fork: the child lives on with the rest, the parent waits for it and ends likewise. */
+static void fork_on(int wait)
+{
+  int status;
+  pid_t pid = fork();
+  if (pid == 0) {
+    if (!wait) (void)setsid();
+    return;
+  }
+  if (!wait) _exit(0);
+  (void)waitpid(pid, &status, 0);
+  exit(WIFEXITED(status) ? WEXITSTATUS(status) : 96);
+}
+
+/* Says ready, counts SIGINTs until SIGUSR1 comes, and says how many there were. */
+static void count(void)
+{
+  sigset_t both, none;
+  (void)sigemptyset(&both);
+  (void)sigemptyset(&none);
+  (void)sigaddset(&both, SIGINT);
+  (void)sigaddset(&both, SIGUSR1);
+  (void)sigprocmask(SIG_BLOCK, &both, NULL);
+  (void)signal(SIGINT, on_interrupt);
+  (void)signal(SIGUSR1, on_done);
+  puts("ready");
+  (void)fflush(stdout);
+  while (!done) {
+    int before = interrupts;
+    (void)sigsuspend(&none);
+    if (interrupts != before) puts("interrupt");
+    (void)fflush(stdout);
+  }
+  printf("interrupts=%d\n", (int)interrupts);
+}
+
+static void act(char **argv, int *at)
+{
+  const char *what = argv[(*at)++];
+  if (!strcmp(what, "call")) return call();
+  if (!strcmp(what, "cat")) return cat();
+  if (!strcmp(what, "count")) return count();
+  if (!strcmp(what, "fork")) return fork_on(1);
+  if (!strcmp(what, "daemon")) return fork_on(0);
+  if (!strcmp(what, "exec")) {
+    argv[*at - 1] = argv[0];
+    (void)execv("/proc/self/exe", argv + *at - 1);
+    exit(95);
+  }
+  const char *value = argv[(*at)++];
+  if (!value) exit(94);
+  if (!strcmp(what, "out")) (void)!write(1, value, strlen(value));
+  if (!strcmp(what, "err")) (void)!write(2, value, strlen(value));
+  if (!strcmp(what, "await")) await(value);
+  if (!strcmp(what, "raise")) (void)raise(atoi(value));
+  if (!strcmp(what, "exit")) exit(atoi(value));
+  if (!strcmp(what, "repeat"))
+    for (int n = atoi(value); n > 0; n--)
+      call();
+}
+
+int main(int argc, char **argv)
+{
+  for (int at = 1; at < argc;)
+    act(argv, &at);
+  return 0;
+}
