@@ -1,0 +1,69 @@
+# Examples: five programs, each built so that it runs on a GPU and on the software device.
+#   $(O)/examples/NAME             shared runtime (-cudart shared)
+#   $(O)/examples/sim_static/NAME  the runtime stand-in's static archive
+#   $(O)/examples/static/NAME      NVIDIA's static runtime: what nvcc does by default; needs a real driver
+# The driver example knows no runtime, and is in the first folder only.
+
+EX      := $(O)/examples
+EX_DIR  := tools/examples
+EX_CUDA := train pipeline stencil
+EX_ARCH ?= -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90
+EX_NVCC  = $(NVCC) -std=c++17 -O2 -g -I. -Xcompiler -Wall,-fno-omit-frame-pointer
+EX_TWIN := --export-dynamic-symbol=weir_twin_*
+
+EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) driver ctypes_vector.py)
+EXAMPLES_SIM_STATIC := $(addprefix $(EX)/sim_static/,$(EX_CUDA))
+EXAMPLES_STATIC     := $(addprefix $(EX)/static/,$(EX_CUDA))
+EXAMPLES            := $(EXAMPLES_SHARED) $(EXAMPLES_SIM_STATIC) $(EXAMPLES_STATIC)
+
+examples-nvcc:
+	@test -x "$(NVCC)" || { echo "The examples need nvcc, which is not at $(NVCC): install the CUDA Toolkit or set CUDA_HOME." >&2; exit 1; }
+
+$(OBJ)/$(EX_DIR)/%.o: $(EX_DIR)/%.cu $(EX_DIR)/check.h cuda/sim/weir_kernel.h cuda/sim/twin.h | examples-nvcc
+	@mkdir -p $(@D)
+	$(say) NVCC $<
+	$(Q)$(EX_NVCC) $(EX_ARCH) -c $< -o $@
+
+$(EX_CUDA:%=$(EX)/%): $(EX)/%: $(OBJ)/$(EX_DIR)/%.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(NVCC) -cudart shared -Xlinker '$(EX_TWIN)' $< -o $@
+
+$(EXAMPLES_SIM_STATIC): $(EX)/sim_static/%: $(OBJ)/$(EX_DIR)/%.o $(RT_STATIC)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(NVCC) -cudart none -Xlinker '$(EX_TWIN)' $< $(SIM)/libweir_sim_cudart_static.a -o $@ \
+	  $(if $(SAN),-Xcompiler -fsanitize=$(SAN)) -ldl -lpthread
+
+$(EXAMPLES_STATIC): $(EX)/static/%: $(OBJ)/$(EX_DIR)/%.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(NVCC) -cudart static -Xlinker '$(EX_TWIN)' $< -o $@
+
+# The driver example: an image of its kernels inside, their host twins beside. It is linked against the
+# Toolkit's stub of libcuda, which is only for linking.
+$(OBJ)/$(EX_DIR)/driver_kernels.fatbin: $(EX_DIR)/driver_kernels.cu cuda/sim/weir_kernel.h | examples-nvcc
+	@mkdir -p $(@D)
+	$(say) NVCC $<
+	$(Q)$(EX_NVCC) $(EX_ARCH) -fatbin $< -o $@
+
+$(OBJ)/$(EX_DIR)/driver_kernels.o: $(EX_DIR)/driver_kernels.cu cuda/sim/weir_kernel.h cuda/sim/twin.h
+	@mkdir -p $(@D)
+	$(say) CXX $<
+	$(Q)$(CXX) -x c++ -std=c++17 -O2 -g -Wall -fno-exceptions -fno-rtti -I. -c $< -o $@
+
+EXTRA_$(EX_DIR)/driver.c = $(CUDAINC) -DWEIR_EXAMPLE_IMAGE='"$(OBJ)/$(EX_DIR)/driver_kernels.fatbin"'
+$(OBJ)/$(EX_DIR)/driver.o: $(OBJ)/$(EX_DIR)/driver_kernels.fatbin
+
+$(EX)/driver: $(OBJ)/$(EX_DIR)/driver.o $(OBJ)/$(EX_DIR)/driver_kernels.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) -Wl,'$(EX_TWIN)' $^ -o $@ -L$(CUDA_LIB)/stubs -lcuda -lm
+
+$(EX)/ctypes_vector.py: $(EX_DIR)/ctypes_vector.py
+	@mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
+
+examples: $(EXAMPLES)
+all: examples
+.PHONY: examples examples-nvcc
