@@ -12,6 +12,7 @@ typedef struct known {
 
 static known contexts[CONTEXTS];    /* number - 1 */
 static _Atomic uint32_t named[256]; /* by device: process epoch its NAME was written in */
+static _Atomic uint32_t devices;    /* seen: 0, 1, 2 or more */
 _Atomic uint32_t weir_context_age = 1;
 _Atomic(void *) weir_helpers[WEIR_HELPER_COUNT];
 
@@ -97,12 +98,18 @@ static unsigned number_of(uint64_t context, unsigned device)
   return n ? n : OTHERS;
 }
 
+bool weir_many_devices(void)
+{
+  return atomic_load_explicit(&devices, memory_order_relaxed) > 1;
+}
+
 /* Once a device and spool: its product name, and in `stream` its memory in bytes. */
 static void name_device(weir_thread *t, unsigned device)
 {
   uint32_t epoch = atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
   uint32_t seen = atomic_load_explicit(&named[device], memory_order_relaxed);
   if (seen == epoch || !atomic_compare_exchange_strong(&named[device], &seen, epoch)) return;
+  if (!seen) atomic_fetch_add_explicit(&devices, 1, memory_order_relaxed);
   PFN_cuDeviceGetName_v2000 ask = WEIR_HELPER(cuDeviceGetName, PFN_cuDeviceGetName_v2000);
   PFN_cuDeviceTotalMem_v3020 total = WEIR_HELPER(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020);
   char name[256] = "";

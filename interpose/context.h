@@ -69,6 +69,9 @@ static inline void weir_context_refresh(weir_thread *t)
 unsigned weir_context_number(uint64_t context);
 unsigned weir_context_device(uint64_t context);
 
+/* Work on more than one device has been seen. */
+bool weir_many_devices(void);
+
 /* The context is gone; or all of the device's. */
 void weir_context_forget(uint64_t context);
 void weir_context_forget_device(unsigned device);

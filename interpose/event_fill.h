@@ -14,9 +14,9 @@ extern _Atomic uint32_t weir_captures;
  * asked while another is. */
 bool weir_is_capturing(uint64_t stream);
 
-/* First time a function's event is recorded: the coverage. */
-void weir_called_first(uint16_t api);
-extern _Atomic uint8_t weir_called[];
+/* First time a function's event is recorded in a process image (its epoch): the coverage. */
+void weir_called_first(uint16_t api, uint32_t epoch);
+extern _Atomic uint32_t weir_called[]; /* by api: epoch it was last first called in */
 
 static inline void weir_event_context(weir_event *e, unsigned number)
 {
@@ -63,8 +63,8 @@ static inline void weir_set_context(weir_event *e, uint64_t context)
 static inline void weir_commit(weir_call *c, weir_event *e)
 {
   if (__builtin_expect(e == &c->scratch, 0)) return;
-  if (__builtin_expect(!atomic_load_explicit(&weir_called[c->api], memory_order_relaxed), 0))
-    weir_called_first(c->api);
+  uint32_t seen = atomic_load_explicit(&weir_called[c->api], memory_order_relaxed);
+  if (__builtin_expect(seen != c->thread->epoch, 0)) weir_called_first(c->api, c->thread->epoch);
   weir_writer_commit(&c->thread->writer, 1);
 }
 

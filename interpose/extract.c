@@ -14,36 +14,43 @@
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
-static void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem, weir_tag more)
+static void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
+                     unsigned device, weir_tag more)
 {
-  const weir_thread *t = c->thread;
   if (c->status != 0 || !ptr) return;
-  weir_tag tag = weir_tag_make(mem, t->last_device, t->last_context_number);
+  weir_tag tag = weir_tag_make(mem, device, c->thread->last_context_number);
   weir_block_add((weir_block){ptr, bytes, tag | more});
 }
 
 static weir_event *begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
-                               weir_tag more)
+                               unsigned device, weir_tag more)
 {
   weir_event *e = weir_begin(c, WEIR_EV_ALLOC);
-  remember(c, ptr, bytes, mem, more);
+  remember(c, ptr, bytes, mem, device, more);
   e->a = ptr;
   e->bytes = bytes;
   e->mem = (uint8_t)mem;
-  e->device = mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : c->thread->last_device;
+  e->device = (uint8_t)(mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : device);
   return e;
+}
+
+/* The device a call without one works on. */
+static unsigned here(const weir_call *c)
+{
+  weir_context_refresh(c->thread);
+  return c->thread->last_device;
 }
 
 void weir_x_alloc(weir_call *c, weir_word ptr, weir_word bytes, weir_word mem)
 {
-  weir_commit(c, begin_alloc(c, ptr, bytes, (unsigned)mem, 0));
+  weir_commit(c, begin_alloc(c, ptr, bytes, (unsigned)mem, here(c), 0));
 }
 
 /* Bytes of a pitched allocation are those it takes: pitch * rows. */
 void weir_x_alloc_pitch(weir_call *c, weir_word ptr, weir_word pitch, weir_word rows,
                         weir_word width)
 {
-  weir_event *e = begin_alloc(c, ptr, (pitch ? pitch : width) * rows, WEIR_MEM_DEVICE, 0);
+  weir_event *e = begin_alloc(c, ptr, (pitch ? pitch : width) * rows, WEIR_MEM_DEVICE, here(c), 0);
   e->b = pitch;
   weir_commit(c, e);
 }
@@ -56,12 +63,25 @@ void weir_x_alloc_3d(weir_call *c, const struct cudaPitchedPtr *out, weir_word w
                      width);
 }
 
+/* The driver's word on where a new block is. */
+static unsigned device_of(const weir_call *c, uint64_t ptr)
+{
+  PFN_cuPointerGetAttribute_v4000 ask =
+      WEIR_HELPER(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000);
+  int device = -1;
+  unsigned now = here(c);
+  if (!weir_many_devices() || c->status != 0 || !ptr || !ask) return now;
+  if (ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, ptr) != CUDA_SUCCESS) return now;
+  return device >= 0 && device < (int)WEIR_DEVICE_NONE ? (unsigned)device : now;
+}
+
+/* A pool, and a stream, may belong to another device than the thread's. */
 void weir_x_alloc_async(weir_call *c, weir_word ptr, weir_word bytes, weir_word stream,
                         weir_word pool)
 {
-  weir_event *e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, WEIR_TAG_POOL);
+  unsigned device = pool || stream > WEIR_STREAM_PER_THREAD ? device_of(c, ptr) : here(c);
+  weir_event *e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
   e->b = pool;
-
   weir_set_stream(c, e, stream);
   weir_commit(c, e);
 }
@@ -70,7 +90,7 @@ void weir_x_alloc_async(weir_call *c, weir_word ptr, weir_word bytes, weir_word 
  * keeps work before and after it from running together. */
 void weir_x_alloc_host(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags)
 {
-  weir_event *e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, 0);
+  weir_event *e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, here(c), 0);
   e->b = flags;
   e->flags |= WEIR_EVF_IMPLICIT_SYNC;
   weir_commit(c, e);
@@ -119,7 +139,8 @@ void weir_x_alloc_array(weir_call *c, weir_word handle, weir_word element, weir_
                         weir_word height, weir_word depth, weir_word levels, weir_word flags)
 {
   weir_event *e = weir_begin(c, WEIR_EV_ALLOC);
-  remember(c, handle, 0, WEIR_MEM_ARRAY, (weir_tag)(element & 1023) << WEIR_TAG_ELEMENT);
+  remember(c, handle, 0, WEIR_MEM_ARRAY, c->thread->last_device,
+           (weir_tag)(element & 1023) << WEIR_TAG_ELEMENT);
   e->a = handle;
   e->bytes = array_bytes(element, width, height, depth, levels, flags);
   e->mem = WEIR_MEM_ARRAY;
@@ -209,7 +230,7 @@ void weir_x_free_array(weir_call *c, weir_word ptr)
 void weir_x_host_register(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags)
 {
   weir_event *e = weir_begin(c, WEIR_EV_HOSTREG);
-  remember(c, ptr, bytes, WEIR_MEM_PINNED, 0);
+  remember(c, ptr, bytes, WEIR_MEM_PINNED, c->thread->last_device, 0);
   e->a = ptr;
   e->b = flags;
   e->bytes = bytes;

@@ -6,7 +6,7 @@
 #include "interpose/loader.h"
 #include "interpose/lookups.h"
 
-_Atomic uint8_t weir_called[WEIR_SPOOL_MAX_APIS];
+_Atomic uint32_t weir_called[WEIR_SPOOL_MAX_APIS];
 
 static const char *const sonames[WEIR_BANKS] = {"libcuda.so.1", "libcudart.so.11.0",
                                                 "libcudart.so.12", "libcudart.so.13"};
@@ -57,9 +57,9 @@ uint16_t weir_api_find(const char *name)
   return n ? n->api : 0;
 }
 
-void weir_called_first(uint16_t api)
+void weir_called_first(uint16_t api, uint32_t epoch)
 {
-  atomic_store_explicit(&weir_called[api], 1, memory_order_relaxed);
+  atomic_store_explicit(&weir_called[api], epoch, memory_order_relaxed);
   weir_cover(api, WEIR_COVER_CALLED);
 }
 
