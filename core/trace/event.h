@@ -102,18 +102,18 @@ typedef struct weir_event {
   uint8_t flags;           /* WEIR_EVF_* */
   uint16_t api;            /* row of core/trace/api.def, 0 for extended records */
   uint64_t start;          /* weir_ticks() at entry */
-  uint32_t duration_lo;    /* ticks inside the call, low 32 of 48 bits */
-  uint16_t duration_hi;    /* high 16 bits */
-  uint16_t status;         /* the CUresult or cudaError_t returned; extended records: extra slots */
-  uint32_t stack;     /* low 24 bits: id of a STACK record of the thread; top 8: context number */
-  uint8_t device;     /* of the destination, allocation, stream or launch */
-  uint8_t src_device; /* of a copy's source */
-  uint8_t copy;       /* weir_copy_kind or weir_sync_type */
-  uint8_t mem;        /* weir_mem of a (low 4 bits) and of b (high 4 bits) */
-  uint64_t a;         /* by kind, see the map above */
-  uint64_t b;         /* by kind */
-  uint64_t bytes;     /* by kind */
-  uint64_t stream;    /* handle, default streams normalised (WEIR_STREAM_*) */
+  uint32_t duration_lo; /* ticks in the call, low 32 of 48 bits; extended: weir_payload_check() */
+  uint16_t duration_hi; /* high 16 bits */
+  uint16_t status;      /* the CUresult or cudaError_t returned; extended records: extra slots */
+  uint32_t stack;       /* low 24 bits: id of a STACK record of the thread; top 8: context number */
+  uint8_t device;       /* of the destination, allocation, stream or launch */
+  uint8_t src_device;   /* of a copy's source */
+  uint8_t copy;         /* weir_copy_kind or weir_sync_type */
+  uint8_t mem;          /* weir_mem of a (low 4 bits) and of b (high 4 bits) */
+  uint64_t a;           /* by kind, see the map above */
+  uint64_t b;           /* by kind */
+  uint64_t bytes;       /* by kind */
+  uint64_t stream;      /* handle, default streams normalised (WEIR_STREAM_*) */
 } weir_event;
 
 _Static_assert(sizeof(weir_event) == 64, "an event is one cache line");
@@ -135,12 +135,28 @@ static inline uint32_t weir_event_check(const weir_event *e, uint64_t place)
 {
   typedef uint64_t __attribute__((__may_alias__)) word;
   const word *w = (const word *)(const void *)e;
-  uint64_t x = (w[0] >> 32) * UINT64_C(0x9e3779b97f4a7c15) ^ place;
+  uint64_t x = (w[0] >> 32) * UINT64_C(0x9e3779b97f4a7c15) ^ place * UINT64_C(0xbf58476d1ce4e5b9);
   x ^= w[1] + (w[2] << 7 | w[2] >> 57);
   x ^= w[3] + (w[4] << 13 | w[4] >> 51);
   x ^= w[5] + (w[6] << 29 | w[6] >> 35) + (w[7] << 41 | w[7] >> 23);
   x *= UINT64_C(0xd6e8feb86659fd93);
   return (uint32_t)(x >> 32) | 1u;
+}
+
+/* Check of an extended record's payload, over whole slots. */
+static inline uint32_t weir_payload_check(const void *payload, uint32_t slots)
+{
+  typedef uint64_t __attribute__((__may_alias__)) word;
+  const word *w = (const word *)payload;
+  uint64_t a = slots, b = UINT64_C(0x9fb21c651e98df25), c = ~b, d = b << 1;
+  for (const word *end = w + slots * 8u; w < end; w += 4) {
+    a = (a ^ w[0]) * UINT64_C(0x9fb21c651e98df25);
+    b = (b ^ w[1]) * UINT64_C(0x9e3779b97f4a7c15);
+    c = (c ^ w[2]) * UINT64_C(0xd6e8feb86659fd93);
+    d = (d ^ w[3]) * UINT64_C(0xbf58476d1ce4e5b9);
+  }
+  a ^= (b << 17 | b >> 47) ^ (c << 31 | c >> 33) ^ (d << 47 | d >> 17);
+  return (uint32_t)((a ^ a >> 32) * UINT64_C(0x9fb21c651e98df25) >> 32);
 }
 
 /* Payload head of a MODULE record, whose `a` is 1 (loaded) or 0 (gone: only base is set). Followed

@@ -75,14 +75,13 @@ typedef struct weir_spool_header {
   uint32_t mode;               /* 0 observe, 1 strict, 2 relaxed */
   uint64_t clock_hint_hz;      /* weir_clock_hint_hz() */
   weir_clock_pair clock_first; /* at opening */
-  _Atomic uint64_t
-      last_ticks; /* a later pair, refreshed on slow paths; 0: being written, or none */
+  _Atomic uint64_t last_ticks; /* a later pair, of slow paths; 0: being written, or none */
   _Atomic uint64_t last_mono_ns;
   _Atomic uint32_t chunks;  /* directory entries in use, and blocks reserved in the file */
   _Atomic uint32_t closed;  /* 1: the process said good-bye (exit), 2: it exec'd or forked away */
   _Atomic uint32_t threads; /* thread serials given out */
-  _Atomic uint32_t forks_begun,
-      forks_done; /* a child counts itself done once its own spool is open */
+  _Atomic uint32_t forks_begun;
+  _Atomic uint32_t forks_done; /* a child counts itself here once its own spool is open */
   uint32_t pad;
   _Atomic uint64_t dropped;         /* events not recorded: limit, disk full, no memory */
   _Atomic uint64_t drop_errno;      /* the first reason; ENOBUFS: the limit */
@@ -95,8 +94,7 @@ typedef struct weir_spool_header {
   uint32_t pad2;
   _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_* by api number */
   weir_chunk_entry directory[WEIR_SPOOL_MAX_CHUNKS];
-  _Atomic uint64_t
-      dropped_extended; /* stacks, modules, names not recorded; tried again when met again */
+  _Atomic uint64_t dropped_extended; /* stacks, modules, names not recorded: tried again later */
 } weir_spool_header;
 
 _Static_assert(sizeof(weir_spool_header) <= WEIR_SPOOL_HEADER, "the header fits its room");
@@ -114,7 +112,7 @@ typedef struct weir_writer {
   uint32_t epoch;    /* of the process's spool; a fork makes it stale */
   uint32_t ring[64]; /* directory indices this thread has mapped, to be reused when FREE */
   uint32_t ring_size;
-  uint32_t ring_at; /* the entry to try next: the one filled longest ago */
+  uint32_t ring_at; /* the entry to give up next when the ring is full */
   uint32_t starved; /* records refused since a chunk was last to be had; 0: not starved */
 } weir_writer;
 
@@ -139,8 +137,7 @@ weir_spool_header *weir_spool_current(void);
  * epoch (a writer, a recorded module map) is stale. Never 0 once a spool was opened. */
 uint32_t weir_spool_epoch(void);
 
-/* Marks the spool closed and takes a last clock pair. The mapping stays: late threads still write.
- */
+/* Marks the spool closed and takes a last clock pair. The mapping stays, for late threads. */
 void weir_spool_close(void);
 
 /* In a forked child, before anything else: forgets the parent's spool. Private memory takes the
@@ -171,9 +168,9 @@ static inline void weir_writer_commit(weir_writer *w, uint32_t slots)
   w->place += slots;
 }
 
-/* Writes an extended record whole: head filled by the caller except kind, status, bytes and commit;
- * `bytes` becomes the payload's size (for a STACK in addresses); the payload is copied. Returns
- * false when it was dropped, which counts in dropped_extended. Keeps errno. */
+/* Writes an extended record whole: head filled by the caller except kind, status, duration, bytes
+ * and commit; `bytes` becomes the payload's size (for a STACK in addresses); the payload is copied.
+ * Returns false when it was dropped, which counts in dropped_extended. Keeps errno. */
 bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_event *head,
                           const void *payload, size_t payload_bytes);
 

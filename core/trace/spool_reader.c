@@ -265,7 +265,7 @@ static bool gap_before(const weir_spool_reader *r, uint32_t i, bool *known)
 }
 
 /* The list, complete in the sense of the essay. Gaps that remain in threads we know are damage. */
-static weir_status list_chunks(weir_spool_reader *r, bool final)
+static weir_status list_chunks(weir_spool_reader *r)
 {
   bool gap = false, known;
   take_stock(r);
@@ -276,8 +276,7 @@ static weir_status list_chunks(weir_spool_reader *r, bool final)
   for (uint32_t i = 0; i < r->order_count; i++) {
     const chunk *c = &r->chunks[r->order[i]];
     if (!gap_before(r, i, &known)) continue;
-    if (known && (r->live || final))
-      r->damage.chunks++; /* else another reader may have drained it */
+    if (known) r->damage.chunks++;
     weir_status status = weir_map_put(&r->expected, c->thread, c->sequence);
     if (status) return status;
   }
@@ -337,7 +336,8 @@ static weir_status deliver_extended(weir_spool_reader *r, chunk *c, const weir_s
 {
   size_t bytes = payload_size(head);
   const void *payload = head + 1;
-  if (bytes == SIZE_MAX || (head->kind == WEIR_EV_MODULE && !module_sound(payload, bytes))) {
+  if (bytes == SIZE_MAX || head->duration_lo != weir_payload_check(payload, head->status) ||
+      (head->kind == WEIR_EV_MODULE && !module_sound(payload, bytes))) {
     count_damage(r, c);
     return WEIR_OK;
   }
@@ -432,8 +432,9 @@ static bool begun(weir_spool_reader *r, uint32_t index)
   static const char zeros[SLOT];
   chunk *c = &r->chunks[index];
   uint32_t generation = c->state >> STATE_BITS;
+  if (!generation) return false;
   if (read_slots(r, index, c->next, 1) < 1 || !memcmp(r->buffer, zeros, SLOT)) return false;
-  for (uint32_t g = generation, tries = 64; g-- && tries--;)
+  for (uint32_t g = generation, tries = 64; --g && tries--;) /* the first is 1 */
     if (committed(r->buffer, g << STATE_BITS, c->next)) return false;
   return true;
 }
@@ -487,8 +488,7 @@ static weir_status drain_chunk(weir_spool_reader *r, const weir_spool_visitor *v
   uint32_t step = still ? STEP_MOST : STEP_IDLE;
   while (c->next < WEIR_SPOOL_SLOTS) {
     u.got = read_slots(r, index, c->next, step);
-    if (!u.got || (stop == NEED_MORE && u.got < u.need))
-      break; /* the file is cut here: in bytes_cut */
+    if (!u.got || (stop == NEED_MORE && u.got < u.need)) break; /* cut here: in bytes_cut */
     weir_status status = deliver_run(r, v, &u, &stop);
     if (status) return status;
     if (stop == ENDED) break;
@@ -506,7 +506,7 @@ static weir_status drain_chunk(weir_spool_reader *r, const weir_spool_visitor *v
 
 weir_status weir_spool_drain(weir_spool_reader *r, const weir_spool_visitor *v, bool final)
 {
-  weir_status status = list_chunks(r, final);
+  weir_status status = list_chunks(r);
   for (uint32_t i = 0; i < r->order_count && !status; i++)
     status = drain_chunk(r, v, r->order[i], final);
   for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS && r->live && !final; i++) {

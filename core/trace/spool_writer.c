@@ -451,15 +451,13 @@ static bool grow(weir_spool_header *h, uint32_t *index, uint32_t *generation)
   return false;
 }
 
-/* Claims a mapped FREE chunk among the ring's next `tries`. */
-static bool take_ring(weir_spool_header *h, weir_writer *w, uint32_t tries, uint32_t *index,
-                      uint32_t *generation)
+/* Claims a FREE chunk of the ring, the first of it that is: a thread that is drained in time goes
+ * on using the same two or three, which stay in its cache. */
+static bool take_ring(weir_spool_header *h, weir_writer *w, uint32_t *index, uint32_t *generation)
 {
-  for (uint32_t i = 0; i < tries && i < w->ring_size; i++) {
-    uint32_t at = (w->ring_at + i) % w->ring_size;
-    if (!claim(&h->directory[w->ring[at]], generation)) continue;
-    *index = w->ring[at];
-    w->ring_at = (at + 1) % w->ring_size;
+  for (uint32_t i = 0; i < w->ring_size; i++) {
+    if (!claim(&h->directory[w->ring[i]], generation)) continue;
+    *index = w->ring[i];
     return true;
   }
   return false;
@@ -480,7 +478,7 @@ static void remember(weir_writer *w, uint32_t index)
 
 static bool take(weir_spool_header *h, weir_writer *w, uint32_t *index, uint32_t *generation)
 {
-  if (take_ring(h, w, w->starved ? 2 : w->ring_size, index, generation)) return true;
+  if (take_ring(h, w, index, generation)) return true;
   if (w->starved & STARVED_SCAN) return false;
   uint32_t used = atomic_load_explicit(&h->chunks, memory_order_acquire);
   for (uint32_t i = 0; i < used; i++) {
@@ -590,6 +588,7 @@ bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_event
   e->bytes = kind == WEIR_EV_STACK ? payload_bytes / sizeof(uint64_t) : payload_bytes;
   if (extra) memset(e + extra, 0, sizeof *e);
   memcpy(e + 1, payload, payload_bytes);
+  e->duration_lo = weir_payload_check(e + 1, (uint32_t)extra);
   weir_writer_commit(w, slots);
   return true;
 }

@@ -1,0 +1,357 @@
+/* test_base.c: status, options, clock, map, version, and the table of functions. */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "core/base/clock.h"
+#include "core/base/map.h"
+#include "core/base/options.h"
+#include "core/base/trylock.h"
+#include "core/trace/api.h"
+#include "core/weir.h"
+#include "tests/core/support.h"
+
+/* ---- status -----------------------------------------------------------------------------------
+ */
+
+START_TEST(every_status_has_a_sentence)
+{
+  static const weir_status all[] = {
+#define VALUE(name, value, text) WEIR_##name,
+      WEIR_STATUS_MAP(VALUE)
+#undef VALUE
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    ck_assert_str_ne(weir_status_string(all[i]), "unknown status");
+  ck_assert_str_eq(weir_status_string((weir_status)9999), "unknown status");
+  ck_assert_str_eq(weir_status_string(WEIR_OK), "success");
+}
+END_TEST
+
+START_TEST(fail_keeps_the_sentence_the_status_and_errno)
+{
+  ck_assert_str_eq(weir_error_message(), "");
+  errno = ERANGE;
+  ck_assert_int_eq(weir_fail(WEIR_ELIMIT, "%d of %s", 3, "four"), WEIR_ELIMIT);
+  ck_assert_int_eq(errno, ERANGE);
+  ck_assert_str_eq(weir_error_message(), "3 of four");
+  weir_fail_errno(WEIR_EIO, ENOSPC, "cannot write %s", "x");
+  ck_assert_str_eq(weir_error_message(), "cannot write x: No space left on device");
+  ck_assert_int_eq(errno, ERANGE);
+  weir_fail(WEIR_EIO, "again: %s", weir_error_message());
+  ck_assert_str_eq(weir_error_message(), "again: cannot write x: No space left on device");
+}
+END_TEST
+
+START_TEST(a_long_sentence_is_cut_at_511_bytes)
+{
+  char text[2000];
+  memset(text, 'x', sizeof text);
+  text[sizeof text - 1] = 0;
+  weir_fail(WEIR_EIO, "%s", text);
+  ck_assert_uint_eq(strlen(weir_error_message()), 511);
+  weir_fail_errno(WEIR_EIO, ENOENT, "%s", text);
+  ck_assert_uint_eq(strlen(weir_error_message()), 511);
+}
+END_TEST
+
+static void *fail_here(void *seen)
+{
+  *(bool *)seen = !strcmp(weir_error_message(), "");
+  weir_fail(WEIR_EIO, "of the other thread");
+  return NULL;
+}
+
+START_TEST(the_sentence_is_of_the_thread)
+{
+  pthread_t thread;
+  bool was_empty = false;
+  weir_fail(WEIR_EIO, "of this thread");
+  pthread_create(&thread, NULL, fail_here, &was_empty);
+  pthread_join(thread, NULL);
+  ck_assert(was_empty);
+  ck_assert_str_eq(weir_error_message(), "of this thread");
+}
+END_TEST
+
+START_TEST(the_version_is_the_headers)
+{
+  ck_assert_str_eq(weir_version(), WEIR_VERSION);
+}
+END_TEST
+
+/* ---- options ----------------------------------------------------------------------------------
+ */
+
+static const struct {
+  const char *text;
+  uint64_t bytes;
+} sizes[] = {{"0", 0},
+             {"1", 1},
+             {"4096", 4096},
+             {"64M", 64u << 20},
+             {"64m", 64 << 20},
+             {"64MB", 64 << 20},
+             {"2KiB", 2048},
+             {"1G", 1u << 30},
+             {"3T", UINT64_C(3) << 40},
+             {"7B", 7},
+             {"18446744073709551615", UINT64_MAX}};
+
+START_TEST(sizes_are_parsed)
+{
+  uint64_t bytes = 99;
+  ck_assert_int_eq(weir_option_size(&bytes, "X", sizes[_i].text, 0), WEIR_OK);
+  ck_assert_uint_eq(bytes, sizes[_i].bytes);
+}
+END_TEST
+
+static const char *const bad_sizes[] = {"",
+                                        "M",
+                                        "-1",
+                                        "64 M",
+                                        " 64M",
+                                        "64X",
+                                        "64MX",
+                                        "1.5G",
+                                        "0x10",
+                                        "18446744073709551616",
+                                        "99999999999999999999G",
+                                        "18014398509481984K",
+                                        "64Mi",
+                                        "64K\n",
+                                        "KB"};
+
+START_TEST(bad_sizes_are_refused_and_change_nothing)
+{
+  uint64_t bytes = 99;
+  ck_assert_int_eq(weir_option_size(&bytes, "WEIR_SPOOL_LIMIT", bad_sizes[_i], 0), WEIR_EINVAL);
+  ck_assert_uint_eq(bytes, 99);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "WEIR_SPOOL_LIMIT="));
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "64M"));
+}
+END_TEST
+
+START_TEST(a_size_below_the_least_is_refused)
+{
+  uint64_t bytes = 99;
+  ck_assert_int_eq(weir_option_size(&bytes, "LIMIT", "1K", 4096), WEIR_EINVAL);
+  ck_assert_str_eq(weir_error_message(), "LIMIT=1K is 1024 bytes; the least is 4096");
+}
+END_TEST
+
+START_TEST(booleans_are_parsed)
+{
+  static const char *const yes[] = {"on", "ON", "yes", "true", "1"};
+  static const char *const no[] = {"off", "No", "false", "0"};
+  bool value = false;
+  for (size_t i = 0; i < 5; i++) {
+    value = false;
+    ck_assert_int_eq(weir_option_bool(&value, "X", yes[i]), WEIR_OK);
+    ck_assert(value);
+  }
+  for (size_t i = 0; i < 4; i++) {
+    value = true;
+    ck_assert_int_eq(weir_option_bool(&value, "X", no[i]), WEIR_OK);
+    ck_assert(!value);
+  }
+  ck_assert_int_eq(weir_option_bool(&value, "X", "maybe"), WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "valid: on, off"));
+}
+END_TEST
+
+START_TEST(off_or_a_number)
+{
+  uint64_t n = 99;
+  ck_assert_int_eq(weir_option_off_or_number(&n, "WEIR_STACKS", "off", 128), WEIR_OK);
+  ck_assert_uint_eq(n, 0);
+  ck_assert_int_eq(weir_option_off_or_number(&n, "WEIR_STACKS", "128", 128), WEIR_OK);
+  ck_assert_uint_eq(n, 128);
+  static const char *const bad[] = {"129", "0", "-1", "on", "", "12x"};
+  for (size_t i = 0; i < 6; i++) {
+    n = 99;
+    ck_assert_int_eq(weir_option_off_or_number(&n, "WEIR_STACKS", bad[i], 128), WEIR_EINVAL);
+    ck_assert_uint_eq(n, 99);
+    ck_assert_ptr_nonnull(strstr(weir_error_message(), "neither off nor a number from 1 to 128"));
+  }
+}
+END_TEST
+
+START_TEST(numbers_and_choices)
+{
+  static const char *const modes[] = {"observe", "strict", "relaxed", NULL};
+  uint64_t n = 99;
+  unsigned choice = 99;
+  ck_assert_int_eq(weir_option_number(&n, "N", "7", 7, 9), WEIR_OK);
+  ck_assert_uint_eq(n, 7);
+  ck_assert_int_eq(weir_option_number(&n, "N", "10", 7, 9), WEIR_EINVAL);
+  ck_assert_str_eq(weir_error_message(), "N=10 is not a number from 7 to 9");
+  ck_assert_int_eq(weir_option_choice(&choice, "MODE", "strict", modes), WEIR_OK);
+  ck_assert_uint_eq(choice, 1);
+  ck_assert_int_eq(weir_option_choice(&choice, "MODE", "Strict", modes), WEIR_EINVAL);
+  ck_assert_str_eq(weir_error_message(),
+                   "MODE=Strict is not known; valid: observe, strict, relaxed");
+}
+END_TEST
+
+/* ---- clock ------------------------------------------------------------------------------------
+ */
+
+START_TEST(ticks_never_go_back)
+{
+  weir_clock_init();
+  uint64_t last = weir_ticks();
+  for (int i = 0; i < 1000000; i++) {
+    uint64_t now = weir_ticks();
+    ck_assert(now >= last);
+    last = now;
+  }
+}
+END_TEST
+
+START_TEST(ticks_convert_to_clock_monotonic)
+{
+  enum { POINTS = 1000 };
+  static struct {
+    uint64_t before, ticks, after;
+  } points[POINTS];
+  weir_clock_init();
+  weir_clock_pair first = weir_clock_now();
+  for (int i = 0; i < POINTS; i++) {
+    points[i].before = weir_clock_monotonic_ns();
+    points[i].ticks = weir_ticks();
+    points[i].after = weir_clock_monotonic_ns();
+    for (uint64_t until = points[i].after + 10000; weir_clock_monotonic_ns() < until;)
+      continue;
+  }
+  weir_clock_map map = weir_clock_map_make(first, weir_clock_now(), 0);
+  for (int i = 0; i < POINTS; i++) {
+    int64_t ns = weir_clock_to_mono_ns(&map, points[i].ticks);
+    ck_assert_int_ge(ns, (int64_t)points[i].before - 50000);
+    ck_assert_int_le(ns, (int64_t)points[i].after + 50000);
+  }
+}
+END_TEST
+
+START_TEST(the_map_falls_back_in_order)
+{
+  weir_clock_pair base = {1000, 5000};
+  weir_clock_map map = weir_clock_map_make(base, (weir_clock_pair){3001000, 2005000}, 1);
+  ck_assert_double_eq_tol(map.ns_per_tick, 2.0 / 3, 1e-9); /* the pairs */
+  map = weir_clock_map_make(base, (weir_clock_pair){1010, 5020}, 2000000000);
+  ck_assert_double_eq_tol(map.ns_per_tick, 0.5, 1e-9); /* too close: the hint */
+  map = weir_clock_map_make(base, (weir_clock_pair){1010, 5020}, 0);
+  ck_assert_double_eq_tol(map.ns_per_tick, 2.0, 1e-9); /* no hint: the pairs after all */
+  map = weir_clock_map_make(base, (weir_clock_pair){0, 0}, 0);
+  ck_assert_double_eq_tol(map.ns_per_tick, 1.0, 1e-9); /* nothing: ticks are ns */
+  ck_assert_int_eq(weir_clock_to_mono_ns(&map, 900), 4900);
+}
+END_TEST
+
+START_TEST(the_map_survives_nonsense)
+{
+  static const uint64_t odd[] = {0, 1, 12345, UINT64_MAX / 2, UINT64_MAX / 2 + 1, UINT64_MAX};
+  for (int i = 0; i < 6 * 6 * 6 * 6 * 6; i++) {
+    weir_clock_pair a = {odd[i % 6], odd[i / 6 % 6]}, b = {odd[i / 36 % 6], odd[i / 216 % 6]};
+    weir_clock_map map = weir_clock_map_make(a, b, odd[i / 1296]);
+    ck_assert(map.ns_per_tick >= 1e-3 && map.ns_per_tick <= 1e3);
+    for (int j = 0; j < 6; j++)
+      weir_clock_to_mono_ns(&map, odd[j]); /* UBSan judges */
+  }
+}
+END_TEST
+
+/* ---- map, guard -------------------------------------------------------------------------------
+ */
+
+START_TEST(the_map_holds_what_was_put)
+{
+  weir_map map = {0};
+  ck_assert_ptr_null(weir_map_get(&map, 0));
+  for (uint64_t i = 0; i < 100000; i++)
+    ck_assert_int_eq(weir_map_put(&map, i * UINT64_C(0x100000001), i), WEIR_OK);
+  for (uint64_t i = 0; i < 100000; i += 2)
+    weir_map_put(&map, i * UINT64_C(0x100000001), i + 7);
+  ck_assert_uint_eq(map.count, 100000);
+  for (uint64_t i = 0; i < 100000; i++) {
+    uint64_t *value = weir_map_get(&map, i * UINT64_C(0x100000001));
+    ck_assert_ptr_nonnull(value);
+    ck_assert_uint_eq(*value, i % 2 ? i : i + 7);
+  }
+  ck_assert_ptr_null(weir_map_get(&map, 5));
+  weir_map_free(&map);
+}
+END_TEST
+
+START_TEST(a_guard_of_a_former_epoch_is_free)
+{
+  weir_guard guard = 0;
+  ck_assert(weir_guard_try(&guard, 1));
+  ck_assert(!weir_guard_try(&guard, 1));
+  ck_assert(weir_guard_try(&guard, 2));
+  weir_guard_leave(&guard);
+  ck_assert(weir_guard_try(&guard, 2));
+}
+END_TEST
+
+/* ---- the table of functions -------------------------------------------------------------------
+ */
+
+START_TEST(the_table_of_functions_is_whole)
+{
+  ck_assert_uint_gt(weir_api_count, 100);
+  ck_assert_uint_le(weir_api_count, WEIR_SPOOL_MAX_APIS);
+  ck_assert_ptr_null(weir_api(weir_api_count));
+  ck_assert_str_eq(weir_api(0)->name, "");
+  for (uint32_t i = 1; i < weir_api_count; i++) {
+    const weir_api_info *row = weir_api(i);
+    ck_assert_msg(row->name && row->name[0], "row %u has no name", i);
+    bool runtime = !strncmp(row->name, "cuda", 4) || !strncmp(row->name, "__cuda", 6);
+    ck_assert_msg(row->runtime == runtime, "%s is of the other layer", row->name);
+    ck_assert_msg(row->category > WEIR_API_NONE && row->category <= WEIR_API_OTHER, "%s",
+                  row->name);
+    ck_assert_msg(weir_api_find_name(row->name) == i, "%s is there twice", row->name);
+  }
+  ck_assert_uint_eq(weir_api_find_name("cudaMallocs"), 0);
+  ck_assert_uint_eq(weir_api_find_name(""), 0);
+  ck_assert_uint_ne(weir_api_find_name("cudaMalloc"), 0);
+}
+END_TEST
+
+START_TEST(the_hash_tells_tables_apart_by_their_common_part)
+{
+  ck_assert_uint_eq(weir_api_hash(1), UINT64_C(0xcbf29ce484222325)); /* FNV-1a of nothing */
+  for (uint32_t i = 2; i < 50; i++)
+    ck_assert_uint_ne(weir_api_hash(i), weir_api_hash(i - 1));
+  ck_assert_uint_eq(weir_api_hash(weir_api_count), weir_api_hash(weir_api_count + 100));
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("core/base");
+  TCase *t = tcase_create("base");
+  tcase_set_timeout(t, 0);
+  tcase_add_test(t, every_status_has_a_sentence);
+  tcase_add_test(t, fail_keeps_the_sentence_the_status_and_errno);
+  tcase_add_test(t, a_long_sentence_is_cut_at_511_bytes);
+  tcase_add_test(t, the_sentence_is_of_the_thread);
+  tcase_add_test(t, the_version_is_the_headers);
+  tcase_add_loop_test(t, sizes_are_parsed, 0, (int)(sizeof sizes / sizeof *sizes));
+  tcase_add_loop_test(t, bad_sizes_are_refused_and_change_nothing, 0,
+                      (int)(sizeof bad_sizes / sizeof *bad_sizes));
+  tcase_add_test(t, a_size_below_the_least_is_refused);
+  tcase_add_test(t, booleans_are_parsed);
+  tcase_add_test(t, off_or_a_number);
+  tcase_add_test(t, numbers_and_choices);
+  tcase_add_test(t, ticks_never_go_back);
+  tcase_add_test(t, ticks_convert_to_clock_monotonic);
+  tcase_add_test(t, the_map_falls_back_in_order);
+  tcase_add_test(t, the_map_survives_nonsense);
+  tcase_add_test(t, the_map_holds_what_was_put);
+  tcase_add_test(t, a_guard_of_a_former_epoch_is_free);
+  tcase_add_test(t, the_table_of_functions_is_whole);
+  tcase_add_test(t, the_hash_tells_tables_apart_by_their_common_part);
+  suite_add_tcase(suite, t);
+  return run_suite(suite);
+}

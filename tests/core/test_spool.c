@@ -1,0 +1,523 @@
+/* test_spool.c: what goes into a spool comes out of it: once, in order, whole, whoever reads it
+ * when. */
+#include "tests/core/support.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[256];
+
+static void set_up(void)
+{
+  make_folder(folder);
+}
+static void tear_down(void)
+{
+  remove_folder(folder);
+}
+
+/* ---- one thread -------------------------------------------------------------------------------
+ */
+
+START_TEST(an_empty_spool_delivers_nothing)
+{
+  char path[512];
+  static tally t;
+  open_spool(folder, 0);
+  spool_path(path, folder, getpid(), 0);
+  weir_spool_damage damage = drain_all(path, &t);
+  ck_assert_uint_eq(t.total, 0);
+  ck_assert_uint_eq(damage.chunks + damage.torn + damage.bytes_cut, 0);
+}
+END_TEST
+
+START_TEST(the_header_says_who_wrote_it)
+{
+  char path[512], exe[1024] = "";
+  struct stat st;
+  weir_spool_reader *r;
+  weir_spool_options options = {folder, 0, 0, 17, 0x1234567890};
+  weir_spool_drop(3, EMFILE); /* before there is a spool */
+  ck_assert_int_eq(weir_spool_open(&options), WEIR_OK);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(stat(path, &st), 0);
+  ck_assert_uint_eq(st.st_mode & 07777, 0600);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_OK);
+  const weir_spool_header *h = weir_spool_reader_header(r);
+  ck_assert_uint_eq(h->pid, (uint32_t)getpid());
+  ck_assert_uint_eq(h->ppid, (uint32_t)getppid());
+  ck_assert_uint_eq(h->api_count, 17);
+  ck_assert_uint_eq(h->api_hash, 0x1234567890);
+  ck_assert_uint_eq(h->dropped, 3);
+  ck_assert_uint_eq(h->drop_errno, EMFILE);
+  ck_assert_int_gt(readlink("/proc/self/exe", exe, sizeof exe - 1), 0);
+  ck_assert_str_eq(h->exe, exe);
+  ck_assert_uint_gt(h->cmdline_bytes, 0);
+  ck_assert_ptr_nonnull(strstr(h->cmdline, "test_spool"));
+  ck_assert_uint_gt(h->start_time, 0);
+  ck_assert_uint_eq(h->closed, 0);
+  weir_spool_close();
+  ck_assert_uint_eq(weir_spool_reader_header(r)->closed, 1);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(the_start_time_is_procs)
+{
+  char text[1024], *p;
+  unsigned long long start;
+  FILE *f = fopen("/proc/self/stat", "r");
+  size_t n = fread(text, 1, sizeof text - 1, f);
+  fclose(f);
+  text[n] = 0;
+  p = strrchr(text, ')');
+  ck_assert_int_eq(
+      sscanf(p + 1,
+             " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+             &start),
+      1);
+  open_spool(folder, 0);
+  ck_assert_uint_eq(weir_spool_current()->start_time, start);
+}
+END_TEST
+
+START_TEST(names_go_on_counting)
+{
+  char path[512];
+  for (int i = 0; i < 3; i++) {
+    open_spool(folder, 0);
+    spool_path(path, folder, getpid(), i);
+    ck_assert_int_eq(access(path, F_OK), 0);
+  }
+}
+END_TEST
+
+START_TEST(a_folder_that_is_not_there_is_enoent)
+{
+  weir_spool_options options = {.directory = "/nonexistent/weir"};
+  ck_assert_int_eq(weir_spool_open(&options), WEIR_ENOENT);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "/nonexistent/weir: No such file"));
+  options.directory = "relative";
+  ck_assert_int_eq(weir_spool_open(&options), WEIR_EINVAL);
+  ck_assert_ptr_null(weir_spool_current());
+}
+END_TEST
+
+START_TEST(events_and_extended_records_come_back_in_order)
+{
+  char path[512];
+  static tally t;
+  weir_writer w = {0};
+  uint64_t seed = 7, notes = 0;
+  enum { N = 60000 };
+  open_spool(folder, 0);
+  for (uint64_t i = 0; i < N; i++) {
+    if (random_next(&seed) % 50 == 0) {
+      size_t bytes = random_next(&seed) % 8 == 0
+                         ? random_next(&seed) % (WEIR_SPOOL_MAX_EXTRA * 64 + 1)
+                         : random_next(&seed) % 300;
+      ck_assert(put_note(&w, 1, i, bytes));
+      notes++;
+    } else {
+      ck_assert(put_event(&w, 1, i));
+    }
+  }
+  spool_path(path, folder, getpid(), 0);
+  weir_spool_damage damage = drain_all(path, &t);
+  ck_assert_uint_eq(t.events[1], N - notes);
+  ck_assert_uint_eq(t.notes[1], notes);
+  ck_assert_uint_eq(t.out_of_order + t.wrong_payload + t.wrong_thread, 0);
+  ck_assert_uint_eq(damage.chunks + damage.torn + damage.bytes_cut, 0);
+}
+END_TEST
+
+START_TEST(the_largest_payload_fits_and_a_larger_is_refused)
+{
+  static uint8_t big[WEIR_SPOOL_MAX_EXTRA * 64 + 1];
+  char path[512];
+  static tally t;
+  weir_writer w = {0};
+  weir_event head = {.a = 1};
+  open_spool(folder, 0);
+  ck_assert(put_note(&w, 1, 0, sizeof big - 1));
+  ck_assert(!weir_writer_extended(&w, WEIR_EV_NOTE, &head, big, sizeof big));
+  ck_assert_uint_eq(weir_spool_current()->dropped_extended, 1);
+  ck_assert_uint_eq(weir_spool_current()->dropped, 0);
+  ck_assert(put_note(&w, 1, 1, 0));
+  spool_path(path, folder, getpid(), 0);
+  drain_all(path, &t);
+  ck_assert_uint_eq(t.notes[1], 2);
+  ck_assert_uint_eq(t.out_of_order + t.wrong_payload, 0);
+}
+END_TEST
+
+START_TEST(a_stack_counts_its_addresses)
+{
+  char path[512];
+  weir_writer w = {0};
+  uint64_t frames[5] = {1, 2, 3, 4, 5};
+  weir_event head = {.a = 1, .bytes = 77};
+  open_spool(folder, 0);
+  ck_assert(weir_writer_extended(&w, WEIR_EV_STACK, &head, frames, sizeof frames));
+  ck_assert_uint_eq(w.next[-2].bytes, 5);
+  ck_assert_uint_eq(w.next[-2].status, 1);
+  spool_path(path, folder, getpid(), 0);
+  static tally t;
+  ck_assert_uint_eq(drain_all(path, &t).chunks, 0);
+  ck_assert_uint_eq(t.total, 1);
+}
+END_TEST
+
+START_TEST(recording_keeps_errno)
+{
+  weir_writer w = {0};
+  open_spool(folder, 2 << 20);
+  for (uint64_t i = 0; i < 50000; i++) { /* rolls, grows, drops */
+    errno = 4711;
+    put_event(&w, 1, i);
+    ck_assert_int_eq(errno, 4711);
+    if (i % 100) continue;
+    put_note(&w, 1, i, 100);
+    ck_assert_int_eq(errno, 4711);
+  }
+  ck_assert_uint_gt(weir_spool_current()->dropped, 0);
+  weir_writer_release(&w);
+  weir_spool_close();
+  ck_assert_int_eq(errno, 4711);
+}
+END_TEST
+
+START_TEST(a_released_writer_starts_a_new_chunk)
+{
+  char path[512];
+  static tally t;
+  weir_writer w = {0};
+  open_spool(folder, 0);
+  for (uint64_t i = 0; i < 100; i++) {
+    ck_assert(put_event(&w, 1, i));
+    if (i % 10 == 9) weir_writer_release(&w);
+    if (i % 20 == 19) weir_writer_release(&w); /* twice: nothing to hand over */
+  }
+  spool_path(path, folder, getpid(), 0);
+  weir_spool_damage damage = drain_all(path, &t);
+  ck_assert_uint_eq(t.events[1], 100);
+  ck_assert_uint_eq(t.out_of_order + damage.chunks, 0);
+  ck_assert_uint_eq(weir_spool_current()->threads, 1);
+}
+END_TEST
+
+/* ---- the reader's side ------------------------------------------------------------------------
+ */
+
+START_TEST(a_live_reader_sees_each_record_once_as_it_comes)
+{
+  char path[512];
+  static tally t;
+  weir_spool_visitor v = visitor(&t);
+  weir_writer w = {0};
+  weir_spool_reader *r;
+  open_spool(folder, 0);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  for (uint64_t i = 0; i < 40000; i++) {
+    ck_assert(i % 97 ? put_event(&w, 1, i) : put_note(&w, 1, i, i % 1000));
+    if (i % 13 == 0 || i < 100) {
+      ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+      ck_assert_uint_eq(t.total, i + 1);
+    }
+  }
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_eq(t.total, 40000);
+  ck_assert_uint_eq(t.out_of_order + t.wrong_payload, 0);
+  ck_assert_uint_le(weir_spool_current()->chunks, 2); /* drained chunks are used again */
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_eq(t.total, 40000);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(what_a_visitor_refuses_comes_again)
+{
+  char path[512];
+  static tally t;
+  weir_spool_visitor v = visitor(&t);
+  weir_writer w = {0};
+  weir_spool_reader *r;
+  open_spool(folder, 0);
+  for (uint64_t i = 0; i < 40000; i++)
+    put_event(&w, 1, i);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  for (uint64_t at = 1; at <= 40000; at += 997) {
+    t.refuse_at = at;
+    ck_assert_int_eq(weir_spool_drain(r, &v, at % 2), WEIR_EIO);
+    ck_assert_uint_eq(t.total, at - 1);
+  }
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_eq(t.total, 40000);
+  ck_assert_uint_eq(t.out_of_order, 0);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(a_reader_that_is_not_live_leaves_the_file_alone)
+{
+  char path[512], command[1200];
+  static tally t;
+  weir_writer w = {0};
+  open_spool(folder, 0);
+  for (uint64_t i = 0; i < 40000; i++)
+    put_event(&w, 1, i);
+  spool_path(path, folder, getpid(), 0);
+  snprintf(command, sizeof command, "cp %s %s/copy", path, folder);
+  ck_assert_int_eq(system(command), 0);
+  drain_all(path, &t);
+  ck_assert_uint_eq(t.total, 40000);
+  snprintf(command, sizeof command, "cmp %s %s/copy", path, folder);
+  ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+START_TEST(the_clock_map_brings_ticks_to_monotonic_time)
+{
+  char path[512];
+  weir_spool_reader *r;
+  open_spool(folder, 0);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_OK);
+  uint64_t before = weir_clock_monotonic_ns();
+  while (weir_clock_monotonic_ns() < before + 2000000)
+    continue;
+  before = weir_clock_monotonic_ns();
+  uint64_t ticks = weir_ticks(), after = weir_clock_monotonic_ns();
+  weir_clock_map map = weir_spool_reader_clock(r);
+  int64_t ns = weir_clock_to_mono_ns(&map, ticks);
+  ck_assert_int_ge(ns, (int64_t)before - 100000);
+  ck_assert_int_le(ns, (int64_t)after + 100000);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
+/* ---- many threads -----------------------------------------------------------------------------
+ */
+
+typedef struct job {
+  pthread_t thread;
+  uint64_t key, count;
+  uint64_t refused; /* tries that were dropped */
+  _Atomic uint64_t *alive;
+} job;
+
+static void *write_all(void *context)
+{
+  job *j = context;
+  weir_writer w = {0};
+  uint64_t seed = j->key;
+  for (uint64_t i = 0; i < j->count;) {
+    bool note = random_next(&seed) % 200 == 0;
+    if (note ? put_note(&w, j->key, i, random_next(&seed) % 2000) : put_event(&w, j->key, i)) {
+      i++;
+      continue;
+    }
+    j->refused += !note;
+    sched_yield();
+  }
+  weir_writer_release(&w);
+  atomic_fetch_sub(j->alive, 1);
+  return NULL;
+}
+
+static uint64_t run_writers(job *jobs, unsigned threads, uint64_t count, _Atomic uint64_t *alive)
+{
+  atomic_store(alive, threads);
+  for (unsigned i = 0; i < threads; i++) {
+    jobs[i] = (job){.key = i + 1, .count = count, .alive = alive};
+    ck_assert_int_eq(pthread_create(&jobs[i].thread, NULL, write_all, &jobs[i]), 0);
+  }
+  return threads * count;
+}
+
+static void check_tally(const tally *t, unsigned threads, uint64_t count)
+{
+  for (unsigned key = 1; key <= threads; key++)
+    ck_assert_uint_eq(t->events[key] + t->notes[key], count);
+  ck_assert_uint_eq(t->total, threads * count);
+  ck_assert_uint_eq(t->out_of_order, 0);
+  ck_assert_uint_eq(t->wrong_payload, 0);
+  ck_assert_uint_eq(t->wrong_thread, 0);
+}
+
+static const unsigned thread_counts[] = {1, 2, 4, 16};
+
+START_TEST(threads_are_read_afterwards)
+{
+  const unsigned threads = thread_counts[_i];
+  char path[512];
+  static tally t;
+  static job jobs[16];
+  _Atomic uint64_t alive;
+  open_spool(folder, 0);
+  run_writers(jobs, threads, 30000, &alive);
+  for (unsigned i = 0; i < threads; i++)
+    pthread_join(jobs[i].thread, NULL);
+  spool_path(path, folder, getpid(), 0);
+  weir_spool_damage damage = drain_all(path, &t);
+  check_tally(&t, threads, 30000);
+  ck_assert_uint_eq(damage.chunks + damage.torn, 0);
+  ck_assert_uint_eq(weir_spool_current()->threads, threads);
+}
+END_TEST
+
+/* Few chunks, so that every one is recycled many times and writers run dry; dropped is what was
+ * refused. */
+START_TEST(threads_are_read_live_while_chunks_are_recycled)
+{
+  const unsigned threads = thread_counts[_i];
+  const uint64_t count = SANITIZED ? 30000 : 100000;
+  char path[512];
+  static tally t;
+  static job jobs[16];
+  weir_spool_visitor v = visitor(&t);
+  weir_spool_reader *r;
+  _Atomic uint64_t alive;
+  uint64_t refused = 0;
+  open_spool(folder, (uint64_t)(threads + 2) << 20);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  run_writers(jobs, threads, count, &alive);
+  while (atomic_load(&alive))
+    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  for (unsigned i = 0; i < threads; i++) {
+    pthread_join(jobs[i].thread, NULL);
+    refused += jobs[i].refused;
+  }
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  check_tally(&t, threads, count);
+  ck_assert_uint_eq(weir_spool_current()->dropped, refused);
+  ck_assert_uint_le(weir_spool_current()->chunks, threads + 2);
+  ck_assert_uint_eq(weir_spool_reader_damage(r).chunks, 0);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(another_process_reads_live)
+{
+  enum { THREADS = 4, COUNT = 60000 };
+  char path[512];
+  static tally t;
+  weir_spool_visitor v = visitor(&t);
+  weir_spool_reader *r;
+  int ready[2], status;
+  char byte;
+  ck_assert_int_eq(pipe(ready), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    static job jobs[THREADS];
+    _Atomic uint64_t alive;
+    open_spool(folder, 0);
+    if (write(ready[1], "x", 1) != 1) _exit(1);
+    run_writers(jobs, THREADS, COUNT, &alive);
+    for (int i = 0; i < THREADS; i++)
+      pthread_join(jobs[i].thread, NULL);
+    _exit(atomic_load(&weir_spool_current()->dropped) != 0);
+  }
+  ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+  spool_path(path, folder, child, 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  while (waitpid(child, &status, WNOHANG) == 0)
+    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  ck_assert_int_eq(status, 0);
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  check_tally(&t, THREADS, COUNT);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
+/* A pool of threads that come and go takes over the chunks of those that went. */
+START_TEST(chunks_of_finished_threads_are_adopted)
+{
+  enum { ROUNDS = 200 };
+  char path[512];
+  static tally t;
+  weir_spool_visitor v = visitor(&t);
+  weir_spool_reader *r;
+  _Atomic uint64_t alive;
+  open_spool(folder, 0);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  for (unsigned i = 0; i < ROUNDS; i++) {
+    job j = {.key = 1, .count = 10, .alive = &alive};
+    t.next[1] = 0; /* each round counts from 0 in a thread of its own */
+    t.thread[1] = 0;
+    ck_assert_int_eq(pthread_create(&j.thread, NULL, write_all, &j), 0);
+    pthread_join(j.thread, NULL);
+    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  }
+  ck_assert_uint_eq(t.total, ROUNDS * 10);
+  ck_assert_uint_eq(t.out_of_order + t.wrong_payload, 0);
+  ck_assert_uint_eq(weir_spool_current()->chunks, 1);
+  ck_assert_uint_eq(weir_spool_current()->threads, ROUNDS);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(idle_threads_are_told_apart)
+{
+  enum { THREADS = 60 };
+  char path[512];
+  static tally t;
+  weir_spool_visitor v = visitor(&t);
+  static weir_writer writers[THREADS];
+  weir_spool_reader *r;
+  open_spool(folder, 0);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  for (uint64_t round = 0; round < 50; round++)
+    for (uint64_t i = 0; i < THREADS; i++) {
+      ck_assert(put_event(&writers[i], i, round));
+      if ((round * THREADS + i) % 17 == 0)
+        ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+    }
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_eq(t.total, 50 * THREADS);
+  ck_assert_uint_eq(t.out_of_order + t.wrong_thread, 0);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("core/spool");
+  TCase *t = tcase_create("spool");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, set_up, tear_down);
+  tcase_add_test(t, an_empty_spool_delivers_nothing);
+  tcase_add_test(t, the_header_says_who_wrote_it);
+  tcase_add_test(t, the_start_time_is_procs);
+  tcase_add_test(t, names_go_on_counting);
+  tcase_add_test(t, a_folder_that_is_not_there_is_enoent);
+  tcase_add_test(t, events_and_extended_records_come_back_in_order);
+  tcase_add_test(t, the_largest_payload_fits_and_a_larger_is_refused);
+  tcase_add_test(t, a_stack_counts_its_addresses);
+  tcase_add_test(t, recording_keeps_errno);
+  tcase_add_test(t, a_released_writer_starts_a_new_chunk);
+  tcase_add_test(t, a_live_reader_sees_each_record_once_as_it_comes);
+  tcase_add_test(t, what_a_visitor_refuses_comes_again);
+  tcase_add_test(t, a_reader_that_is_not_live_leaves_the_file_alone);
+  tcase_add_test(t, the_clock_map_brings_ticks_to_monotonic_time);
+  tcase_add_loop_test(t, threads_are_read_afterwards, 0, 4);
+  tcase_add_loop_test(t, threads_are_read_live_while_chunks_are_recycled, 0, 4);
+  tcase_add_test(t, another_process_reads_live);
+  tcase_add_test(t, chunks_of_finished_threads_are_adopted);
+  tcase_add_test(t, idle_threads_are_told_apart);
+  suite_add_tcase(suite, t);
+  return run_suite(suite);
+}
