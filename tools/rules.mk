@@ -74,3 +74,25 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@tools/scripts/demo.sh "$(O)"
 
 .PHONY: format lint lint-format lint-shell lint-man lint-exports lint-tidy install uninstall bundle demo
+
+# ---- benchmarks ----------------------------------------------------------------------------------
+
+BENCH_JSON ?= $(O)/bench.json
+ROWS       ?=
+
+$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/rows_calls.c tools/bench/rows_trace.c) $(CORE_TRACE_WRITER_OBJS))
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -ldl -lpthread
+
+$(O)/bench/calls: $(OBJ)/tools/bench/calls.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl
+
+EXTRA_tools/bench/calls.c = -Wno-pedantic
+
+bench: all $(O)/bench/bench $(O)/bench/calls ## measure the targets, print a table, write build/bench.json (ROWS="call dlsym": only these)
+	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
+
+.PHONY: bench

@@ -1,0 +1,194 @@
+/* bench.c: `make bench`: runs the rows, prints a table, and writes the same as JSON.
+ *
+ *   bench BUILD JSON [ROW...]
+ */
+#include "tools/bench/bench.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+const char *bench_build, *bench_scratch;
+
+const row bench_rows[] = {
+    {"call", "observed call, no stack", "ns added", 40, false, measure_call},
+    {"stack", "observed call, 32-frame cached stack", "ns added", 400, false, measure_call_stack},
+    {"program", "whole program, 100 k calls/s", "% added", 1, false, measure_program},
+    {"dlsym", "dlsym of a name that isn't ours", "ns added", 20, false, measure_dlsym},
+    {"sigkill", "committed events lost by SIGKILL", "events", 0, false, measure_sigkill},
+    {"import", "import, one core", "events/s", 700e3, true, measure_import},
+    {"report", "report on 10 M events", "s", 30, false, measure_report_time},
+    {"report-rss", "report on 10 M events", "GiB", 2, false, measure_report_memory},
+    {NULL, NULL, NULL, 0, false, NULL},
+};
+
+/* ---- helpers -----------------------------------------------------------------------------------
+ */
+
+static int by_value(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t count)
+{
+  qsort(values, count, sizeof *values, by_value);
+  return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+double bench_now(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+const char *bench_text(const char *format, ...)
+{
+  static char texts[16][4096];
+  static unsigned at;
+  char *text = texts[at++ % 16];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(text, sizeof texts[0], format, args);
+  va_end(args);
+  return text;
+}
+
+bool bench_run(double *number, double *seconds, long *kib, const char *const *argv)
+{
+  int out[2], status;
+  char text[256] = "";
+  struct rusage use;
+  if (pipe2(out, O_CLOEXEC) < 0) return false;
+  double begin = bench_now();
+  pid_t pid = fork();
+  if (pid == 0) {
+    (void)dup2(out[1], 1);
+    (void)execvp(argv[0], (char *const *)argv);
+    _exit(127);
+  }
+  (void)close(out[1]);
+  size_t used = 0;
+  char spill[4096];
+  for (ssize_t n; (n = read(out[0], spill, sizeof spill)) > 0;) {
+    size_t room = sizeof text - 1 - used, take = (size_t)n < room ? (size_t)n : room;
+    memcpy(text + used, spill, take);
+    used += take;
+  }
+  (void)close(out[0]);
+  if (pid < 0 || wait4(pid, &status, 0, &use) != pid) return false;
+  if (seconds) *seconds = bench_now() - begin;
+  if (kib) *kib = use.ru_maxrss;
+  if (number) *number = strtod(text, NULL);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ---- output ------------------------------------------------------------------------------------
+ */
+
+static bool met(const row *r, const measured *m)
+{
+  return r->at_least ? m->value >= r->target : m->value <= r->target;
+}
+
+static const char *shown(double value)
+{
+  return value >= 1000 ? bench_text("%.0f", value) : bench_text("%.3g", value);
+}
+
+static void print_row(const row *r, const measured *m)
+{
+  const char *goal = bench_text("%s %s", r->at_least ? ">=" : "<=", shown(r->target));
+  const char *verdict = m->failed ? "FAILED" : met(r, m) ? "met" : "NOT MET";
+  printf("%-38s %-9s %10s %10s  %-7s", r->what, r->unit, goal, m->failed ? "-" : shown(m->value),
+         verdict);
+  if (m->without > 0)
+    printf("  %s -> %s (x %.3f)", shown(m->without), shown(m->with), m->with / m->without);
+  printf("\n%40s%s\n", "", m->note);
+  (void)fflush(stdout);
+}
+
+static void print_json(FILE *f, const row *r, const measured *m, bool first)
+{
+  (void)fprintf(f,
+                "%s\n  {\"row\": \"%s\", \"what\": \"%s\", \"unit\": \"%s\", \"target\": %g, "
+                "\"bound\": \"%s\", ",
+                first ? "" : ",", r->name, r->what, r->unit, r->target,
+                r->at_least ? "min" : "max");
+  if (m->failed)
+    (void)fprintf(f, "\"measured\": null, \"met\": null, ");
+  else
+    (void)fprintf(f, "\"measured\": %.6g, \"met\": %s, ", m->value, met(r, m) ? "true" : "false");
+  if (m->without > 0) (void)fprintf(f, "\"without\": %.6g, \"with\": %.6g, ", m->without, m->with);
+  (void)fprintf(f, "\"how\": \"%s\"}", m->note);
+}
+
+static bool asked(const char *name, int count, char **names)
+{
+  for (int i = 0; i < count; i++)
+    if (!strcmp(names[i], name)) return true;
+  return count == 0;
+}
+
+static int known(int count, char **names)
+{
+  for (int i = 0; i < count; i++) {
+    const row *r = bench_rows;
+    while (r->name && strcmp(r->name, names[i]))
+      r++;
+    if (r->name) continue;
+    (void)fprintf(stderr, "bench: there is no row '%s'; rows:", names[i]);
+    for (r = bench_rows; r->name; r++)
+      (void)fprintf(stderr, " %s", r->name);
+    (void)fprintf(stderr, "\n");
+    return 0;
+  }
+  return 1;
+}
+
+static int run_rows(FILE *json, int count, char **names)
+{
+  bool first = true;
+  int failed = 0;
+  printf("%-38s %-9s %10s %10s\n", "what", "unit", "target", "measured");
+  (void)fprintf(json, "{\"schema\": \"weir-bench/1\", \"rows\": [");
+  for (const row *r = bench_rows; r->name; r++) {
+    measured m = {0};
+    if (!asked(r->name, count, names)) continue;
+    r->measure(&m);
+    print_row(r, &m);
+    print_json(json, r, &m, first);
+    failed += m.failed;
+    first = false;
+  }
+  (void)fprintf(json, "\n]}\n");
+  return failed;
+}
+
+int main(int argc, char **argv)
+{
+  char scratch[] = "/tmp/weir-bench-XXXXXX";
+  if (argc < 3) {
+    (void)fprintf(stderr, "usage: bench BUILD JSON [ROW]...\n");
+    return 2;
+  }
+  bench_build = argv[1];
+  if (!known(argc - 3, argv + 3)) return 2;
+  bench_scratch = mkdtemp(scratch);
+  FILE *json = fopen(argv[2], "w");
+  if (!bench_scratch || !json) {
+    perror("bench");
+    return 1;
+  }
+  int failed = run_rows(json, argc - 3, argv + 3);
+  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", bench_scratch, NULL});
+  return fclose(json) != 0 || failed;
+}

@@ -1,0 +1,195 @@
+/* calls.c: what the benchmark runs with and without Weir. Prints one number, the median.
+ *
+ *   calls query BURSTS CALLS DEPTH PAUSE_US   ns a cuEventQuery, called from DEPTH frames down
+ *   calls program CALLS GAP_NS                seconds for CALLS queries with GAP_NS of work after
+ * each calls dlsym BURSTS CALLS                  ns a dlsym of names that are not CUDA's calls
+ * count FILE                          queries for ever; FILE holds the number of those done
+ *
+ * Bursts are short enough for a thread's ring, and the pause lets the collector drain it: what is
+ * measured is the cost of a call, not of a collector that is behind.
+ */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef int (*query_fn)(void *);
+static query_fn query;
+static void *event;
+
+static double now_ns(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void *find(void *library, const char *name)
+{
+  void *p = dlsym(library, name);
+  if (p) return p;
+  (void)fprintf(stderr, "calls: %s\n", dlerror());
+  exit(1);
+}
+
+static void set_up(void)
+{
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context;
+  if (!cuda) {
+    (void)fprintf(stderr, "calls: %s\n", dlerror());
+    exit(1);
+  }
+  int (*init)(unsigned) = (int (*)(unsigned))find(cuda, "cuInit");
+  int (*retain)(void **, int) = (int (*)(void **, int))find(cuda, "cuDevicePrimaryCtxRetain");
+  int (*current)(void *) = (int (*)(void *))find(cuda, "cuCtxSetCurrent");
+  int (*create)(void **, unsigned) = (int (*)(void **, unsigned))find(cuda, "cuEventCreate");
+  query = (query_fn)find(cuda, "cuEventQuery");
+  if (init(0) || retain(&context, 0) || current(context) || create(&event, 0)) exit(1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void print_median(double *values, int count)
+{
+  qsort(values, (size_t)count, sizeof *values, by_value);
+  printf("%.4f\n", values[count / 2]);
+}
+
+/* ---- query -------------------------------------------------------------------------------------
+ */
+
+static int burst(int calls)
+{
+  int errors = 0;
+  for (int i = 0; i < calls; i++)
+    errors += query(event) != 0;
+  return errors;
+}
+
+__attribute__((noinline, noclone)) static int deep(int depth, int calls)
+{
+  int errors = depth > 0 ? deep(depth - 1, calls) : burst(calls);
+  __asm__ volatile("" : "+r"(errors)); /* no tail call: each level is a frame */
+  return errors;
+}
+
+static int run_query(int bursts, int calls, int depth, int pause_us)
+{
+  double *ns = calloc((size_t)bursts, sizeof *ns);
+  struct timespec pause = {0, pause_us * 1000L};
+  int errors = deep(depth, calls); /* first use: ring, stack, caches */
+  for (int i = 0; ns && i < bursts; i++) {
+    (void)nanosleep(&pause, NULL);
+    double begin = now_ns();
+    errors += deep(depth, calls);
+    ns[i] = (now_ns() - begin) / calls;
+  }
+  if (ns) print_median(ns, bursts);
+  free(ns);
+  return errors != 0;
+}
+
+/* ---- program -----------------------------------------------------------------------------------
+ */
+
+static uint64_t work(uint64_t x, long rounds)
+{
+  for (long i = 0; i < rounds; i++)
+    x = x * UINT64_C(6364136223846793005) + 1;
+  return x;
+}
+
+/* Rounds of work() that take `ns`; asked once, so that both runs do the same work: printed as an
+ * argument of the second. */
+static long rounds_for(double ns)
+{
+  long rounds = 1000000;
+  double best = 1e18;
+  volatile uint64_t sink = 1;
+  for (int i = 0; i < 20; i++) {
+    double begin = now_ns();
+    sink = work(sink, rounds);
+    double took = now_ns() - begin;
+    if (took < best) best = took;
+  }
+  return (long)((double)rounds * ns / best);
+}
+
+static int run_program(long calls, long rounds)
+{
+  volatile uint64_t sink = 1;
+  int errors = 0;
+  double begin = now_ns();
+  for (long i = 0; i < calls; i++) {
+    errors += query(event) != 0;
+    sink = work(sink, rounds);
+  }
+  printf("%.9f\n", (now_ns() - begin) / 1e9);
+  return errors != 0;
+}
+
+/* ---- dlsym -------------------------------------------------------------------------------------
+ */
+
+static int run_dlsym(int bursts, int calls)
+{
+  static const char *const names[] = {"qsort", "printf", "cuserid", "getpid"};
+  void *libc = dlopen("libc.so.6", RTLD_NOW);
+  double *ns = calloc((size_t)bursts, sizeof *ns);
+  int found = 0;
+  for (int i = 0; ns && libc && i < bursts; i++) {
+    double begin = now_ns();
+    for (int k = 0; k < calls; k++)
+      found += dlsym(libc, names[k & 3]) != NULL;
+    ns[i] = (now_ns() - begin) / calls;
+  }
+  if (ns) print_median(ns, bursts);
+  free(ns);
+  return found != bursts * calls;
+}
+
+/* ---- count -------------------------------------------------------------------------------------
+ */
+
+static int run_count(const char *path)
+{
+  int fd = open(path, O_RDWR | O_CREAT, 0600);
+  if (fd < 0 || ftruncate(fd, 4096) < 0) return 1;
+  volatile uint64_t *done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (done == MAP_FAILED) return 1;
+  for (;;) {
+    if (query(event)) return 1;
+    *done = *done + 1; /* only after the call has returned is it committed */
+  }
+}
+
+static long number(const char *text)
+{
+  return strtol(text, NULL, 10);
+}
+
+int main(int argc, char **argv)
+{
+  const char *mode = argc > 1 ? argv[1] : "";
+  if (!strcmp(mode, "dlsym") && argc == 4)
+    return run_dlsym((int)number(argv[2]), (int)number(argv[3]));
+  if (!strcmp(mode, "rounds") && argc == 3)
+    return printf("%ld\n", rounds_for((double)number(argv[2]))) < 0;
+  set_up();
+  if (!strcmp(mode, "query") && argc == 6)
+    return run_query((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]),
+                     (int)number(argv[5]));
+  if (!strcmp(mode, "program") && argc == 4) return run_program(number(argv[2]), number(argv[3]));
+  if (!strcmp(mode, "count") && argc == 3) return run_count(argv[2]);
+  (void)fprintf(stderr, "calls: wrong arguments\n");
+  return 2;
+}

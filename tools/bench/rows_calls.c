@@ -1,0 +1,93 @@
+/* rows_calls.c: what Weir costs the program: calls, stacks, a whole program, dlsym. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/bench/bench.h"
+
+enum { PAIRS = 9 };
+
+/* One child that runs `calls` with three or four arguments, under weir run or plainly. */
+static bool run_calls(double *value, bool under, const char *stacks, const char *const *args)
+{
+  const char *argv[20];
+  int n = 0;
+  if (under) {
+    argv[n++] = bench_text("%s/bin/weir", bench_build);
+    argv[n++] = "run";
+    argv[n++] = "--sim";
+    argv[n++] = bench_text("--stacks=%s", stacks);
+    argv[n++] = "-o";
+    argv[n++] = bench_text("%s/calls.db", bench_scratch);
+    argv[n++] = "--";
+  } else {
+    argv[n++] = "env";
+    argv[n++] = bench_text("LD_LIBRARY_PATH=%s/lib/sim", bench_build);
+  }
+  argv[n++] = bench_text("%s/bench/calls", bench_build);
+  for (int i = 0; args[i]; i++)
+    argv[n++] = args[i];
+  argv[n] = NULL;
+  return bench_run(value, NULL, NULL, argv);
+}
+
+/* Interleaved pairs; medians, and the median of the pairs' differences. */
+static bool compare(measured *m, const char *stacks, const char *const *args, double *difference)
+{
+  double without[PAIRS], with[PAIRS], added[PAIRS];
+  for (int i = 0; i < PAIRS; i++) {
+    bool first = i & 1; /* who goes first alternates too */
+    if (!run_calls(first ? &with[i] : &without[i], first, stacks, args) ||
+        !run_calls(first ? &without[i] : &with[i], !first, stacks, args)) {
+      m->failed = true;
+      (void)snprintf(m->note, sizeof m->note, "a child failed");
+      return false;
+    }
+    added[i] = with[i] - without[i];
+  }
+  m->without = bench_median(without, PAIRS);
+  m->with = bench_median(with, PAIRS);
+  *difference = bench_median(added, PAIRS);
+  return true;
+}
+
+void measure_call(measured *m)
+{
+  const char *const args[] = {"query", "100", "2000", "0", "20000", NULL};
+  if (compare(m, "off", args, &m->value))
+    (void)snprintf(m->note, sizeof m->note, "ns a cuEventQuery, bursts of 2000, %d pairs", PAIRS);
+}
+
+void measure_call_stack(measured *m)
+{
+  /* 32 frames: main, run_query, deep x 28 and what is below main */
+  const char *const args[] = {"query", "100", "2000", "28", "20000", NULL};
+  if (compare(m, "32", args, &m->value))
+    (void)snprintf(m->note, sizeof m->note, "the same from 32 frames down, %d pairs", PAIRS);
+}
+
+void measure_program(measured *m)
+{
+  double rounds;
+  const char *const ask[] = {bench_text("%s/bench/calls", bench_build), "rounds", "10000", NULL};
+  if (!bench_run(&rounds, NULL, NULL, ask)) {
+    m->failed = true;
+    (void)snprintf(m->note, sizeof m->note, "calibration failed");
+    return;
+  }
+  const char *const args[] = {"program", "100000", bench_text("%.0f", rounds), NULL};
+  double added;
+  if (!compare(m, "32", args, &added)) return;
+  m->value = 100 * added / m->without;
+  (void)snprintf(
+      m->note, sizeof m->note,
+      "seconds for 100 k calls, 10 us of work after each, stacks on, collector beside, %d pairs",
+      PAIRS);
+}
+
+void measure_dlsym(measured *m)
+{
+  const char *const args[] = {"dlsym", "200", "5000", NULL};
+  if (compare(m, "off", args, &m->value))
+    (void)snprintf(m->note, sizeof m->note,
+                   "ns a dlsym of qsort, printf, cuserid, getpid, %d pairs", PAIRS);
+}

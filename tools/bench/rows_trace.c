@@ -1,0 +1,262 @@
+/* rows_trace.c: what becomes of events: kept through SIGKILL, imported, reported.
+ *
+ * Spools for import and report are written here with the writer that programs use: a training-like
+ * mix of copies, launches, waits, allocations and frees from 200 call sites.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/trace/api.h"
+#include "core/trace/spool.h"
+#include "tools/bench/bench.h"
+
+enum { KILLS = 20, SITES = 200, SPOOL_EVENTS = 1000000 };
+
+static void give_up(measured *m, const char *why)
+{
+  m->failed = true;
+  (void)snprintf(m->note, sizeof m->note, "%s", why);
+}
+
+/* ---- SIGKILL -----------------------------------------------------------------------------------
+ */
+
+static long long ask(const char *trace, const char *query)
+{
+  sqlite3 *db = NULL;
+  sqlite3_stmt *s = NULL;
+  long long n = -1;
+  if (sqlite3_open_v2(trace, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+      sqlite3_prepare_v2(db, query, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+    n = sqlite3_column_int64(s, 0);
+  (void)sqlite3_finalize(s);
+  (void)sqlite3_close(db);
+  return n;
+}
+
+/* The number the victim had counted to, once it has begun; waits for that. */
+static uint64_t read_count(const char *path, uint64_t at_least)
+{
+  uint64_t n = 0;
+  for (int fd = -1; n < at_least;) {
+    if (fd < 0) fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || pread(fd, &n, sizeof n, 0) != sizeof n || n < at_least)
+      (void)usleep(200);
+    else
+      (void)close(fd);
+  }
+  return n;
+}
+
+/* Kills a program at a moment that differs from round to round; events missing, or -1. */
+static long long kill_once(int round)
+{
+  const char *count = bench_text("%s/count", bench_scratch);
+  const char *trace = bench_text("%s/kill.db", bench_scratch);
+  (void)unlink(count);
+  pid_t pid = fork();
+  if (pid == 0) {
+    (void)execl(bench_text("%s/bin/weir", bench_build), "weir", "run", "--sim", "-o", trace, "--",
+                "sh", "-c", "\"$0\" count \"$1\"& echo $! >\"$1.pid\"; wait $!",
+                bench_text("%s/bench/calls", bench_build), count, (char *)NULL);
+    _exit(127);
+  }
+  (void)read_count(count, 1000 + (uint64_t)round * 7919);
+  FILE *f = fopen(bench_text("%s.pid", count), "r");
+  int victim = 0, status;
+  if (!f || fscanf(f, "%d", &victim) != 1 || kill(victim, SIGKILL) < 0) return -1;
+  (void)fclose(f);
+  if (waitpid(pid, &status, 0) != pid) return -1;
+  long long committed = (long long)read_count(count, 1);
+  long long seen = ask(
+      trace,
+      "SELECT count(*) FROM event JOIN api ON api.id = event.api WHERE api.name = 'cuEventQuery'");
+  if (seen < 0) return -1;
+  return seen < committed ? committed - seen : 0;
+}
+
+void measure_sigkill(measured *m)
+{
+  for (int i = 0; i < KILLS; i++) {
+    long long lost = kill_once(i);
+    if (lost < 0) {
+      give_up(m, "a round failed");
+      return;
+    }
+    m->value += (double)lost;
+  }
+  (void)snprintf(m->note, sizeof m->note,
+                 "%d programs killed in full flight, each counting its own calls", KILLS);
+}
+
+/* ---- spools ------------------------------------------------------------------------------------
+ */
+
+static uint16_t api_of(const char *name)
+{
+  for (uint32_t i = 1; i < weir_api_count; i++)
+    if (!strcmp(weir_api(i)->name, name)) return (uint16_t)i;
+  return 0;
+}
+
+static void write_stacks(weir_writer *w)
+{
+  for (uint32_t id = 1; id <= SITES; id++) {
+    uint64_t frames[16];
+    weir_event head = {.a = id, .bytes = 16};
+    for (int k = 0; k < 16; k++)
+      frames[k] = UINT64_C(0x400000) + id * 64u + (unsigned)k * 4096u;
+    (void)weir_writer_extended(w, WEIR_EV_STACK, &head, frames, sizeof frames);
+  }
+}
+
+typedef struct mix {
+  uint16_t alloc, release, copy, sync, launch; /* api numbers */
+} mix;
+
+/* The n-th event of the mix, into a slot. */
+static void fill(weir_event *e, uint64_t n, const mix *x)
+{
+  uint64_t step = n / 10, pointer = UINT64_C(0x10000000000) + step % 4096 * 65536;
+  static const uint8_t kinds[10] = {WEIR_EV_ALLOC, WEIR_EV_COPY,   WEIR_EV_LAUNCH, WEIR_EV_LAUNCH,
+                                    WEIR_EV_SYNC,  WEIR_EV_LAUNCH, WEIR_EV_COPY,   WEIR_EV_SYNC,
+                                    WEIR_EV_COPY,  WEIR_EV_FREE};
+  const uint16_t apis[13] = {[WEIR_EV_ALLOC] = x->alloc,
+                             [WEIR_EV_FREE] = x->release,
+                             [WEIR_EV_COPY] = x->copy,
+                             [WEIR_EV_SYNC] = x->sync,
+                             [WEIR_EV_LAUNCH] = x->launch};
+  memset(e, 0, sizeof *e);
+  e->kind = kinds[n % 10];
+  e->api = apis[e->kind];
+  e->start = weir_ticks();
+  e->stack = (uint32_t)(n % SITES) + 1;
+  e->src_device = WEIR_DEVICE_NONE;
+  e->a = pointer;
+  e->bytes = e->kind == WEIR_EV_SYNC ? 0 : 65536;
+  e->stream = WEIR_STREAM_LEGACY;
+  e->mem = WEIR_MEM_DEVICE;
+  weir_event_set_duration(e, 2000);
+  if (e->kind == WEIR_EV_COPY) {
+    e->copy = WEIR_COPY_HTOD;
+    e->mem = WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4;
+    e->b = UINT64_C(0x7f0000000000) + n % 1024 * 4096;
+  } else if (e->kind == WEIR_EV_SYNC) {
+    e->copy = WEIR_SYNC_CONTEXT;
+    e->mem = 0;
+  }
+}
+
+/* In a child of its own, since a process has one spool. */
+static int write_spool(const char *folder, uint64_t events)
+{
+  weir_clock_init();
+  weir_spool_options o = {.directory = folder,
+                          .limit_bytes = UINT64_C(2) << 30,
+                          .api_count = weir_api_count,
+                          .api_hash = weir_api_hash(weir_api_count)};
+  mix x = {api_of("cuMemAlloc_v2"), api_of("cuMemFree_v2"), api_of("cuMemcpyHtoD_v2"),
+           api_of("cuCtxSynchronize"), api_of("cuLaunchKernel")};
+  weir_writer w = {0};
+  if (weir_spool_open(&o) != WEIR_OK) return 1;
+  write_stacks(&w);
+  for (uint64_t n = 0; n < events; n++) {
+    weir_event *e = weir_writer_slots(&w, 1);
+    if (!e) return 1;
+    fill(e, n, &x);
+    weir_writer_commit(&w, 1);
+  }
+  weir_writer_release(&w);
+  weir_spool_close();
+  return 0;
+}
+
+static bool write_spools(const char *folder, int count)
+{
+  if (mkdir(folder, 0700) < 0 && errno != EEXIST) return false;
+  for (int i = 0; i < count; i++) {
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) _exit(write_spool(folder, SPOOL_EVENTS));
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status) return false;
+  }
+  return true;
+}
+
+/* ---- import, report ----------------------------------------------------------------------------
+ */
+
+void measure_import(measured *m)
+{
+  const char *folder = bench_text("%s/spools", bench_scratch),
+             *trace = bench_text("%s/import.db", bench_scratch);
+  double rates[3], seconds;
+  if (!write_spools(folder, 2)) {
+    give_up(m, "the spools could not be written");
+    return;
+  }
+  const char *const argv[] = {"taskset", "-c",   "0",  bench_text("%s/bin/weir", bench_build),
+                              "import",  folder, "-o", trace,
+                              NULL};
+  for (int i = 0; i < 3; i++) {
+    if (!bench_run(NULL, &seconds, NULL, argv)) {
+      give_up(m, "weir import failed");
+      return;
+    }
+    rates[i] = 2.0 * SPOOL_EVENTS / seconds;
+  }
+  m->value = bench_median(rates, 3);
+  (void)snprintf(m->note, sizeof m->note,
+                 "2 M events with 200 stacks, indexes and lifetimes included, on one core");
+  (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, trace, NULL});
+}
+
+/* Both report rows come from one run of the report. */
+static bool report_10m(measured *m, double *seconds, long *kib)
+{
+  static double took;
+  static long peak;
+  if (took == 0) {
+    const char *folder = bench_text("%s/ten", bench_scratch),
+               *trace = bench_text("%s/ten.db", bench_scratch);
+    const char *weir = bench_text("%s/bin/weir", bench_build);
+    if (!write_spools(folder, 10) ||
+        !bench_run(NULL, NULL, NULL, (const char *[]){weir, "import", folder, "-o", trace, NULL})) {
+      give_up(m, "the trace could not be made");
+      return false;
+    }
+    (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, NULL});
+    if (!bench_run(NULL, &took, &peak, (const char *[]){weir, "report", trace, NULL})) {
+      give_up(m, "weir report failed");
+      return false;
+    }
+  }
+  *seconds = took;
+  *kib = peak;
+  (void)snprintf(m->note, sizeof m->note,
+                 "weir report of a trace of 10 processes, 1 M events each");
+  return true;
+}
+
+void measure_report_time(measured *m)
+{
+  long kib;
+  (void)report_10m(m, &m->value, &kib);
+}
+
+void measure_report_memory(measured *m)
+{
+  double seconds;
+  long kib = 0;
+  if (report_10m(m, &seconds, &kib)) m->value = (double)kib / (1 << 20);
+}
