@@ -65,7 +65,7 @@ install: all ## copy the programs, libraries, headers and manual below $(DESTDIR
 uninstall: ## remove what install copied there
 	@tools/scripts/install.sh --remove "$(PREFIX)" "$(DESTDIR)"
 
-bundle: all ## a relocatable archive, with the libraries weir needs beside it
+bundle: all $(GPU_COUNT) ## a relocatable archive, with the libraries weir needs beside it
 	@MAKE="$(MAKE)" tools/scripts/bundle.sh "$(O)" "$(VERSION)" "$(ARCH)" "$(CUDA_HOME)"
 
 demo: ## set the machine up, build, run a training loop under Weir and print its report

@@ -1,0 +1,103 @@
+#!/bin/bash
+# check-gpu.sh: on a machine with a GPU: runs the examples, with the shared and with NVIDIA's static
+# runtime, with and without Weir; their outputs must be equal, and every call that CUPTI counts must be
+# in the trace. Writes the date, the machine and the figures to RESULTS.md beside this file.
+# Without a GPU it says so, changes nothing and succeeds.
+#
+# Works in the source tree (make check-gpu: O, CUDA_HOME) and in an unpacked bundle.
+set -u
+
+here=$(cd "$(dirname "$0")" && pwd)
+if [ -x "$here/bin/weir" ]; then # a bundle
+  root=$here examples=$here/examples count=$here/examples/lib/libcupti_count.so
+  libraries=$here/examples/lib
+  version=$(cat "$here/COMMIT")
+else
+  root=${O:?make check-gpu sets O} examples=$root/examples count=$root/tests/gpu/libcupti_count.so
+  cuda=${CUDA_HOME:-/usr/local/cuda}
+  libraries=$cuda/lib64:$cuda/extras/CUPTI/lib64
+  version=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
+fi
+export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+results=$here/RESULTS.md
+weir=$root/bin/weir
+
+devices() { # succeeds when there is a driver that has a device
+  python3 -c 'import ctypes, sys
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+except OSError:
+    sys.exit(1)
+n = ctypes.c_int(0)
+sys.exit(bool(cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(n)) or not n.value))' 2>/dev/null
+}
+
+if ! devices; then
+  echo "check-gpu: no GPU here (no driver, or no device): nothing was checked."
+  exit 0
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+rows=
+
+seconds() { # COMMAND...: runs it, output to $work/out; prints how long it took
+  local begin end
+  begin=$(date +%s%N)
+  "$@" >"$work/out" 2>"$work/err"
+  local rc=$?
+  end=$(date +%s%N)
+  echo "$rc" >>"$work/out" # the status is part of what must be equal
+  awk -v t=$((end - begin)) 'BEGIN { printf "%.2f", t / 1e9 }'
+}
+
+check() { # NAME LINKAGE LAYER PROGRAM...: one row
+  local name=$1 linkage=$2 layer=$3 plain traced same=yes counted events
+  shift 3
+  [ -e "${!#}" ] || { echo "check-gpu: ${!#} is not built"; failed=$((failed + 1)); return; }
+  plain=$(seconds "$@")
+  mv "$work/out" "$work/plain"
+  rm -f "$work/t.db" "$work/counts"
+  traced=$(seconds "$weir" run -o "$work/t.db" -- "$@")
+  cmp -s "$work/plain" "$work/out" || same=NO
+  counted="no CUPTI here"
+  if [ -e "$count" ]; then
+    rm -f "$work/c.db"
+    CUDA_INJECTION64_PATH=$count CUPTI_COUNT_FILE=$work/counts "$weir" run -o "$work/c.db" -- "$@" >/dev/null 2>&1
+    if [ -s "$work/counts" ]; then
+      counted=$(python3 "$here/compare.py" "$work/c.db" "$work/counts" "$layer") || failed=$((failed + 1))
+    else
+      counted="CUPTI did not start"
+    fi
+  fi
+  events=$("$weir" report --format json "$work/t.db" | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["events"])')
+  [ $same = yes ] || failed=$((failed + 1))
+  rows+="| $name | $linkage | $same | $events | $counted | $plain | $traced |"$'\n'
+  printf '  %-14s %-16s same output: %-3s  %s\n' "$name" "$linkage" "$same" "$counted"
+}
+
+for program in train pipeline stencil; do
+  check $program "shared cudart" outer "$examples/$program"
+  check $program "static cudart" driver "$examples/static/$program"
+done
+check driver "driver API" outer "$examples/driver"
+check ctypes_vector "ctypes" outer python3 "$examples/ctypes_vector.py"
+
+{
+  echo "# Weir on a GPU"
+  echo
+  echo "Written by \`make check-gpu\`. Every example ran alone, under \`weir run\`, and under \`weir run\` with CUPTI"
+  echo "counting every API call. \"Calls\": the calls in Weir's table, by CUPTI's count and by the trace's."
+  echo
+  echo "- date: $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+  echo "- commit: $version"
+  echo "- GPU: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | sed 's/^ *//; s/$/;/' | tr '\n' ' ')"
+  echo "- host: $(uname -srm), $(getconf GNU_LIBC_VERSION)"
+  echo
+  echo "| program | linked with | same output | events | calls, CUPTI against Weir | s alone | s under Weir |"
+  echo "|---|---|---|---|---|---|---|"
+  printf '%s' "$rows"
+} >"$results"
+echo "check-gpu: $failed differences; see $results"
+exit $((failed != 0))

@@ -1,0 +1,48 @@
+#!/bin/sh
+# bundle.sh BUILD VERSION ARCH CUDA_HOME: build/weir-VERSION-ARCH.tar.gz: what install copies, and
+# beside it what that needs and a machine may not have: the libraries of weir and of libunwind in
+# lib/weir/ (their DT_RPATH points there), the examples with the shared
+# CUDA runtime in examples/lib, and check-gpu.sh. glibc stays the machine's own.
+# shellcheck disable=SC2016  # $ORIGIN and ${pcfiledir} are for the loader and pkg-config
+set -eu
+build=$1 version=$2 arch=$3 cuda=$4
+name=weir-$version-$arch
+root=$build/bundle/$name
+
+command -v patchelf >/dev/null || { echo "weir: a bundle needs patchelf: run 'make deps-all' or install package patchelf." >&2; exit 1; }
+
+rm -rf "$build/bundle"
+mkdir -p "$root"
+tools/scripts/install.sh "$build" "" "$root" "$version"
+rm -f "$root/share/weir/installed"
+rmdir "$root/share/weir" 2>/dev/null || true
+# the pkg-config file finds its own place
+sed -i 's|^prefix=.*|prefix=${pcfiledir}/../..|' "$root/lib/pkgconfig/weir.pc"
+
+needed() { # FILE: paths of the shared libraries it needs, glibc's own left out
+  ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
+    grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so'
+}
+
+mkdir -p "$root/lib/weir"
+needed "$root/bin/weir" | while read -r f; do install -m 755 "$f" "$root/lib/weir/$(basename "$f")"; done
+if [ -e "$root/lib/libunwind.so.8" ]; then
+  needed "$root/lib/libunwind.so.8" | while read -r f; do install -m 755 "$f" "$root/lib/weir/$(basename "$f")"; done
+  patchelf --set-rpath '$ORIGIN/weir' "$root/lib/libunwind.so.8"
+fi
+
+if [ -d "$build/examples" ]; then
+  mkdir -p "$root/examples/lib"
+  (cd "$build/examples" && find . -type f -perm -100 -o -name '*.py' | tar cf - -T -) | tar xf - -C "$root/examples"
+  for f in "$cuda"/lib64/libcudart.so.1[23] "$cuda"/lib64/libcupti.so.1[23] "$cuda"/extras/CUPTI/lib64/libcupti.so.1[23] "$build/tests/gpu/libcupti_count.so"; do
+    [ -e "$f" ] && install -m 755 "$f" "$root/examples/lib/"
+  done
+  [ -e "$root/examples/lib/libcupti_count.so" ] && patchelf --set-rpath '$ORIGIN' "$root/examples/lib/libcupti_count.so"
+fi
+
+install -m 755 tests/gpu/check-gpu.sh tests/gpu/compare.py "$root/"
+git describe --always --dirty >"$root/COMMIT" 2>/dev/null || echo "$version" >"$root/COMMIT"
+install -m 644 README.md LICENSE "$root/" 2>/dev/null || install -m 644 LICENSE "$root/"
+tar czf "$build/$name.tar.gz" -C "$build/bundle" "$name"
+rm -rf "$build/bundle"
+echo "  BUNDLE  $build/$name.tar.gz ($(du -h "$build/$name.tar.gz" | cut -f1))"
