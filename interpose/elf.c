@@ -122,7 +122,7 @@ static void *symbol_address(const weir_object *o, const ElfW(Sym) * s)
 {
   unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
 
-  if (s->st_shndx == SHN_UNDEF || (s->st_value == 0 && s->st_shndx != SHN_ABS)) return NULL;
+  if (s->st_value == 0 && s->st_shndx != SHN_ABS) return NULL;
   if (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) return NULL;
   if (bind != STB_GLOBAL && bind != STB_WEAK && bind != STB_GNU_UNIQUE) return NULL;
   return (void *)(s->st_shndx == SHN_ABS ? s->st_value : o->base + s->st_value);
@@ -133,23 +133,23 @@ typedef struct probe {
   const weir_object *object;
   const char *name, *version;
   enum weir_elf_fit fit;
-  int rank;    /* of `found`, as fits() says */
-  void *found; /* NULL: nothing yet */
+  int rank;    /* of the best, as fits() says */
+  void *found; /* its address; NULL: none yet, or it is refused */
 } probe;
 
-/* Looks at symbol `i`; true when there can be no better one. */
+/* Looks at symbol `i`; true when there can be no better one. A better one that is refused (an
+ * IFUNC) hides a lesser one that would not be. */
 static bool probe_symbol(probe *p, uint32_t i)
 {
   const weir_object *o = p->object;
   const ElfW(Sym) *s = &o->symbols[i];
   int rank;
-  void *address;
 
-  if (strcmp(o->strings + s->st_name, p->name) != 0) return false;
+  if (s->st_shndx == SHN_UNDEF || strcmp(o->strings + s->st_name, p->name) != 0) return false;
   rank = fits(o, i, p->version, p->fit);
-  if (rank <= p->rank || !(address = symbol_address(o, s))) return false;
+  if (rank <= p->rank) return false;
   p->rank = rank;
-  p->found = address;
+  p->found = symbol_address(o, s);
   return rank == 2;
 }
 

@@ -82,9 +82,15 @@ static void *wrap(const char *name, void *real)
   return real;
 }
 
+/* The real look-up, as if we were not there. RTLD_NEXT, asked from here, is what is behind us. */
 static void *real_lookup(void *handle, const char *name, const char *version)
 {
-  return version ? weir_real_dlvsym(handle, name, version) : weir_real_dlsym(handle, name);
+  void *found;
+
+  if (!version) return weir_real_dlsym(handle, name);
+  found = weir_real_dlvsym(handle, name, version);
+  if (!weir_is_own(found) || names_loader(name)) return found;
+  return weir_real_dlvsym(RTLD_NEXT, name, version);
 }
 
 /* RTLD_DEFAULT goes by the caller's scope. Asked from here it is the global scope; what a plug-in
@@ -96,6 +102,14 @@ static void *default_lookup(const char *name, const char *version, const void *c
   if (found) return found;
   own = weir_object_handle(caller);
   return own ? real_lookup(own, name, version) : NULL;
+}
+
+/* Would the real function answer with our export? Then the answer is that nobody has it, and
+ * dlerror() is left to say so. */
+static bool finds_only_us(const char *name, const char *version)
+{
+  if (!version || !weir_is_own(weir_real_dlvsym(RTLD_DEFAULT, name, version))) return false;
+  return weir_real_dlvsym(RTLD_NEXT, name, version) == NULL;
 }
 
 static bool caller_defines(const void *caller, const char *name)
@@ -118,9 +132,9 @@ static weir_verdict filter(void *handle, const char *name, const char *version, 
     return (weir_verdict){real ? wrap(name, real) : NULL, NULL};
   }
   real = default_lookup(name, version, caller);
-  if (!real) return untouched;
+  if (!real) return finds_only_us(name, version) ? (weir_verdict){NULL, NULL} : untouched;
   answer = wrap(name, real);
-  return answer == real ? untouched : (weir_verdict){answer, NULL};
+  return answer == real && !version ? untouched : (weir_verdict){answer, NULL};
 }
 
 static inline bool concerns_us(const char *name)

@@ -75,6 +75,6 @@ ENTRY dlopen, weir_own_dlopen
         mov     w1, w17
         br      x16
 LEAVE dlopen, weir_own_dlopen
+#endif
 
         .section .note.GNU-stack, "", %progbits
-#endif

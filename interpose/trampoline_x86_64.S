@@ -99,6 +99,6 @@ LEAVE dlopen, weir_own_dlopen
         .long   4, 16, 5                /* name, description sizes; NT_GNU_PROPERTY_TYPE_0 */
         .asciz  "GNU"
         .long   0xc0000002, 4, 3, 0     /* GNU_PROPERTY_X86_FEATURE_1_AND: IBT, SHSTK */
-
-        .section .note.GNU-stack, "", @progbits
 #endif
+
+        .section .note.GNU-stack, "", %progbits

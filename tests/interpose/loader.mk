@@ -1,0 +1,82 @@
+# Suites and victims of the loader's side. Victims are built as a user builds them: no flags of ours,
+# never instrumented.
+
+VL       := $(O)/tests/victims/loader
+VL_SRC   := tests/victims/loader
+VL_CC     = $(CC) -O2 -g -Wall -Wextra -pthread '-DPLUGINS="$(abspath $(VL))/plugins"'
+VL_RTS   := $(VL)/libcudart.so.12 $(VL)/libcudart.so.13 $(VL)/libcuda.so.1
+VL_CALLS := $(VL)/calls-lazy $(VL)/calls-now $(VL)/calls-noplt $(VL)/calls-nopie $(VL)/calls-12
+VL_ALL   := $(VL_RTS) $(VL_CALLS) $(VL)/look $(VL)/life $(VL)/plugins/plugin.so $(VL)/plugins/deep/libdeep.so \
+            $(VL)/libembed.so $(VL)/libshim.so $(VL)/calls-shim $(VL)/throw $(VL)/plugins/throw_plugin.so
+
+LOADER_SUITES := test_loader_elf test_loader_lookup test_loader_life test_loader_quiet
+LOADER_BINS   := $(addprefix $(O)/tests/interpose/,$(LOADER_SUITES))
+
+TESTS      += $(LOADER_BINS)
+TEST_TOOLS += $(VL_ALL)
+
+$(LOADER_BINS): $(O)/tests/interpose/%: $(OBJ)/tests/interpose/%.o $(OBJ)/tests/interpose/loader_run.o \
+                $(OBJ)/tests/interpose/loader_stubs.o $(OBJ)/interpose/elf.o $(CORE_TRACE_READER_OBJS)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -ldl -pthread
+
+$(VL)/libcudart.so.%: $(VL_SRC)/fake_cudart.c
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)echo 'libcudart.so.$* { global: cuda*; local: *; };' >$@.map
+	$(Q)$(VL_CC) -shared -fPIC -Wl,-Bsymbolic -DMAJOR=$* '-DSONAME="libcudart.so.$*"' -Wl,-soname,libcudart.so.$* \
+	  -Wl,--version-script,$@.map -o $@ $< -ldl
+
+$(VL)/libcuda.so.1: $(VL_SRC)/fake_cuda.c
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -shared -fPIC -Wl,-soname,libcuda.so.1 -o $@ $<
+
+$(VL)/calls-lazy:  VL_HOW := -Wl,-z,lazy
+$(VL)/calls-now:   VL_HOW := -Wl,-z,now
+$(VL)/calls-noplt: VL_HOW := -fno-plt
+$(VL)/calls-nopie: VL_HOW := -no-pie -fno-pie
+$(VL)/calls-shim:  VL_HOW := -Wl,--no-as-needed $(VL)/libshim.so
+$(VL)/calls-12:    VL_RT  := libcudart.so.12
+$(VL_CALLS) $(VL)/calls-shim: $(VL_SRC)/calls.c $(VL_RTS) $(VL)/libshim.so
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) $(VL_HOW) -o $@ $< $(VL)/$(or $(VL_RT),libcudart.so.13) -Wl,-rpath,'$$ORIGIN'
+
+$(VL)/look: $(VL_SRC)/look.c
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -o $@ $< -Wl,-rpath,'$$ORIGIN' -ldl
+
+$(VL)/life: $(VL_SRC)/life.c $(VL_RTS)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -o $@ $< $(VL)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN'
+
+$(VL)/plugins/plugin.so: $(VL_SRC)/plugin.c $(VL_RTS)
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -shared -fPIC -o $@ $< $(VL)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/deep' -ldl
+
+# A library that only the plug-in's RUNPATH leads to.
+$(VL)/plugins/deep/libdeep.so: $(VL_SRC)/fake_cuda.c
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -shared -fPIC -Wl,-soname,libdeep.so -o $@ $<
+
+$(VL)/libembed.so $(VL)/libshim.so: $(VL)/lib%.so: $(VL_SRC)/%.c
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -shared -fPIC -Wl,-soname,$(@F) -o $@ $< -ldl
+
+$(VL)/throw: $(VL_SRC)/throw.cc $(VL_SRC)/throw.h
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(or $(CXX),c++) -O2 -Wall -Wextra -pthread '-DPLUGINS="$(abspath $(VL))/plugins"' -o $@ $< -ldl
+
+$(VL)/plugins/throw_plugin.so: $(VL_SRC)/throw_plugin.cc $(VL_SRC)/throw.h
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(or $(CXX),c++) -O2 -Wall -Wextra -shared -fPIC -o $@ $<
+
+tests-loader: $(LOADER_BINS) $(VL_ALL)
+.PHONY: tests-loader
