@@ -32,9 +32,6 @@ extern "C" {
 int weir_sim_hold(void *stream);
 int weir_sim_release(void *stream);
 
-/* Waits until the stream has nothing to run but what is behind a hold or waits for such work. */
-int weir_sim_settle(void *stream);
-
 /* Storage for a __device__ variable that cuModuleGetGlobal() (and cuLibraryGetGlobal, for a
  * library) shall find; `initial` (may be NULL: zeros) is copied. `module` NULL: all modules that
  * have no definition of their own. An existing definition of the same size is kept. */

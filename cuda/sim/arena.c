@@ -1,0 +1,63 @@
+/* arena.c: memory for the objects behind handles, one arena a type.
+ *
+ * An arena's address space is reserved once and its pages are never given back: looking at a stale
+ * handle is safe and finds magic 0. Freed slots are reused last in, first out.
+ */
+#include "cuda/sim/internal.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
+
+struct sim_arena sim_contexts = SIM_ARENA(struct CUctx_st, SIM_CONTEXT);
+struct sim_arena sim_streams = SIM_ARENA(struct CUstream_st, SIM_STREAM);
+struct sim_arena sim_events = SIM_ARENA(struct CUevent_st, SIM_EVENT);
+struct sim_arena sim_arrays = SIM_ARENA(struct CUarray_st, SIM_ARRAY);
+
+struct slot {
+  uint32_t magic;
+  struct slot *next; /* in the free list */
+};
+
+static bool arena_start(struct sim_arena *a)
+{
+  if (a->base) return true;
+  void *p = mmap(NULL, SIM_ARENA_BYTES, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return false;
+#ifdef __SANITIZE_ADDRESS__
+  __lsan_register_root_region(p, SIM_ARENA_BYTES);
+#endif
+  __atomic_store_n(&a->base, p, __ATOMIC_RELEASE);
+  return true;
+}
+
+void *sim_arena_new(struct sim_arena *a)
+{
+  struct slot *s = NULL;
+  pthread_mutex_lock(&a->lock);
+  if (a->free) {
+    s = a->free;
+    a->free = s->next;
+  } else if (arena_start(a) && a->used + a->size <= SIM_ARENA_BYTES) {
+    s = (struct slot *)(void *)(a->base + a->used);
+    __atomic_store_n(&a->used, a->used + a->size, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&a->lock);
+  if (!s) return NULL;
+  memset((char *)s + sizeof s->magic, 0, a->size - sizeof s->magic);
+  __atomic_store_n(&s->magic, a->magic, __ATOMIC_RELEASE);
+  return s;
+}
+
+void sim_arena_free(struct sim_arena *a, void *object)
+{
+  struct slot *s = object;
+  __atomic_store_n(&s->magic, 0, __ATOMIC_RELEASE);
+  pthread_mutex_lock(&a->lock);
+  s->next = a->free;
+  a->free = s;
+  pthread_mutex_unlock(&a->lock);
+}

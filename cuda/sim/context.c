@@ -1,0 +1,515 @@
+/* context.c: contexts: made, destroyed, current in a thread, and the errors that stay with them.
+ *
+ * A context's content (streams, memory, modules) can end before its record: the record lives while
+ * a thread's stack, a stream or an event still names it, and answers CONTEXT_IS_DESTROYED. A
+ * device's primary context keeps its record, and so its handle, for the life of the process; reset
+ * empties it and the next retain fills it again.
+ */
+#include "cuda/sim/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic uint64_t next_id = 1;
+
+void sim_context_ref(CUcontext c)
+{
+  atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+}
+
+void sim_context_unref(CUcontext c)
+{
+  if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
+  pthread_mutex_destroy(&c->lock);
+  sim_arena_free(&sim_contexts, c);
+}
+
+bool sim_error_sticks(CUresult error)
+{
+  switch ((int)error) {
+  case CUDA_ERROR_ECC_UNCORRECTABLE:
+  case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+  case CUDA_ERROR_ILLEGAL_ADDRESS:
+  case CUDA_ERROR_LAUNCH_TIMEOUT:
+  case CUDA_ERROR_ASSERT:
+  case CUDA_ERROR_HARDWARE_STACK_ERROR:
+  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+  case CUDA_ERROR_MISALIGNED_ADDRESS:
+  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+  case CUDA_ERROR_INVALID_PC:
+  case CUDA_ERROR_LAUNCH_FAILED:
+    return true;
+  default:
+    return false;
+  }
+}
+
+void sim_context_fail(CUcontext c, CUresult error)
+{
+  int none = CUDA_SUCCESS;
+  atomic_compare_exchange_strong(&c->error, &none, (int)error);
+}
+
+CUresult sim_context_check(CUcontext c)
+{
+  if (!sim_arena_has(&sim_contexts, c)) return CUDA_ERROR_INVALID_CONTEXT;
+  return atomic_load(&c->error) == CUDA_ERROR_CONTEXT_IS_DESTROYED ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                                                   : CUDA_SUCCESS;
+}
+
+/* Waits for the work of all contexts of the process that live. */
+void sim_wait_all(void)
+{
+  for (size_t at = 0; at < __atomic_load_n(&sim_contexts.used, __ATOMIC_ACQUIRE);
+       at += sim_contexts.size) {
+    CUcontext c = (CUcontext)(void *)(sim_contexts.base + at);
+    pthread_mutex_lock(&sim_devices_lock);
+    bool live = sim_context_check(c) == CUDA_SUCCESS;
+    if (live) sim_context_ref(c);
+    pthread_mutex_unlock(&sim_devices_lock);
+    if (!live) continue;
+    sim_context_wait(c);
+    sim_context_unref(c);
+  }
+}
+
+/* ---- content ------------------------------------------------------------------------------------
+ */
+
+static void default_limits(CUcontext c)
+{
+  memset(c->limits, 0, sizeof c->limits);
+  c->limits[CU_LIMIT_STACK_SIZE] = 1024;
+  c->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+  c->limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+  c->limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+  c->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  c->limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+}
+
+static CUresult fill(CUcontext c, unsigned flags)
+{
+  c->flags = flags;
+  c->peers = 0;
+  c->cache = CU_FUNC_CACHE_PREFER_NONE;
+  c->shared = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+  default_limits(c);
+  c->legacy = sim_stream_new(c, 0, 0, true);
+  if (!c->legacy) return CUDA_ERROR_OUT_OF_MEMORY;
+  atomic_store(&c->error, CUDA_SUCCESS);
+  return CUDA_SUCCESS;
+}
+
+static CUcontext context_new(struct sim_device *d, bool primary)
+{
+  CUcontext c = sim_arena_new(&sim_contexts);
+  if (!c) return NULL;
+  atomic_store(&c->error, CUDA_ERROR_CONTEXT_IS_DESTROYED); /* until it is filled */
+  atomic_store(&c->refs, 1);
+  c->device = d;
+  c->primary = primary;
+  c->api_version = 3020;
+  c->id = atomic_fetch_add(&next_id, 1);
+  pthread_mutex_init(&c->lock, NULL);
+  return c;
+}
+
+/* A held stream would keep destruction waiting for a release that nobody can send any more. */
+static void release_holds(CUcontext c)
+{
+  pthread_mutex_lock(&c->lock);
+  for (CUstream s = c->streams; s; s = s->next) {
+    pthread_mutex_lock(&s->lock);
+    s->released = s->holds = UINT64_MAX / 2;
+    pthread_cond_broadcast(&s->work);
+    pthread_mutex_unlock(&s->lock);
+  }
+  pthread_mutex_unlock(&c->lock);
+}
+
+static void close_streams(CUcontext c)
+{
+  for (;;) {
+    pthread_mutex_lock(&c->lock);
+    CUstream s = c->streams;
+    while (s && s->closing)
+      s = s->next;
+    if (s) sim_stream_ref(s);
+    pthread_mutex_unlock(&c->lock);
+    if (!s) return;
+    sim_stream_close(s);
+    sim_stream_unref(s);
+  }
+}
+
+/* Ends the content; calls with this context current answer CONTEXT_IS_DESTROYED from now on. */
+static void empty(CUcontext c)
+{
+  release_holds(c);
+  sim_context_wait(c);
+  atomic_store(&c->error, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  pthread_mutex_lock(&c->lock);
+  c->legacy = NULL;
+  if (c->barrier.stream) sim_stream_unref(c->barrier.stream);
+  c->barrier.stream = NULL;
+  pthread_mutex_unlock(&c->lock);
+  close_streams(c);
+  sim_modules_free_of(c);
+  sim_ranges_free_of(c);
+}
+
+/* ---- a thread's stack ---------------------------------------------------------------------------
+ */
+
+static CUresult push(CUcontext c)
+{
+  struct sim_thread *t = sim_self;
+  if (t->depth == t->room) {
+    uint32_t room = t->room ? 2 * t->room : 4;
+    CUcontext *more = realloc(t->stack, room * sizeof *more);
+    if (!more) return CUDA_ERROR_OUT_OF_MEMORY;
+    t->stack = more;
+    t->room = room;
+  }
+  sim_context_ref(c);
+  t->stack[t->depth++] = c;
+  t->current = c;
+  return CUDA_SUCCESS;
+}
+
+static void pop(struct sim_thread *t)
+{
+  CUcontext c = t->stack[--t->depth];
+  t->current = t->depth ? t->stack[t->depth - 1] : NULL;
+  sim_context_unref(c);
+}
+
+/* The thread ends: its default streams with it, though not their work. */
+void sim_thread_leave_contexts(struct sim_thread *t)
+{
+  for (uint32_t i = 0; i < t->stream_count; i++) {
+    sim_stream_close(t->streams[i]);
+    sim_stream_unref(t->streams[i]);
+  }
+  t->stream_count = 0;
+  while (t->depth)
+    pop(t);
+}
+
+CUresult sim_cuCtxPushCurrent_v2(CUcontext c)
+{
+  CUresult error = sim_context_check(c);
+  return error ? error : push(c);
+}
+
+CUresult sim_cuCtxPopCurrent_v2(CUcontext *c)
+{
+  if (!sim_self->depth) return CUDA_ERROR_INVALID_CONTEXT;
+  if (c) *c = sim_self->current;
+  pop(sim_self);
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxSetCurrent(CUcontext c)
+{
+  if (c == sim_self->current) return CUDA_SUCCESS;
+  if (c && sim_context_check(c)) return sim_context_check(c);
+  if (sim_self->depth) pop(sim_self);
+  return c ? push(c) : CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxGetCurrent(CUcontext *c)
+{
+  if (!c) return CUDA_ERROR_INVALID_VALUE;
+  *c = sim_self->current;
+  return CUDA_SUCCESS;
+}
+
+/* ---- contexts of the program's own --------------------------------------------------------------
+ */
+
+static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned api_version)
+{
+  struct sim_device *d = sim_device(dev);
+  if (!out || flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
+  if (!d) return CUDA_ERROR_INVALID_DEVICE;
+  CUcontext c = context_new(d, false);
+  if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
+  c->api_version = api_version;
+  CUresult error = fill(c, flags);
+  if (!error) error = push(c);
+  if (error) {
+    sim_context_unref(c);
+    return error;
+  }
+  *out = c;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxCreate_v2(CUcontext *c, unsigned int flags, CUdevice dev)
+{
+  return create(c, flags, dev, 3020);
+}
+
+CUresult sim_cuCtxCreate_v3(CUcontext *c, CUexecAffinityParam *affinity, int count,
+                            unsigned int flags, CUdevice dev)
+{
+  if (affinity || count) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  return create(c, flags, dev, 3020);
+}
+
+CUresult sim_cuCtxCreate_v4(CUcontext *c, CUctxCreateParams *params, unsigned int flags,
+                            CUdevice dev)
+{
+  if (params && params->numExecAffinityParams) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  if (params && params->cigParams) return CUDA_ERROR_NOT_SUPPORTED;
+  return create(c, flags, dev, 3020);
+}
+
+CUresult sim_cuCtxDestroy_v2(CUcontext c)
+{
+  CUresult error = sim_context_check(c);
+  if (error) return error;
+  if (c->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (c == sim_self->current) pop(sim_self);
+  empty(c);
+  sim_context_unref(c);
+  return CUDA_SUCCESS;
+}
+
+/* ---- primary contexts ---------------------------------------------------------------------------
+ */
+
+#define NEED_DEVICE(d, ordinal)                                                                    \
+  struct sim_device *d = sim_device(ordinal);                                                      \
+  if (!d) return CUDA_ERROR_INVALID_DEVICE
+
+static bool primary_active(const struct sim_device *d)
+{
+  return d->primary && atomic_load(&d->primary->error) != CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult sim_cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice dev)
+{
+  if (!c) return CUDA_ERROR_INVALID_VALUE;
+  NEED_DEVICE(d, dev);
+  CUresult error = CUDA_SUCCESS;
+  pthread_mutex_lock(&sim_devices_lock);
+  if (!d->primary) d->primary = context_new(d, true);
+  if (!d->primary)
+    error = CUDA_ERROR_OUT_OF_MEMORY;
+  else if (!primary_active(d))
+    error = fill(d->primary, d->primary_flags);
+  if (!error) {
+    d->primary_refs++;
+    *c = d->primary;
+  }
+  pthread_mutex_unlock(&sim_devices_lock);
+  return error;
+}
+
+CUresult sim_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
+{
+  NEED_DEVICE(d, dev);
+  CUresult error = CUDA_SUCCESS;
+  bool last = false;
+  pthread_mutex_lock(&sim_devices_lock);
+  if (!d->primary_refs)
+    error = CUDA_ERROR_INVALID_CONTEXT;
+  else
+    last = --d->primary_refs == 0 && primary_active(d);
+  pthread_mutex_unlock(&sim_devices_lock);
+  if (last) empty(d->primary);
+  return error;
+}
+
+CUresult sim_cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+  NEED_DEVICE(d, dev);
+  if (primary_active(d)) empty(d->primary);
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
+{
+  NEED_DEVICE(d, dev);
+  bool is_active = primary_active(d);
+  if (flags) *flags = is_active ? d->primary->flags : d->primary_flags;
+  if (active) *active = is_active;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
+{
+  NEED_DEVICE(d, dev);
+  if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
+  d->primary_flags = flags;
+  if (primary_active(d)) d->primary->flags = flags;
+  return CUDA_SUCCESS;
+}
+
+/* ---- what a context says ------------------------------------------------------------------------
+ */
+
+CUresult sim_cuCtxGetDevice(CUdevice *dev)
+{
+  SIM_NEED_CONTEXT(c);
+  if (!dev) return CUDA_ERROR_INVALID_VALUE;
+  *dev = c->device->ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxGetDevice_v2(CUdevice *dev, CUcontext c)
+{
+  if (!c) return sim_cuCtxGetDevice(dev);
+  if (!dev) return CUDA_ERROR_INVALID_VALUE;
+  CUresult error = sim_context_check(c);
+  if (!error) *dev = c->device->ordinal;
+  return error;
+}
+
+CUresult sim_cuCtxSynchronize(void)
+{
+  SIM_NEED_CONTEXT(c);
+  return sim_context_wait(c);
+}
+
+CUresult sim_cuCtxSynchronize_v2(CUcontext c)
+{
+  if (!c) return sim_cuCtxSynchronize();
+  CUresult error = sim_context_check(c);
+  return error ? error : sim_context_wait(c);
+}
+
+CUresult sim_cuCtxGetApiVersion(CUcontext c, unsigned int *version)
+{
+  if (!version) return CUDA_ERROR_INVALID_VALUE;
+  if (!c) c = sim_current();
+  CUresult error = c ? sim_context_check(c) : CUDA_ERROR_INVALID_CONTEXT;
+  if (!error) *version = c->api_version;
+  return error;
+}
+
+CUresult sim_cuCtxGetId(CUcontext c, unsigned long long *id)
+{
+  if (!id) return CUDA_ERROR_INVALID_VALUE;
+  if (!c) c = sim_current();
+  CUresult error = c ? sim_context_check(c) : CUDA_ERROR_INVALID_CONTEXT;
+  if (!error) *id = c->id;
+  return error;
+}
+
+CUresult sim_cuCtxGetFlags(unsigned int *flags)
+{
+  SIM_NEED_CONTEXT(c);
+  if (!flags) return CUDA_ERROR_INVALID_VALUE;
+  *flags = c->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxSetFlags(unsigned int flags)
+{
+  SIM_NEED_CONTEXT(c);
+  if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
+  c->flags = flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+  SIM_NEED_CONTEXT(c);
+  (void)c;
+  if (least) *least = 0;
+  if (greatest) *greatest = -5;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+  SIM_NEED_CONTEXT(c);
+  if ((unsigned)limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED ||
+      limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
+    return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  c->limits[limit] = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+  SIM_NEED_CONTEXT(c);
+  if (!value) return CUDA_ERROR_INVALID_VALUE;
+  if ((unsigned)limit >= CU_LIMIT_MAX) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  *value = c->limits[limit];
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxGetCacheConfig(CUfunc_cache *config)
+{
+  SIM_NEED_CONTEXT(c);
+  if (!config) return CUDA_ERROR_INVALID_VALUE;
+  *config = c->cache;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxSetCacheConfig(CUfunc_cache config)
+{
+  SIM_NEED_CONTEXT(c);
+  if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
+  c->cache = config;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxGetSharedMemConfig(CUsharedconfig *config)
+{
+  SIM_NEED_CONTEXT(c);
+  if (!config) return CUDA_ERROR_INVALID_VALUE;
+  *config = c->shared;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+  SIM_NEED_CONTEXT(c);
+  if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) return CUDA_ERROR_INVALID_VALUE;
+  c->shared = config;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxResetPersistingL2Cache(void)
+{
+  SIM_NEED_CONTEXT(c);
+  (void)c;
+  return CUDA_SUCCESS;
+}
+
+/* ---- peers --------------------------------------------------------------------------------------
+ */
+
+CUresult sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+  SIM_NEED_CONTEXT(c);
+  CUresult error = sim_context_check(peer);
+  if (error) return error;
+  if (flags) return CUDA_ERROR_INVALID_VALUE;
+  if (peer->device == c->device) return CUDA_ERROR_INVALID_DEVICE;
+  uint32_t bit = UINT32_C(1) << peer->device->ordinal;
+  pthread_mutex_lock(&c->lock);
+  if (c->peers & bit) error = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+  c->peers |= bit;
+  pthread_mutex_unlock(&c->lock);
+  return error;
+}
+
+CUresult sim_cuCtxDisablePeerAccess(CUcontext peer)
+{
+  SIM_NEED_CONTEXT(c);
+  CUresult error = sim_context_check(peer);
+  if (error) return error;
+  uint32_t bit = UINT32_C(1) << peer->device->ordinal;
+  pthread_mutex_lock(&c->lock);
+  if (!(c->peers & bit)) error = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  c->peers &= ~bit;
+  pthread_mutex_unlock(&c->lock);
+  return error;
+}

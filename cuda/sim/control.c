@@ -1,0 +1,194 @@
+/* control.c: fault injection, slowed links and capacity, by environment or by control.h.
+ *
+ * A list that cannot be read is said on stderr and its bad entries are left out: a test that
+ * injects nothing because of a typing mistake must not look like a test that passes.
+ */
+#include "cuda/sim/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIM_EXPORT __attribute__((visibility("default")))
+
+struct rule { /* one FUNCTION:CALL=ERROR */
+  unsigned api;
+  uint64_t call; /* from 1; 0: every one */
+  uint64_t seen;
+  CUresult error;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rule rules[64];
+static unsigned rule_count;
+
+_Atomic bool sim_link_slow;
+static struct sim_link links[SIM_DIRECTIONS];
+static const char *const direction_names[SIM_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p", "h2h"};
+
+/* A number with an optional K, M, G, T (powers of `step`); advances *text. */
+static double number_of(const char **text, double step)
+{
+  char *end;
+  double n = strtod(*text, &end);
+  const char *suffix = strchr("KMGT", *end);
+  if (*end && suffix) {
+    for (long i = suffix - "KMGT"; i >= 0; i--)
+      n *= step;
+    end++;
+  }
+  *text = end;
+  return n;
+}
+
+size_t sim_parse_bytes(const char *text, size_t otherwise)
+{
+  if (!text || !*text) return otherwise;
+  const char *p = text;
+  double n = number_of(&p, 1024);
+  if (*p || n < 0 || n > 1e15) {
+    sim_say_once(NULL, "weir sim: not a number of bytes: %s", text);
+    return otherwise;
+  }
+  return (size_t)n;
+}
+
+/* ---- faults -------------------------------------------------------------------------------------
+ */
+
+static bool read_rule(const char *entry, struct rule *rule)
+{
+  char name[128];
+  const char *colon = strchr(entry, ':'), *equal = strchr(entry, '=');
+  if (!colon || !equal || colon > equal || (size_t)(colon - entry) >= sizeof name) return false;
+  memcpy(name, entry, (size_t)(colon - entry));
+  name[colon - entry] = 0;
+  char *end;
+  rule->seen = 0;
+  if (colon[1] == '*' && colon + 2 == equal) {
+    rule->call = 0;
+  } else {
+    rule->call = strtoull(colon + 1, &end, 10);
+    if (end != equal || !rule->call) return false;
+  }
+  rule->error = (CUresult)strtol(equal + 1, &end, 10);
+  if (*end || end == equal + 1 || rule->error <= 0) return false;
+  for (rule->api = 0; rule->api < SIM_API_COUNT; rule->api++)
+    if (strcmp(sim_api_names[rule->api], name) == 0) return true;
+  return false;
+}
+
+SIM_EXPORT int weir_sim_set_fail(const char *list)
+{
+  char copy[4096];
+  strncpy(copy, list ? list : "", sizeof copy - 1);
+  copy[sizeof copy - 1] = 0;
+  int result = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  rule_count = 0;
+  char *rest = copy;
+  for (char *entry; (entry = strsep(&rest, ","));) {
+    if (!*entry) continue;
+    if (rule_count < 64 && read_rule(entry, &rules[rule_count])) {
+      rule_count++;
+    } else {
+      sim_say_once(NULL, "weir sim: fault not understood (FUNCTION:CALL=ERROR): %s", entry);
+      result = CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  if (rule_count)
+    atomic_fetch_or(&sim_gate, SIM_GATE_FAIL);
+  else
+    atomic_fetch_and(&sim_gate, ~(uint32_t)SIM_GATE_FAIL);
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+CUresult sim_control_fail(unsigned api)
+{
+  CUresult error = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  for (unsigned i = 0; i < rule_count; i++) {
+    if (rules[i].api != api) continue;
+    uint64_t call = ++rules[i].seen;
+    if (!error && (!rules[i].call || rules[i].call == call)) error = rules[i].error;
+  }
+  pthread_mutex_unlock(&lock);
+  return error;
+}
+
+/* ---- links --------------------------------------------------------------------------------------
+ */
+
+static bool read_link(char *entry)
+{
+  char *colon = strchr(entry, ':');
+  if (!colon) return false;
+  *colon = 0;
+  int d = 0;
+  while (d < SIM_DIRECTIONS && strcmp(direction_names[d], entry) != 0)
+    d++;
+  *colon = ':';
+  if (d == SIM_DIRECTIONS) return false;
+  const char *p = colon + 1;
+  struct sim_link link = {0};
+  link.bytes_per_ns = number_of(&p, 1000) / 1e9;
+  if (link.bytes_per_ns < 0 || (*p && *p != ':')) return false;
+  if (*p == ':') {
+    char *unit;
+    double latency = strtod(p + 1, &unit);
+    double scale = !strcmp(unit, "ns")   ? 1
+                   : !strcmp(unit, "us") ? 1e3
+                   : !strcmp(unit, "ms") ? 1e6
+                                         : 0;
+    if (scale == 0 || latency < 0) return false;
+    link.latency_ns = (uint64_t)(latency * scale);
+  }
+  links[d] = link;
+  return true;
+}
+
+SIM_EXPORT int weir_sim_set_link(const char *list)
+{
+  char copy[4096];
+  strncpy(copy, list ? list : "", sizeof copy - 1);
+  copy[sizeof copy - 1] = 0;
+  int result = CUDA_SUCCESS;
+  pthread_mutex_lock(&lock);
+  memset(links, 0, sizeof links);
+  char *rest = copy;
+  for (char *entry; (entry = strsep(&rest, ","));) {
+    if (!*entry || read_link(entry)) continue;
+    sim_say_once(NULL, "weir sim: link not understood (DIRECTION:BANDWIDTH:LATENCY): %s", entry);
+    result = CUDA_ERROR_INVALID_VALUE;
+  }
+  bool slow = false;
+  for (int d = 0; d < SIM_DIRECTIONS; d++)
+    slow |= links[d].bytes_per_ns > 0 || links[d].latency_ns;
+  atomic_store(&sim_link_slow, slow);
+  pthread_mutex_unlock(&lock);
+  return result;
+}
+
+struct sim_link sim_link_of(enum sim_direction direction)
+{
+  pthread_mutex_lock(&lock);
+  struct sim_link link = links[direction];
+  pthread_mutex_unlock(&lock);
+  return link;
+}
+
+SIM_EXPORT int weir_sim_set_memory(int device, size_t bytes)
+{
+  struct sim_device *d = sim_device(device);
+  if (!d) return CUDA_ERROR_INVALID_DEVICE;
+  if (bytes > d->span) return CUDA_ERROR_INVALID_VALUE;
+  atomic_store(&d->capacity, bytes);
+  return CUDA_SUCCESS;
+}
+
+void sim_control_start(void)
+{
+  const char *fail = getenv("WEIR_SIM_FAIL"), *link = getenv("WEIR_SIM_LINK");
+  if (fail) weir_sim_set_fail(fail);
+  if (link) weir_sim_set_link(link);
+}

@@ -1,0 +1,687 @@
+/* copy.c: every copy and memset of the driver API, through one engine.
+ *
+ * A copy is a box of width x height x depth bytes between two *sides*; a 1-D copy is a box one row
+ * high. Each exported form only says what its sides are. The engine finds out what memory each side
+ * is, checks that a box in memory CUDA knows of stays inside its allocation, queues it, and makes
+ * the call wait as the documentation says (CUDA Driver API, "API synchronization behavior"):
+ *
+ *   from, to           synchronous form                     asynchronous form
+ *   pageable > device  <= 64 KiB: staged, returns;          the same ("the driver may synchronize
+ *                      else after the copy                  with the stream and stage the copy")
+ *   pinned > device    waits                                returns
+ *   device > pageable  waits                                waits ("might be synchronous")
+ *   device > pinned    waits                                returns
+ *   device > device    returns                              returns
+ *   host > host        waits                                waits
+ *   memset             returns, waits on pinned memory      returns
+ *
+ * (64 KiB: CUDA C++ Programming Guide, "Concurrent Execution between Host and Device".)
+ */
+#include "cuda/sim/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STAGED_MAX ((size_t)64 << 10)
+
+enum memory { PAGEABLE, PINNED, MANAGED, DEVICE };
+
+struct side {
+  char *start;         /* of the box */
+  size_t pitch, slice; /* bytes from row to row, from plane to plane */
+  enum memory memory;
+  struct sim_device *device; /* NULL: host */
+  bool sync_memops;
+};
+
+struct copy {
+  struct sim_op op;
+  struct side dst, src;
+  size_t width, height, depth; /* bytes, rows, planes */
+  enum sim_direction direction;
+  char *staged; /* a copy of the source, owned */
+};
+
+struct fill {
+  struct sim_op op;
+  struct side dst;
+  size_t width, height; /* elements, rows */
+  uint32_t value;
+  unsigned element; /* bytes: 1, 2, 4 */
+};
+
+/* ---- doing it -----------------------------------------------------------------------------------
+ */
+
+static void copy_rows(void *argument)
+{
+  struct copy *c = argument;
+  if (c->width == c->dst.pitch && c->width == c->src.pitch && c->depth == 1) {
+    memmove(c->dst.start, c->src.start, c->width * c->height);
+    return;
+  }
+  for (size_t z = 0; z < c->depth; z++)
+    for (size_t y = 0; y < c->height; y++)
+      memmove(c->dst.start + z * c->dst.slice + y * c->dst.pitch,
+              c->src.start + z * c->src.slice + y * c->src.pitch, c->width);
+}
+
+static void sleep_until(uint64_t ns)
+{
+  struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL))
+    ;
+}
+
+/* A slowed link carries one copy at a time per device and direction. */
+static void copy_slowly(struct copy *c, CUstream s, CUresult *error)
+{
+  struct sim_link link = sim_link_of(c->direction);
+  struct sim_device *d = c->dst.device ? c->dst.device : c->src.device;
+  pthread_mutex_t *engine = &(d ? d : s->context->device)->engine[c->direction];
+  pthread_mutex_lock(engine);
+  uint64_t end = sim_now_ns() + link.latency_ns;
+  if (link.bytes_per_ns > 0)
+    end += (uint64_t)((double)(c->width * c->height * c->depth) / link.bytes_per_ns);
+  sim_guard_run(copy_rows, c, error);
+  if (link.latency_ns || link.bytes_per_ns > 0) sleep_until(end);
+  pthread_mutex_unlock(engine);
+}
+
+static void run_copy(struct sim_op *op, CUstream s)
+{
+  struct copy *c = (struct copy *)op;
+  CUresult error = CUDA_SUCCESS;
+  if (atomic_load_explicit(&sim_link_slow, memory_order_relaxed))
+    copy_slowly(c, s, &error);
+  else
+    sim_guard_run(copy_rows, c, &error);
+  if (error) sim_context_fail(s->context, error);
+}
+
+static void drop_copy(struct sim_op *op)
+{
+  free(((struct copy *)op)->staged);
+}
+
+static void fill_rows(void *argument)
+{
+  struct fill *f = argument;
+  for (size_t y = 0; y < f->height; y++) {
+    char *row = f->dst.start + y * f->dst.pitch;
+    if (f->element == 1) memset(row, (int)f->value, f->width);
+    for (size_t x = 0; f->element == 2 && x < f->width; x++)
+      ((uint16_t *)(void *)row)[x] = (uint16_t)f->value;
+    for (size_t x = 0; f->element == 4 && x < f->width; x++)
+      ((uint32_t *)(void *)row)[x] = f->value;
+  }
+}
+
+static void run_fill(struct sim_op *op, CUstream s)
+{
+  CUresult error = CUDA_SUCCESS;
+  if (!sim_guard_run(fill_rows, op, &error)) sim_context_fail(s->context, error);
+}
+
+/* ---- what memory it is --------------------------------------------------------------------------
+ */
+
+/* Bytes from the first to one past the last of a box, or 0 when they overflow. */
+static size_t extent(const struct side *s, size_t width, size_t height, size_t depth)
+{
+  size_t planes, rows, all;
+  if (__builtin_mul_overflow(s->slice, depth - 1, &planes)) return 0;
+  if (__builtin_mul_overflow(s->pitch, height - 1, &rows)) return 0;
+  if (__builtin_add_overflow(planes, rows, &all)) return 0;
+  return __builtin_add_overflow(all, width, &all) ? 0 : all;
+}
+
+static bool in_device_space(uintptr_t p)
+{
+  for (int i = 0; i < sim_device_count; i++)
+    if (p - (uintptr_t)sim_devices[i].base < sim_devices[i].span) return true;
+  return false;
+}
+
+/* Classifies a side by the range its box lies in. A pointer said to be of a device must be known;
+ * one into a device's addresses must be inside an allocation; any other unknown one is pageable. */
+static CUresult classify(struct side *s, bool must_be_known, size_t width, size_t height,
+                         size_t depth)
+{
+  if (s->device) return CUDA_SUCCESS; /* an array: checked by its own shape */
+  size_t bytes = extent(s, width, height, depth);
+  if (!s->start || !bytes) return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&sim_memory_lock);
+  struct sim_range *whole = sim_range_at((uintptr_t)s->start, bytes);
+  s->memory = !whole                       ? PAGEABLE
+              : whole->kind == SIM_DEVICE  ? DEVICE
+              : whole->kind == SIM_MANAGED ? MANAGED
+                                           : PINNED;
+  if (s->memory == DEVICE || s->memory == MANAGED) s->device = whole->device;
+  s->sync_memops = whole && whole->sync_memops;
+  pthread_mutex_unlock(&sim_memory_lock);
+  if (whole) return CUDA_SUCCESS;
+  if (must_be_known || in_device_space((uintptr_t)s->start)) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS; /* host memory registered in part only is copied as pageable memory */
+}
+
+static enum sim_direction direction_of(const struct copy *c)
+{
+  if (!c->dst.device) return c->src.device ? SIM_D2H : SIM_H2H;
+  if (!c->src.device) return SIM_H2D;
+  return c->dst.device == c->src.device ? SIM_D2D : SIM_P2P;
+}
+
+/* ---- queueing it --------------------------------------------------------------------------------
+ */
+
+/* Whether the call returns before the copy is done; the table at the top. */
+static bool returns_early(const struct copy *c, bool async)
+{
+  if (c->dst.sync_memops || c->src.sync_memops) return async;
+  switch (c->direction) {
+  case SIM_H2D:
+    return c->src.memory == PAGEABLE ? c->width * c->height * c->depth <= STAGED_MAX : async;
+  case SIM_D2H:
+    return c->dst.memory == PAGEABLE ? false : async;
+  case SIM_H2H:
+    return false;
+  default:
+    return true;
+  }
+}
+
+/* The source may change once the call returns: its bytes go along with the operation. */
+static CUresult stage(struct copy *c)
+{
+  c->staged = malloc(c->width * c->height * c->depth);
+  if (!c->staged) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct copy to_stage = *c;
+  to_stage.dst = (struct side){
+      .start = c->staged, .pitch = c->width, .slice = c->width * c->height, .memory = PINNED};
+  copy_rows(&to_stage);
+  c->src = to_stage.dst;
+  return CUDA_SUCCESS;
+}
+
+static CUresult submit_copy(struct copy *c, CUstream s, bool async, uint64_t *ticket)
+{
+  CUresult error = CUDA_SUCCESS;
+  c->op.drop = drop_copy;
+  bool early = returns_early(c, async);
+  if (early && c->direction == SIM_H2D && c->src.memory == PAGEABLE) error = stage(c);
+  if (error) {
+    sim_op_free(&c->op);
+    return error;
+  }
+  return sim_submit(s, &c->op, early ? SIM_QUEUE : SIM_AND_WAIT, ticket);
+}
+
+/* A new copy op; sides are filled by the caller, then start_copy() takes it over. */
+static struct copy *copy_new(size_t width, size_t height, size_t depth)
+{
+  struct copy *c = sim_op_new(sizeof *c, run_copy);
+  if (!c) return NULL;
+  c->width = width;
+  c->height = height;
+  c->depth = depth;
+  return c;
+}
+
+static struct side line(const void *p, size_t width)
+{
+  return (struct side){.start = (char *)(uintptr_t)p, .pitch = width, .slice = width};
+}
+
+/* Linear copy. dst_known, src_known: that side is a device pointer by the call's own words. */
+static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src_known,
+                          size_t bytes, CUstream stream, bool async)
+{
+  SIM_NEED_CONTEXT(context);
+  (void)context;
+  CUstream s;
+  CUresult error = sim_stream_find(stream, &s);
+  if (error || !bytes) return error;
+  struct copy *c = copy_new(bytes, 1, 1);
+  if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
+  c->dst = line((void *)dst, bytes);
+  c->src = line((void *)src, bytes);
+  error = classify(&c->dst, dst_known, bytes, 1, 1);
+  if (!error) error = classify(&c->src, src_known, bytes, 1, 1);
+  if (error) {
+    sim_op_free(&c->op);
+    return error;
+  }
+  c->direction = direction_of(c);
+  return submit_copy(c, s, async, NULL);
+}
+
+/* ---- linear forms -------------------------------------------------------------------------------
+ */
+
+CUresult sim_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
+{
+  return copy_line(dst, true, (uintptr_t)src, false, bytes, stream, false);
+}
+
+CUresult sim_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
+{
+  return copy_line(dst, true, (uintptr_t)src, false, bytes, stream, true);
+}
+
+CUresult sim_cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  return copy_line((uintptr_t)dst, false, src, true, bytes, stream, false);
+}
+
+CUresult sim_cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  return copy_line((uintptr_t)dst, false, src, true, bytes, stream, true);
+}
+
+CUresult sim_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  return copy_line(dst, true, src, true, bytes, stream, false);
+}
+
+CUresult sim_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  return copy_line(dst, true, src, true, bytes, stream, true);
+}
+
+CUresult sim_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  return copy_line(dst, false, src, false, bytes, stream, false);
+}
+
+CUresult sim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  return copy_line(dst, false, src, false, bytes, stream, true);
+}
+
+/* ---- boxes --------------------------------------------------------------------------------------
+ */
+
+struct box_side { /* one side of a CUDA_MEMCPY2D or 3D, whichever */
+  CUmemorytype type;
+  uintptr_t host, device;
+  CUarray array;
+  size_t x, y, z; /* bytes, rows, planes */
+  size_t pitch, rows;
+};
+
+struct box {
+  struct box_side dst, src;
+  size_t width, height, depth;
+};
+
+/* The side of an array: its own shape says what is inside. */
+static CUresult array_side(struct side *out, const struct box_side *b, const struct box *box)
+{
+  CUarray a = b->array;
+  if (!sim_arena_has(&sim_arrays, a)) return CUDA_ERROR_INVALID_HANDLE;
+  if (b->x > a->pitch || box->width > a->pitch - b->x || b->y > a->rows ||
+      box->height > a->rows - b->y || b->z > a->slices || box->depth > a->slices - b->z)
+    return CUDA_ERROR_INVALID_VALUE;
+  *out = (struct side){.pitch = a->pitch,
+                       .slice = a->pitch * a->rows,
+                       .memory = DEVICE,
+                       .device = a->context->device};
+  out->start = (char *)a->start + b->z * out->slice + b->y * out->pitch + b->x;
+  return CUDA_SUCCESS;
+}
+
+static CUresult pitched_side(struct side *out, const struct box_side *b, const struct box *box)
+{
+  size_t pitch = b->pitch, rows = b->rows;
+  bool one_row = box->height == 1 && box->depth == 1 && !b->y && !b->z;
+  if (!pitch && one_row) pitch = b->x + box->width;
+  if (box->depth == 1 && !b->z) rows = b->y + box->height;
+  if (pitch < b->x + box->width || pitch - box->width < b->x) return CUDA_ERROR_INVALID_VALUE;
+  if (rows < b->y + box->height) return CUDA_ERROR_INVALID_VALUE;
+  size_t slice, skip, base = b->type == CU_MEMORYTYPE_HOST ? b->host : b->device;
+  if (__builtin_mul_overflow(pitch, rows, &slice)) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(slice, b->z, &skip)) return CUDA_ERROR_INVALID_VALUE;
+  if (!base) return CUDA_ERROR_INVALID_VALUE;
+  *out = (struct side){
+      .start = (char *)base + skip + b->y * pitch + b->x, .pitch = pitch, .slice = slice};
+  return classify(out, b->type == CU_MEMORYTYPE_DEVICE, box->width, box->height, box->depth);
+}
+
+static CUresult box_side(struct side *out, const struct box_side *b, const struct box *box)
+{
+  switch (b->type) {
+  case CU_MEMORYTYPE_ARRAY:
+    return array_side(out, b, box);
+  case CU_MEMORYTYPE_HOST:
+  case CU_MEMORYTYPE_DEVICE:
+  case CU_MEMORYTYPE_UNIFIED:
+    return pitched_side(out, b, box);
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+/* A copy op of the box, not yet queued. *out is NULL for an empty box. */
+static CUresult box_op(const struct box *box, struct copy **out)
+{
+  *out = NULL;
+  if (!box->width || !box->height || !box->depth) return CUDA_SUCCESS;
+  struct copy *c = copy_new(box->width, box->height, box->depth);
+  if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult error = box_side(&c->dst, &box->dst, box);
+  if (!error) error = box_side(&c->src, &box->src, box);
+  if (error) {
+    sim_op_free(&c->op);
+    return error;
+  }
+  c->direction = direction_of(c);
+  *out = c;
+  return CUDA_SUCCESS;
+}
+
+static CUresult copy_box(const struct box *box, CUstream stream, bool async)
+{
+  SIM_NEED_CONTEXT(context);
+  (void)context;
+  CUstream s;
+  CUresult error = sim_stream_find(stream, &s);
+  if (error) return error;
+  struct copy *c;
+  error = box_op(box, &c);
+  return error || !c ? error : submit_copy(c, s, async, NULL);
+}
+
+#define BOX_SIDE_2D(p, side)                                                                       \
+  {                                                                                                \
+    .type = (p)->side##MemoryType, .host = (uintptr_t)(p)->side##Host,                             \
+    .device = (p)->side##Device, .array = (p)->side##Array, .x = (p)->side##XInBytes,              \
+    .y = (p)->side##Y, .pitch = (p)->side##Pitch                                                   \
+  }
+#define BOX_SIDE_3D(p, side)                                                                       \
+  {                                                                                                \
+    .type = (p)->side##MemoryType, .host = (uintptr_t)(p)->side##Host,                             \
+    .device = (p)->side##Device, .array = (p)->side##Array, .x = (p)->side##XInBytes,              \
+    .y = (p)->side##Y, .z = (p)->side##Z, .pitch = (p)->side##Pitch, .rows = (p)->side##Height     \
+  }
+
+/* `limited`: cuMemcpy2D "may fail for intra-device copies if pitch is over
+ * CU_DEVICE_ATTRIBUTE_MAX_PITCH"; the unaligned form has no such limit. */
+static CUresult copy_2d(const CUDA_MEMCPY2D *p, CUstream stream, bool async, bool limited)
+{
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  if (limited && (p->srcPitch > INT32_MAX || p->dstPitch > INT32_MAX))
+    return CUDA_ERROR_INVALID_VALUE;
+  struct box box = {BOX_SIDE_2D(p, dst), BOX_SIDE_2D(p, src), p->WidthInBytes, p->Height, 1};
+  return copy_box(&box, stream, async);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
+{
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  if (p->srcLOD || p->dstLOD) return CUDA_ERROR_INVALID_VALUE;
+  struct box box = {BOX_SIDE_3D(p, dst), BOX_SIDE_3D(p, src), p->WidthInBytes, p->Height, p->Depth};
+  return copy_box(&box, stream, async);
+}
+
+CUresult sim_cuMemcpy2D_v2(const CUDA_MEMCPY2D *p, CUstream stream)
+{
+  return copy_2d(p, stream, false, true);
+}
+
+CUresult sim_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p, CUstream stream)
+{
+  return copy_2d(p, stream, false, false);
+}
+
+CUresult sim_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
+{
+  return copy_2d(p, stream, true, true);
+}
+
+CUresult sim_cuMemcpy3D_v2(const CUDA_MEMCPY3D *p, CUstream stream)
+{
+  return copy_3d(p, stream, false);
+}
+
+CUresult sim_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
+{
+  return copy_3d(p, stream, true);
+}
+
+/* ---- arrays, by byte offset ---------------------------------------------------------------------
+ */
+
+static struct box_side at_array(CUarray array, size_t offset)
+{
+  return (struct box_side){.type = CU_MEMORYTYPE_ARRAY, .array = array, .x = offset};
+}
+
+static struct box_side at_host(const void *p)
+{
+  return (struct box_side){.type = CU_MEMORYTYPE_HOST, .host = (uintptr_t)p};
+}
+
+static struct box_side at_device(CUdeviceptr p)
+{
+  return (struct box_side){.type = CU_MEMORYTYPE_DEVICE, .device = p};
+}
+
+static CUresult copy_row(struct box_side dst, struct box_side src, size_t bytes, CUstream stream,
+                         bool async)
+{
+  struct box box = {dst, src, bytes, 1, 1};
+  return copy_box(&box, stream, async);
+}
+
+CUresult sim_cuMemcpyHtoA_v2(CUarray dst, size_t offset, const void *src, size_t bytes,
+                             CUstream stream)
+{
+  return copy_row(at_array(dst, offset), at_host(src), bytes, stream, false);
+}
+
+CUresult sim_cuMemcpyHtoAAsync_v2(CUarray dst, size_t offset, const void *src, size_t bytes,
+                                  CUstream stream)
+{
+  return copy_row(at_array(dst, offset), at_host(src), bytes, stream, true);
+}
+
+CUresult sim_cuMemcpyAtoH_v2(void *dst, CUarray src, size_t offset, size_t bytes, CUstream stream)
+{
+  return copy_row(at_host(dst), at_array(src, offset), bytes, stream, false);
+}
+
+CUresult sim_cuMemcpyAtoHAsync_v2(void *dst, CUarray src, size_t offset, size_t bytes,
+                                  CUstream stream)
+{
+  return copy_row(at_host(dst), at_array(src, offset), bytes, stream, true);
+}
+
+CUresult sim_cuMemcpyDtoA_v2(CUarray dst, size_t offset, CUdeviceptr src, size_t bytes,
+                             CUstream stream)
+{
+  return copy_row(at_array(dst, offset), at_device(src), bytes, stream, false);
+}
+
+CUresult sim_cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t offset, size_t bytes,
+                             CUstream stream)
+{
+  return copy_row(at_device(dst), at_array(src, offset), bytes, stream, false);
+}
+
+CUresult sim_cuMemcpyAtoA_v2(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset,
+                             size_t bytes, CUstream stream)
+{
+  return copy_row(at_array(dst, dst_offset), at_array(src, src_offset), bytes, stream, false);
+}
+
+/* ---- between contexts ---------------------------------------------------------------------------
+ */
+
+static void set_barrier(CUcontext context, CUstream s, uint64_t seq)
+{
+  sim_stream_ref(s);
+  pthread_mutex_lock(&context->lock);
+  if (context->barrier.stream) sim_stream_unref(context->barrier.stream);
+  context->barrier = (struct sim_ticket){s, seq};
+  pthread_mutex_unlock(&context->lock);
+}
+
+/* cuMemcpyPeer: "asynchronous with respect to the host, but serialized with respect to all pending
+ * and future asynchronous work into the current context, srcContext, and dstContext". The Async
+ * form is ordinary work of its stream. Both go the same way whether peer access is enabled or not.
+ */
+static CUresult copy_peer(const struct box *box, CUcontext dst, CUcontext src, CUstream stream,
+                          bool async)
+{
+  SIM_NEED_CONTEXT(current);
+  CUresult error = sim_context_check(dst);
+  if (!error) error = sim_context_check(src);
+  CUstream s;
+  if (!error) error = sim_stream_find(stream, &s);
+  struct copy *c = NULL;
+  if (!error) error = box_op(box, &c);
+  if (error || !c) return error;
+  if (async) return submit_copy(c, s, true, NULL);
+  CUcontext all[3] = {current, dst, src};
+  for (int i = 0; i < 3 && !error; i++)
+    error = sim_op_after_context(&c->op, all[i]);
+  if (error) {
+    sim_op_free(&c->op);
+    return error;
+  }
+  uint64_t ticket;
+  error = submit_copy(c, s, false, &ticket);
+  for (int i = 0; i < 3 && !error; i++)
+    set_barrier(all[i], s, ticket);
+  return error;
+}
+
+CUresult sim_cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                          CUcontext src_context, size_t bytes, CUstream stream)
+{
+  struct box box = {at_device(dst), at_device(src), bytes, 1, 1};
+  return copy_peer(&box, dst_context, src_context, stream, false);
+}
+
+CUresult sim_cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                               CUcontext src_context, size_t bytes, CUstream stream)
+{
+  struct box box = {at_device(dst), at_device(src), bytes, 1, 1};
+  return copy_peer(&box, dst_context, src_context, stream, true);
+}
+
+static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool async)
+{
+  if (!p || p->srcLOD || p->dstLOD) return CUDA_ERROR_INVALID_VALUE;
+  struct box box = {BOX_SIDE_3D(p, dst), BOX_SIDE_3D(p, src), p->WidthInBytes, p->Height, p->Depth};
+  return copy_peer(&box, p->dstContext, p->srcContext, stream, async);
+}
+
+CUresult sim_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+  return copy_3d_peer(p, stream, false);
+}
+
+CUresult sim_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+  return copy_3d_peer(p, stream, true);
+}
+
+/* ---- memsets ------------------------------------------------------------------------------------
+ */
+
+static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned element, uint32_t value, size_t width,
+                     size_t height, CUstream stream, bool async)
+{
+  SIM_NEED_CONTEXT(context);
+  (void)context;
+  CUstream s;
+  CUresult error = sim_stream_find(stream, &s);
+  if (error || !width || !height) return error;
+  size_t bytes;
+  if (__builtin_mul_overflow(width, (size_t)element, &bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (height == 1) pitch = bytes;
+  if (dst % element || pitch % element || pitch < bytes) return CUDA_ERROR_INVALID_VALUE;
+  struct fill *f = sim_op_new(sizeof *f, run_fill);
+  if (!f) return CUDA_ERROR_OUT_OF_MEMORY;
+  f->dst = (struct side){.start = (char *)dst, .pitch = pitch};
+  f->width = width;
+  f->height = height;
+  f->value = value;
+  f->element = element;
+  error = classify(&f->dst, true, bytes, height, 1);
+  if (error) {
+    sim_op_free(&f->op);
+    return error;
+  }
+  bool wait = !async && (f->dst.memory == PINNED || f->dst.sync_memops);
+  return sim_submit(s, &f->op, wait ? SIM_AND_WAIT : SIM_QUEUE, NULL);
+}
+
+CUresult sim_cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream)
+{
+  return fill(dst, 0, 1, value, n, 1, stream, false);
+}
+
+CUresult sim_cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
+                             size_t height, CUstream stream)
+{
+  return fill(dst, pitch, 1, value, width, height, stream, false);
+}
+
+CUresult sim_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream)
+{
+  return fill(dst, 0, 1, value, n, 1, stream, true);
+}
+
+CUresult sim_cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
+                               size_t height, CUstream stream)
+{
+  return fill(dst, pitch, 1, value, width, height, stream, true);
+}
+
+CUresult sim_cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream)
+{
+  return fill(dst, 0, 2, value, n, 1, stream, false);
+}
+
+CUresult sim_cuMemsetD2D16_v2(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
+                              size_t height, CUstream stream)
+{
+  return fill(dst, pitch, 2, value, width, height, stream, false);
+}
+
+CUresult sim_cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream)
+{
+  return fill(dst, 0, 2, value, n, 1, stream, true);
+}
+
+CUresult sim_cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
+                                size_t height, CUstream stream)
+{
+  return fill(dst, pitch, 2, value, width, height, stream, true);
+}
+
+CUresult sim_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream)
+{
+  return fill(dst, 0, 4, value, n, 1, stream, false);
+}
+
+CUresult sim_cuMemsetD2D32_v2(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
+                              size_t height, CUstream stream)
+{
+  return fill(dst, pitch, 4, value, width, height, stream, false);
+}
+
+CUresult sim_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream)
+{
+  return fill(dst, 0, 4, value, n, 1, stream, true);
+}
+
+CUresult sim_cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
+                                size_t height, CUstream stream)
+{
+  return fill(dst, pitch, 4, value, width, height, stream, true);
+}

@@ -1,0 +1,433 @@
+/* internal.h: the inside of the software device's driver.
+ *
+ * An exported function (generated, entry.gen.c) passes the gate (sim_enter) and calls its
+ * implementation sim_cuX(), which is found by its name. Nothing inside calls an exported function.
+ *
+ * Objects behind handles (contexts, streams, events, modules ...) live in arenas whose memory is
+ * never given back, so that a stale or foreign handle is told by address and magic without a fault.
+ *
+ * Order of locks: context.lock (who enqueues when, which streams exist) < stream.lock (one queue) <
+ * sim_memory_lock (allocations). A worker holds no lock while it runs an operation.
+ *
+ * Words: operation (op): one piece of work on a stream. Ticket: (stream, sequence number), done
+ * when the stream's `done` has reached the number; a dependency is a ticket an op waits for. Mark:
+ * what one cuEventRecord left. Range: one allocation or registration. Twin: see twin.h.
+ */
+#ifndef WEIR_SIM_INTERNAL_H
+#define WEIR_SIM_INTERNAL_H
+
+#define __CUDA_API_VERSION_INTERNAL 1 /* declare old ABIs and stream variants by their own names   \
+                                       */
+#include <cuda.h>
+#include <cudaProfiler.h>
+#include <cudaProfilerTypedefs.h>
+#include <cudaTypedefs.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "api.gen.h"
+#include "cuda/sim/control.h"
+#include "cuda/sim/twin.h"
+
+#define SIM_DRIVER_VERSION 13000
+#define SIM_MAX_DEVICES    32
+#define SIM_GRANULE        ((size_t)2 << 20) /* never shared by two devices, nor with the host */
+#define SIM_UNIT           ((size_t)512)     /* smallest piece of device memory */
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* ---- gate (gate.c) ------------------------------------------------------------------------------
+ */
+
+enum sim_level {                /* what stops a call at the gate */
+                 SIM_NORMAL,    /* not initialised, forked, sticky error, destroyed context */
+                 SIM_ANY_ERROR, /* not initialised, forked */
+                 SIM_STATELESS  /* nothing */
+};
+
+enum {                             /* bits of sim_gate, for all threads, and of sim_thread.gate */
+       SIM_GATE_UNINITIALISED = 1, /* before a successful cuInit() */
+       SIM_GATE_FORKED = 2,        /* child of a process that had initialised */
+       SIM_GATE_FAIL = 4,          /* fault injection is on */
+       SIM_GATE_CALLBACK = 8       /* this thread runs a host function: no API calls */
+};
+
+struct sim_thread {
+  struct sim_thread *next, **link;       /* all threads, under sim_threads_lock */
+  CUcontext current;                     /* top of the stack, NULL when empty */
+  CUcontext *stack;                      /* context stack, bottom first; holds references */
+  uint32_t depth, room;                  /* entries used and allocated */
+  uint32_t gate;                         /* SIM_GATE_CALLBACK or 0 */
+  CUstream *streams;                     /* per-thread default streams, one a context */
+  uint32_t stream_count;                 /* entries of `streams` */
+  CUstreamCaptureMode capture_mode;      /* of cuThreadExchangeStreamCaptureMode */
+  _Atomic uint64_t calls[SIM_API_COUNT]; /* from outside, written by this thread only */
+};
+
+extern __thread struct sim_thread *sim_self __attribute__((tls_model("initial-exec")));
+extern _Atomic uint32_t sim_gate;
+
+struct sim_thread *sim_thread_start(void);
+CUresult sim_enter_slow(struct sim_thread *t, unsigned api, enum sim_level level);
+
+/* ---- arenas (arena.c) ---------------------------------------------------------------------------
+ */
+
+enum sim_magic { /* first word of every object; 0 while its slot is free */
+                 SIM_CONTEXT = 0x77c0001,
+                 SIM_STREAM = 0x77c0002,
+                 SIM_EVENT = 0x77c0003,
+                 SIM_MODULE = 0x77c0004,
+                 SIM_FUNCTION = 0x77c0005,
+                 SIM_LIBRARY = 0x77c0006,
+                 SIM_KERNEL = 0x77c0007,
+                 SIM_ARRAY = 0x77c0008,
+                 SIM_POOL = 0x77c0009
+};
+
+struct sim_arena {
+  const size_t size;    /* bytes of an object, a multiple of 64 */
+  const uint32_t magic; /* of its live objects */
+  char *base;           /* reserved once, never returned */
+  size_t used;          /* bytes handed out at least once */
+  void *free;           /* list through the second word of freed objects */
+  pthread_mutex_t lock;
+};
+
+#define SIM_ARENA(type, m)                                                                         \
+  {                                                                                                \
+    .size = (sizeof(type) + 63) / 64 * 64, .magic = (m), .lock = PTHREAD_MUTEX_INITIALIZER         \
+  }
+#ifdef __SANITIZE_ADDRESS__
+#define SIM_ARENA_BYTES ((size_t)4 << 20) /* the leak checker reads all of it */
+#else
+#define SIM_ARENA_BYTES ((size_t)256 << 20) /* of address space, an arena */
+#endif
+
+void *sim_arena_new(struct sim_arena *arena); /* zeroed but for the magic; NULL: no memory */
+void sim_arena_free(struct sim_arena *arena, void *object);
+
+/* The object is live and of this arena's type. */
+static inline bool sim_arena_has(const struct sim_arena *arena, const void *object)
+{
+  const char *base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
+  size_t at = (size_t)((const char *)object - base);
+  return base && at < __atomic_load_n(&arena->used, __ATOMIC_ACQUIRE) && at % arena->size == 0 &&
+         __atomic_load_n((const uint32_t *)object, __ATOMIC_ACQUIRE) == arena->magic;
+}
+
+extern struct sim_arena sim_contexts, sim_streams, sim_events, sim_modules, sim_functions,
+    sim_libraries, sim_kernels, sim_arrays, sim_pools;
+
+/* ---- devices (device.c) -------------------------------------------------------------------------
+ */
+
+struct sim_link {
+  double bytes_per_ns; /* 0: as fast as the machine copies */
+  uint64_t latency_ns;
+};
+
+enum sim_direction { SIM_H2D, SIM_D2H, SIM_D2D, SIM_P2P, SIM_H2H, SIM_DIRECTIONS };
+
+/* A span of address space cut into runs of equal units (heap.c). */
+struct sim_runs {
+  struct sim_unit **chunk; /* units by number >> shift; NULL where no run begins or ends */
+  uint32_t shift;          /* log2 of units a chunk; a run never crosses a chunk */
+  uint32_t bin[33];        /* first free run of 2^k..2^(k+1)-1 units, +1; 0: none */
+};
+
+struct sim_device {
+  int ordinal; /* as the program sees it */
+  int index;   /* before CUDA_VISIBLE_DEVICES */
+  CUuuid uuid;
+  char *base;               /* device address range, a multiple of the granule */
+  size_t span;              /* bytes of it */
+  _Atomic size_t capacity;  /* bytes a program may hold */
+  size_t used;              /* bytes of it in use, in granules; sim_memory_lock */
+  struct sim_runs granules; /* the range in granules */
+  struct sim_runs small;    /* granules given to small allocations, in units */
+  uint32_t *small_used;     /* units in use, by granule; 0: not a small block */
+  uint32_t spare;           /* one empty small granule kept, +1; 0: none */
+  CUcontext primary;        /* its primary context; the handle lives as long as the process */
+  uint32_t primary_refs;    /* retains; sim_devices_lock */
+  unsigned primary_flags;   /* cuDevicePrimaryCtxSetFlags */
+  CUmemoryPool default_pool, pool;        /* pool: cuDeviceSetMemPool */
+  pthread_mutex_t engine[SIM_DIRECTIONS]; /* a slowed link carries one copy at a time */
+};
+
+extern struct sim_device sim_devices[SIM_MAX_DEVICES];
+extern int sim_device_count;
+extern pthread_mutex_t sim_devices_lock; /* primary contexts */
+
+CUresult sim_devices_start(void);
+static inline struct sim_device *sim_device(CUdevice ordinal)
+{
+  return ordinal >= 0 && ordinal < sim_device_count ? &sim_devices[ordinal] : NULL;
+}
+int sim_device_attribute(const struct sim_device *device, CUdevice_attribute attribute);
+
+/* ---- contexts (context.c) -----------------------------------------------------------------------
+ */
+
+struct sim_ticket {
+  CUstream stream;
+  uint64_t seq;
+};
+
+struct CUctx_st {
+  _Atomic uint32_t magic;
+  _Atomic int error;     /* sticky CUresult; CONTEXT_IS_DESTROYED when it is; 0: fine */
+  _Atomic uint32_t refs; /* handle, thread stacks, streams, ranges */
+  struct sim_device *device;
+  unsigned flags;       /* CU_CTX_* */
+  unsigned api_version; /* cuCtxGetApiVersion */
+  uint64_t id;          /* cuCtxGetId */
+  bool primary;
+  uint32_t peers; /* bit a device: access enabled; lock */
+  CUfunc_cache cache;
+  CUsharedconfig shared;
+  size_t limits[CU_LIMIT_MAX];
+  pthread_mutex_t lock;      /* order of enqueueing in this context, list of streams */
+  CUstream streams;          /* all, legacy included, until drained */
+  CUstream legacy;           /* legacy default stream */
+  struct sim_ticket barrier; /* all later work waits for it; stream NULL: none */
+  struct sim_range *ranges;  /* sim_memory_lock */
+  CUmodule modules;          /* sim_modules_lock */
+};
+
+/* The calling thread's context, or NULL. */
+static inline CUcontext sim_current(void)
+{
+  return sim_self->current;
+}
+#define SIM_NEED_CONTEXT(c)                                                                        \
+  CUcontext c = sim_current();                                                                     \
+  if (!c) return CUDA_ERROR_INVALID_CONTEXT
+
+CUresult sim_context_check(CUcontext context); /* 0, INVALID_CONTEXT or CONTEXT_IS_DESTROYED */
+void sim_context_ref(CUcontext context);
+void sim_context_unref(CUcontext context);
+/* Waits for all work of the context; its sticky error. */
+CUresult sim_context_wait(CUcontext context);
+/* The same for every context of the process. */
+void sim_wait_all(void);
+/* Makes an error of the sticky class stay with the context. */
+void sim_context_fail(CUcontext context, CUresult error);
+bool sim_error_sticks(CUresult error);
+void sim_thread_leave_contexts(struct sim_thread *t);
+
+/* ---- streams (stream.c: the queue; stream_api.c: the functions) ---------------------------------
+ */
+
+struct sim_op {
+  struct sim_op *next;
+  void (*run)(struct sim_op *op, CUstream stream); /* NULL: only order */
+  void (*drop)(struct sim_op *op);                 /* frees what the op owns; NULL: nothing */
+  uint64_t seq;
+  bool always; /* runs after a sticky error too */
+  uint32_t deps, dep_room;
+  struct sim_ticket *dep;         /* what it waits for; holds references */
+  struct sim_ticket near_deps[2]; /* place for the usual few */
+};
+
+struct CUstream_st {
+  _Atomic uint32_t magic;
+  _Atomic uint32_t refs; /* handle, context's list, worker, marks, dependencies */
+  CUcontext context;
+  CUstream next, *link; /* streams of the context; context.lock */
+  unsigned flags;       /* CU_STREAM_NON_BLOCKING or 0 */
+  int priority;
+  uint64_t id;                /* cuStreamGetId */
+  bool is_default;            /* legacy or per-thread: not the program's to destroy */
+  bool listed;                /* in the context's list; context.lock */
+  uint64_t legacy_seen;       /* last legacy ticket it waits for; context.lock */
+  _Atomic uint64_t queued;    /* last number given; written under context.lock */
+  _Atomic uint64_t done;      /* last number finished; written under lock */
+  pthread_mutex_t lock;       /* below: */
+  pthread_cond_t work;        /* the worker waits */
+  pthread_cond_t progress;    /* hosts and other workers wait */
+  uint32_t waiters;           /* of progress */
+  struct sim_op *head, *tail; /* queue */
+  bool worker;                /* has a thread */
+  bool closing;               /* destroyed: the worker ends when drained */
+  uint64_t holds, released;   /* weir_sim_hold() and _release() so far */
+  uint64_t holds_met;         /* holds the worker has reached */
+  CUlaunchAttributeValue attributes[CU_LAUNCH_ATTRIBUTE_MAX]; /* cuStreamSetAttribute */
+};
+
+enum sim_how {
+  SIM_QUEUE,   /* the worker runs it */
+  SIM_AT_ONCE, /* here if the stream is idle, else the worker; for what takes no time */
+  SIM_AND_WAIT /* here if the stream is idle, else the worker; returns when done */
+};
+
+CUstream sim_stream_new(CUcontext context, unsigned flags, int priority, bool is_default);
+void sim_stream_close(CUstream stream);
+/* A handle as a program passes it, 0 and the default streams' constants included. */
+CUresult sim_stream_find(CUstream handle, CUstream *stream);
+void sim_stream_ref(CUstream stream);
+void sim_stream_unref(CUstream stream);
+/* An op of `bytes` (its struct begins with struct sim_op), zeroed; NULL: no memory. */
+void *sim_op_new(size_t bytes, void (*run)(struct sim_op *, CUstream));
+void sim_op_free(struct sim_op *op);
+/* The op shall wait for the ticket; done ones are dropped. */
+CUresult sim_op_after(struct sim_op *op, CUstream stream, uint64_t seq);
+/* All work queued in `context` so far; the calling thread holds no lock. */
+CUresult sim_op_after_context(struct sim_op *op, CUcontext context);
+/* Queues the op, which it owns from now on, also on failure. `ticket` may be NULL. */
+CUresult sim_submit(CUstream stream, struct sim_op *op, enum sim_how how, uint64_t *ticket);
+/* Waits for a ticket; the stream's context's sticky error. */
+CUresult sim_wait(CUstream stream, uint64_t seq);
+static inline bool sim_is_done(CUstream stream, uint64_t seq)
+{
+  return atomic_load_explicit(&stream->done, memory_order_acquire) >= seq;
+}
+/* What a stream's query or synchronisation covers: itself and, for the legacy default stream, the
+ * blocking streams. Each ticket is waited for, or asked when `ask`: NOT_READY. */
+CUresult sim_stream_settle(CUstream stream, bool ask);
+/* All work in the context so far is done, or waits for it. */
+bool sim_context_idle(CUcontext context);
+
+/* ---- memory (heap.c, memory.c, pool.c) ----------------------------------------------------------
+ */
+
+enum sim_kind {
+  SIM_DEVICE, /* cuMemAlloc, pools, globals */
+  SIM_MANAGED,
+  SIM_PINNED,    /* cuMemHostAlloc */
+  SIM_REGISTERED /* cuMemHostRegister */
+};
+
+struct sim_range {
+  uintptr_t start; /* address the program holds */
+  size_t bytes;    /* asked for */
+  size_t reserved; /* bytes behind it */
+  enum sim_kind kind;
+  struct sim_device *device;      /* of the memory, or of the context it was made in */
+  CUcontext context;              /* it dies with; referenced */
+  struct sim_range *next, **link; /* ranges of the context */
+  unsigned flags;                 /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
+  uint64_t id;                    /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+  bool sync_memops;               /* cuPointerSetAttribute */
+  bool hidden;                    /* a module's variable: cuMemFree refuses it */
+  CUmemoryPool pool;              /* NULL: not from a pool */
+};
+
+extern pthread_mutex_t sim_memory_lock;
+
+/* Device memory, raw: 0 when the capacity does not allow it. sim_memory_lock held. */
+uintptr_t sim_heap_alloc(struct sim_device *device, size_t bytes, size_t *reserved);
+void sim_heap_free(struct sim_device *device, uintptr_t start, size_t reserved);
+CUresult sim_heap_start(struct sim_device *device, size_t capacity);
+
+/* The range that holds [address, address + bytes), NULL when none does wholly. Lock held. */
+struct sim_range *sim_range_at(uintptr_t address, size_t bytes);
+/* The first range that touches it. Lock held. */
+struct sim_range *sim_range_touching(uintptr_t address, size_t bytes);
+/* A new device range; *error says why it is NULL. */
+struct sim_range *sim_range_device(CUcontext context, size_t bytes, CUresult *error);
+struct sim_range *sim_range_new(CUcontext context, struct sim_device *device, size_t bytes);
+bool sim_range_add(struct sim_range *range); /* lock held; into the tree and its context's list */
+void sim_range_detach(struct sim_range *range); /* lock held; the record ends, the memory stays */
+void sim_range_remove(struct sim_range *range); /* lock held; gives the memory back */
+void sim_ranges_free_of(CUcontext context);
+
+CUresult sim_pools_start(struct sim_device *device);
+void sim_pool_forget(CUmemoryPool pool, size_t reserved); /* lock held */
+/* Takes back what a pool keeps for later; lock held; true if that freed something. */
+bool sim_pools_shrink(struct sim_device *device);
+
+/* ---- events, modules, launches ------------------------------------------------------------------
+ */
+
+struct sim_mark {           /* one recording of an event */
+  _Atomic uint32_t refs;    /* event, op, askers */
+  struct sim_ticket at;     /* holds a reference to the stream */
+  _Atomic uint64_t time_ns; /* CLOCK_MONOTONIC when it was reached */
+};
+
+struct CUevent_st {
+  _Atomic uint32_t magic;
+  unsigned flags;    /* CU_EVENT_* */
+  CUcontext context; /* referenced */
+  pthread_mutex_t lock;
+  struct sim_mark *mark; /* last recording; NULL: none; lock */
+};
+
+void sim_modules_free_of(CUcontext context);
+
+struct CUarray_st {
+  _Atomic uint32_t magic;
+  CUcontext context; /* referenced */
+  CUarray next;      /* of the context is not kept: freed by its owner */
+  CUDA_ARRAY3D_DESCRIPTOR shape;
+  size_t element;             /* bytes */
+  size_t pitch, rows, slices; /* bytes a row; at least 1 each */
+  uintptr_t start;            /* device memory */
+  size_t reserved;            /* bytes */
+};
+
+/* ---- the rest -----------------------------------------------------------------------------------
+ */
+
+struct sim_proc { /* one row of cuGetProcAddress */
+  const char *name;
+  int version;
+  int per_thread;
+  void (*function)(void);
+};
+#define SIM_PROC(f) (void (*)(void)) f
+extern const struct sim_proc
+    sim_procs[]; /* sorted by name, then version within legacy, per thread */
+extern const unsigned sim_proc_count;
+extern const char *const sim_api_names[SIM_API_COUNT];
+struct sim_error_name {
+  int value;
+  const char *name;
+};
+extern const struct sim_error_name sim_error_names[];
+
+/* control.c: what the environment says. */
+void sim_control_start(void);
+CUresult sim_control_fail(unsigned api); /* the error to inject into this call, or 0 */
+extern _Atomic bool sim_link_slow;
+struct sim_link sim_link_of(enum sim_direction direction);
+size_t sim_parse_bytes(const char *text, size_t otherwise);
+
+/* A worker's way out of a fault, while it runs a twin or a copy. */
+struct sim_guard {
+  sigjmp_buf out;
+  volatile CUresult error;
+};
+extern __thread struct sim_guard *sim_guard __attribute__((tls_model("initial-exec")));
+void sim_guard_start(void); /* installs the fault handler, once */
+bool sim_guard_run(void (*f)(void *), void *argument, CUresult *error);
+
+uint64_t sim_now_ns(void);
+void sim_say_once(_Atomic bool *said, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- the gate -----------------------------------------------------------------------------------
+ */
+
+static inline CUresult sim_enter(unsigned api, enum sim_level level)
+{
+  struct sim_thread *t = sim_self;
+  if (unlikely(!t)) {
+    t = sim_thread_start();
+    if (!t) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  uint64_t n = atomic_load_explicit(&t->calls[api], memory_order_relaxed);
+  atomic_store_explicit(&t->calls[api], n + 1, memory_order_relaxed);
+  uint32_t gate = atomic_load_explicit(&sim_gate, memory_order_relaxed) | t->gate;
+  if (unlikely(gate)) return sim_enter_slow(t, api, level);
+  if (level == SIM_NORMAL && t->current)
+    return (CUresult)atomic_load_explicit(&t->current->error, memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+#endif

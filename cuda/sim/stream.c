@@ -1,0 +1,411 @@
+/* stream.c: the queue of a stream, and in what order operations of several streams run.
+ *
+ * A stream runs its operations one after the other: number n + 1 begins when `done` is n. Its
+ * worker, a thread that starts with the first operation it is needed for, takes them from a queue.
+ * Where the stream is idle and the caller would wait anyway (or the work takes no time), the caller
+ * runs it itself under the same numbering, so that nobody can tell.
+ *
+ * All waiting between streams is by tickets taken when the operation is queued, and a ticket always
+ * names an operation queued before: no cycle is possible. The legacy default stream's rule (CUDA
+ * Driver API, "Stream synchronization behavior") is two kinds of ticket: its operations wait for
+ * all queued work of the context's blocking streams, and their later operations wait for it. The
+ * per-thread default stream is an ordinary blocking stream.
+ */
+#include "cuda/sim/internal.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Atomic uint64_t next_id = 1;
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+void sim_stream_ref(CUstream s)
+{
+  atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+}
+
+void sim_stream_unref(CUstream s)
+{
+  if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1) return;
+  pthread_mutex_destroy(&s->lock);
+  pthread_cond_destroy(&s->work);
+  pthread_cond_destroy(&s->progress);
+  sim_context_unref(s->context);
+  sim_arena_free(&sim_streams, s);
+}
+
+CUstream sim_stream_new(CUcontext context, unsigned flags, int priority, bool is_default)
+{
+  CUstream s = sim_arena_new(&sim_streams);
+  if (!s) return NULL;
+  atomic_store(&s->refs, 1);
+  s->context = context;
+  s->flags = flags;
+  s->priority = priority;
+  s->is_default = is_default;
+  s->id = atomic_fetch_add(&next_id, 1);
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->work, NULL);
+  pthread_cond_init(&s->progress, NULL);
+  sim_context_ref(context);
+  pthread_mutex_lock(&context->lock);
+  s->next = context->streams;
+  s->link = &context->streams;
+  if (s->next) s->next->link = &s->next;
+  context->streams = s;
+  s->listed = true;
+  pthread_mutex_unlock(&context->lock);
+  return s;
+}
+
+static void unlist(CUstream s) /* context.lock held */
+{
+  if (!s->listed) return;
+  *s->link = s->next;
+  if (s->next) s->next->link = s->link;
+  s->listed = false;
+}
+
+/* The handle is dead at once; work that is queued is done all the same (cuStreamDestroy: "the
+ * resources associated with the stream will be released automatically once the device has completed
+ * all work"). Closing twice is harmless. */
+void sim_stream_close(CUstream s)
+{
+  CUcontext context = s->context;
+  pthread_mutex_lock(&context->lock);
+  pthread_mutex_lock(&s->lock);
+  bool again = s->closing;
+  s->closing = true;
+  if (!s->worker) unlist(s);
+  pthread_cond_signal(&s->work);
+  pthread_mutex_unlock(&s->lock);
+  pthread_mutex_unlock(&context->lock);
+  if (again) return;
+  atomic_store(&s->magic, 0);
+  sim_stream_unref(s);
+}
+
+/* ---- operations ---------------------------------------------------------------------------------
+ */
+
+void *sim_op_new(size_t bytes, void (*run)(struct sim_op *, CUstream))
+{
+  struct sim_op *op = calloc(1, bytes);
+  if (!op) return NULL;
+  op->run = run;
+  op->dep = op->near_deps;
+  op->dep_room = sizeof op->near_deps / sizeof *op->near_deps;
+  return op;
+}
+
+void sim_op_free(struct sim_op *op)
+{
+  for (uint32_t i = 0; i < op->deps; i++)
+    sim_stream_unref(op->dep[i].stream);
+  if (op->dep != op->near_deps) free(op->dep);
+  if (op->drop) op->drop(op);
+  free(op);
+}
+
+CUresult sim_op_after(struct sim_op *op, CUstream stream, uint64_t seq)
+{
+  if (sim_is_done(stream, seq)) return CUDA_SUCCESS;
+  if (op->deps == op->dep_room) {
+    struct sim_ticket *more = malloc(2 * op->dep_room * sizeof *more);
+    if (!more) return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(more, op->dep, op->deps * sizeof *more);
+    if (op->dep != op->near_deps) free(op->dep);
+    op->dep = more;
+    op->dep_room *= 2;
+  }
+  sim_stream_ref(stream);
+  op->dep[op->deps++] = (struct sim_ticket){stream, seq};
+  return CUDA_SUCCESS;
+}
+
+static bool blocking(CUstream s)
+{
+  return !(s->flags & CU_STREAM_NON_BLOCKING);
+}
+
+static CUresult after_all(struct sim_op *op, CUcontext context, CUstream but, bool only_blocking)
+{
+  CUresult error = CUDA_SUCCESS;
+  for (CUstream s = context->streams; s && !error; s = s->next)
+    if (s != but && (!only_blocking || blocking(s))) error = sim_op_after(op, s, s->queued);
+  return error;
+}
+
+CUresult sim_op_after_context(struct sim_op *op, CUcontext context)
+{
+  pthread_mutex_lock(&context->lock);
+  CUresult error = after_all(op, context, NULL, false);
+  if (!error && context->barrier.stream)
+    error = sim_op_after(op, context->barrier.stream, context->barrier.seq);
+  pthread_mutex_unlock(&context->lock);
+  return error;
+}
+
+/* What the default stream's rule and the context's barrier make the op wait for. */
+static CUresult implicit_deps(CUstream s, struct sim_op *op)
+{
+  CUcontext context = s->context;
+  CUresult error = CUDA_SUCCESS;
+  struct sim_ticket *barrier = &context->barrier;
+  if (barrier->stream && sim_is_done(barrier->stream, barrier->seq)) {
+    sim_stream_unref(barrier->stream);
+    barrier->stream = NULL;
+  }
+  if (barrier->stream && barrier->stream != s)
+    error = sim_op_after(op, barrier->stream, barrier->seq);
+  if (error) return error;
+  if (s == context->legacy) return after_all(op, context, s, true);
+  uint64_t legacy = context->legacy ? context->legacy->queued : 0;
+  if (!blocking(s) || s->legacy_seen == legacy) return CUDA_SUCCESS;
+  error = sim_op_after(op, context->legacy, legacy);
+  if (!error) s->legacy_seen = legacy;
+  return error;
+}
+
+/* ---- the worker ---------------------------------------------------------------------------------
+ */
+
+static void wait_ticket(CUstream s, uint64_t seq)
+{
+  if (sim_is_done(s, seq)) return;
+  pthread_mutex_lock(&s->lock);
+  s->waiters++;
+  while (!sim_is_done(s, seq))
+    pthread_cond_wait(&s->progress, &s->lock);
+  s->waiters--;
+  pthread_mutex_unlock(&s->lock);
+}
+
+static void run_op(CUstream s, struct sim_op *op)
+{
+  if (op->run && (op->always || !atomic_load(&s->context->error))) op->run(op, s);
+}
+
+static void finish(CUstream s, uint64_t seq) /* stream.lock held */
+{
+  atomic_store_explicit(&s->done, seq, memory_order_release);
+  if (s->waiters) pthread_cond_broadcast(&s->progress);
+}
+
+static void *work(void *argument)
+{
+  CUstream s = argument;
+  sim_thread_start();
+  pthread_mutex_lock(&s->lock);
+  for (;;) {
+    while (!s->head || atomic_load(&s->done) + 1 != s->head->seq) {
+      if (!s->head && s->closing) goto end;
+      pthread_cond_wait(&s->work, &s->lock);
+    }
+    struct sim_op *op = s->head;
+    s->head = op->next;
+    if (!s->head) s->tail = NULL;
+    pthread_mutex_unlock(&s->lock);
+    for (uint32_t i = 0; i < op->deps; i++)
+      wait_ticket(op->dep[i].stream, op->dep[i].seq);
+    run_op(s, op);
+    uint64_t seq = op->seq;
+    sim_op_free(op);
+    pthread_mutex_lock(&s->lock);
+    finish(s, seq);
+  }
+end:
+  pthread_mutex_unlock(&s->lock);
+  pthread_mutex_lock(&s->context->lock);
+  unlist(s);
+  pthread_mutex_unlock(&s->context->lock);
+  sim_stream_unref(s);
+  return NULL;
+}
+
+/* Starts the stream's thread. It takes no signal that is the program's business. */
+static bool start_worker(CUstream s) /* stream.lock held */
+{
+  if (s->worker) return true;
+  sigset_t all, old;
+  sigfillset(&all);
+  sigdelset(&all, SIGSEGV);
+  sigdelset(&all, SIGBUS);
+  sigdelset(&all, SIGFPE);
+  sigdelset(&all, SIGILL);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  sim_stream_ref(s);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  pthread_t thread;
+  s->worker = pthread_create(&thread, &attributes, work, s) == 0;
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attributes);
+  if (!s->worker) sim_stream_unref(s);
+  return s->worker;
+}
+
+/* ---- submission ---------------------------------------------------------------------------------
+ */
+
+static bool append(CUstream s, struct sim_op *op)
+{
+  pthread_mutex_lock(&s->lock);
+  bool started = start_worker(s);
+  if (started) {
+    if (s->tail)
+      s->tail->next = op;
+    else
+      s->head = op;
+    s->tail = op;
+    pthread_cond_signal(&s->work);
+  }
+  pthread_mutex_unlock(&s->lock);
+  return started;
+}
+
+CUresult sim_submit(CUstream s, struct sim_op *op, enum sim_how how, uint64_t *ticket)
+{
+  CUcontext context = s->context;
+  pthread_mutex_lock(&context->lock);
+  CUresult error = implicit_deps(s, op);
+  uint64_t seq = op->seq = s->queued + 1;
+  bool here = how != SIM_QUEUE && !op->deps && sim_is_done(s, seq - 1);
+  if (!error && !here && !append(s, op)) error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!error) atomic_store_explicit(&s->queued, seq, memory_order_release);
+  pthread_mutex_unlock(&context->lock);
+  if (error) {
+    sim_op_free(op);
+    return error;
+  }
+  if (ticket) *ticket = seq;
+  if (!here) return how == SIM_AND_WAIT ? sim_wait(s, seq) : CUDA_SUCCESS;
+  run_op(s, op);
+  sim_op_free(op);
+  pthread_mutex_lock(&s->lock);
+  finish(s, seq);
+  if (s->head) pthread_cond_signal(&s->work);
+  pthread_mutex_unlock(&s->lock);
+  return how == SIM_AND_WAIT ? (CUresult)atomic_load(&context->error) : CUDA_SUCCESS;
+}
+
+CUresult sim_wait(CUstream s, uint64_t seq)
+{
+  wait_ticket(s, seq);
+  return (CUresult)atomic_load(&s->context->error);
+}
+
+/* ---- waiting for several ------------------------------------------------------------------------
+ */
+
+/* Tickets of the context's busy streams, referenced; *list is freed by the caller. */
+static uint32_t busy(CUcontext context, bool only_blocking, struct sim_ticket **list)
+{
+  uint32_t n = 0, room = 0;
+  *list = NULL;
+  pthread_mutex_lock(&context->lock);
+  for (CUstream s = context->streams; s; s = s->next) {
+    if ((only_blocking && !blocking(s)) || sim_is_done(s, s->queued)) continue;
+    if (n == room) {
+      room = room ? 2 * room : 8;
+      struct sim_ticket *more = realloc(*list, room * sizeof *more);
+      if (!more) break;
+      *list = more;
+    }
+    sim_stream_ref(s);
+    (*list)[n++] = (struct sim_ticket){s, s->queued};
+  }
+  pthread_mutex_unlock(&context->lock);
+  return n;
+}
+
+static CUresult settle(CUcontext context, bool only_blocking, bool ask)
+{
+  struct sim_ticket *list;
+  uint32_t n = busy(context, only_blocking, &list);
+  for (uint32_t i = 0; i < n; i++) {
+    if (!ask) wait_ticket(list[i].stream, list[i].seq);
+    sim_stream_unref(list[i].stream);
+  }
+  free(list);
+  CUresult error = (CUresult)atomic_load(&context->error);
+  return error ? error : ask && n ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+}
+
+CUresult sim_context_wait(CUcontext context)
+{
+  return settle(context, false, false);
+}
+
+bool sim_context_idle(CUcontext context)
+{
+  return settle(context, false, true) != CUDA_ERROR_NOT_READY;
+}
+
+CUresult sim_stream_settle(CUstream s, bool ask)
+{
+  if (s == s->context->legacy) return settle(s->context, true, ask);
+  uint64_t seq = s->queued;
+  if (!ask) return sim_wait(s, seq);
+  CUresult error = (CUresult)atomic_load(&s->context->error);
+  return error ? error : sim_is_done(s, seq) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+/* ---- holds --------------------------------------------------------------------------------------
+ */
+
+static void hold(struct sim_op *op, CUstream s)
+{
+  (void)op;
+  pthread_mutex_lock(&s->lock);
+  uint64_t mine = ++s->holds_met;
+  while (s->released < mine && !s->closing)
+    pthread_cond_wait(&s->work, &s->lock);
+  pthread_mutex_unlock(&s->lock);
+}
+
+#define SIM_EXPORT __attribute__((visibility("default")))
+
+/* A control function may be the first call of its thread. */
+static CUresult control_stream(void *handle, CUstream *s)
+{
+  if (!sim_self && !sim_thread_start()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (atomic_load(&sim_gate) & (SIM_GATE_UNINITIALISED | SIM_GATE_FORKED))
+    return CUDA_ERROR_NOT_INITIALIZED;
+  return sim_stream_find(handle, s);
+}
+
+SIM_EXPORT int weir_sim_hold(void *stream)
+{
+  CUstream s;
+  CUresult error = control_stream(stream, &s);
+  if (error) return (int)error;
+  struct sim_op *op = sim_op_new(sizeof *op, hold);
+  if (!op) return CUDA_ERROR_OUT_OF_MEMORY;
+  op->always = true;
+  pthread_mutex_lock(&s->lock);
+  s->holds++;
+  pthread_mutex_unlock(&s->lock);
+  return (int)sim_submit(s, op, SIM_QUEUE, NULL);
+}
+
+SIM_EXPORT int weir_sim_release(void *stream)
+{
+  CUstream s;
+  CUresult error = control_stream(stream, &s);
+  if (error) return (int)error;
+  pthread_mutex_lock(&s->lock);
+  if (s->released < s->holds) {
+    s->released++;
+    pthread_cond_broadcast(&s->work);
+  } else {
+    error = CUDA_ERROR_INVALID_VALUE;
+  }
+  pthread_mutex_unlock(&s->lock);
+  return (int)error;
+}
