@@ -427,6 +427,14 @@ void weir_x_context(weir_call *c, weir_word a, weir_word device, weir_word b)
   weir_commit(c, e);
 }
 
+/* The handle may be a destroyed context's, come back for another device. */
+void weir_x_context_made(weir_call *c, weir_word context, weir_word device, weir_word b)
+{
+  unsigned known = weir_context_device(context);
+  if (context && known != WEIR_DEVICE_NONE && known != device) weir_context_forget(context);
+  weir_x_context(c, context, device, b);
+}
+
 void weir_x_context_destroy(weir_call *c, weir_word context)
 {
   unsigned number = weir_context_number(context), device = weir_context_device(context);

@@ -8,7 +8,7 @@
 Inputs: hooks.tsv (what is wrapped and what its arguments mean), cuda-api.txt (every function that
 exists), and CUDA's headers, preprocessed with __CUDA_API_VERSION_INTERNAL so that each exported
 spelling is declared: cuda.h and cuda_runtime_api.h for prototypes, cudaTypedefs.h for the version
-each ABI of a driver function came with. Numbers in api.def are append-only: a name already there
+each ABI of a driver function came with (and its EGL, GL, VDPAU and profiler siblings). Numbers in api.def are append-only: a name already there
 keeps its number.
 """
 import argparse
@@ -52,7 +52,8 @@ EXTRACTORS = {
     'launch_multi': '!list count',
     'named': 'handle !name owner', 'named_like': 'handle like',
     'named_list': '!kernels count owner',
-    'context': 'a=0 device=WEIR_DEVICE_NONE b=0', 'context_destroy': 'context',
+    'context': 'a=0 device=WEIR_DEVICE_NONE b=0', 'context_made': 'context device b=0',
+    'context_destroy': 'context',
     'primary_release': 'device', 'reset': 'device', 'reset_current': '',
     'call': 'a=0 b=0 bytes=0 stream=WEIR_NO_STREAM',
 }
@@ -267,6 +268,10 @@ class Generator:
         self.driver = prototypes(preprocess(cuda, ['cuda.h']), 'CUresult')
         self.runtime = prototypes(preprocess(cuda, ['cuda_runtime_api.h']), 'cudaError_t')
         self.pfn = versions(preprocess(cuda, ['cudaTypedefs.h']))
+        for header in ('EGL', 'GL', 'VDPAU', 'Profiler'):  # read raw: they include what may not be there
+            with open(f'{cuda}/include/cuda{header}Typedefs.h') as f:
+                self.pfn.update(versions(f.read().replace('CUDAAPI', '')))
+        self.pfn.pop(('cuWGLGetDevice', False), None)
         self.entries = []  # (bank, symbol, wrapper)
         for r in self.rows:
             for v in r['variants']:

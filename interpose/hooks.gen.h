@@ -640,7 +640,45 @@
   X(cuTexObjectCreate) \
   X(cuTexObjectDestroy) \
   X(cuTexRefCreate) \
-  X(cuTexRefDestroy)
+  X(cuTexRefDestroy) \
+  X(cuEGLStreamConsumerAcquireFrame) \
+  X(cuEGLStreamConsumerConnect) \
+  X(cuEGLStreamConsumerConnectWithFlags) \
+  X(cuEGLStreamConsumerDisconnect) \
+  X(cuEGLStreamConsumerReleaseFrame) \
+  X(cuEGLStreamProducerConnect) \
+  X(cuEGLStreamProducerDisconnect) \
+  X(cuEGLStreamProducerPresentFrame) \
+  X(cuEGLStreamProducerReturnFrame) \
+  X(cuEventCreateFromEGLSync) \
+  X(cuGLCtxCreate) \
+  X(cuGLCtxCreate_v2) \
+  X(cuGLGetDevices) \
+  X(cuGLGetDevices_v2) \
+  X(cuGLInit) \
+  X(cuGLMapBufferObject) \
+  X(cuGLMapBufferObject_v2) \
+  X(cuGLMapBufferObject_v2_ptds) \
+  X(cuGLMapBufferObjectAsync) \
+  X(cuGLMapBufferObjectAsync_v2) \
+  X(cuGLMapBufferObjectAsync_v2_ptsz) \
+  X(cuGLRegisterBufferObject) \
+  X(cuGLSetBufferObjectMapFlags) \
+  X(cuGLUnmapBufferObject) \
+  X(cuGLUnmapBufferObjectAsync) \
+  X(cuGLUnregisterBufferObject) \
+  X(cuGraphicsEGLRegisterImage) \
+  X(cuGraphicsGLRegisterBuffer) \
+  X(cuGraphicsGLRegisterImage) \
+  X(cuGraphicsResourceGetMappedEglFrame) \
+  X(cuGraphicsVDPAURegisterOutputSurface) \
+  X(cuGraphicsVDPAURegisterVideoSurface) \
+  X(cuProfilerInitialize) \
+  X(cuProfilerStart) \
+  X(cuProfilerStop) \
+  X(cuVDPAUCtxCreate) \
+  X(cuVDPAUCtxCreate_v2) \
+  X(cuVDPAUGetDevice)
 
 /* X(symbol): what a libcudart exports and we wrap. */
 #define WEIR_RUNTIME_SYMBOLS(X) \

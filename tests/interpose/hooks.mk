@@ -1,0 +1,36 @@
+# The hooks over fake CUDA libraries: table, extractors, pointer map, look-ups. The hooks' objects are
+# linked into the test, with hooks_rig.c in the place of the loader's side.
+
+HOOK_FAKES  := libcuda.so.1 libcudart.so.11.0 libcudart.so.12 libcudart.so.13
+HOOK_OBJS   := $(call objs,interpose/hooks.gen.c interpose/extract.c interpose/extract_copy.c \
+                 interpose/context.c interpose/names.c interpose/rows.c interpose/proc_address.c \
+                 interpose/pointers.c interpose/table.c core/trace/spool_writer.c \
+                 core/trace/spool_reader.c core/trace/stack.c core/trace/api.c) $(CORE_BASE_OBJS)
+HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
+HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups)
+POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
+
+EXTRA_tests/interpose/test_hooks.c         := $(CUDAINC)
+EXTRA_tests/interpose/test_hooks_lookups.c := $(CUDAINC)
+
+FAKE = $(if $(filter libcuda.%,$(@F)),-DFAKE_DRIVER,-DFAKE_RUNTIME=$(word 3,$(subst ., ,$(@F))))
+
+$(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES)): tests/interpose/fake_cuda.c tests/interpose/fake_symbols.c tests/interpose/fake_cuda.h interpose/hooks.gen.h
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(FAKE) -shared $(LDSAN) -Wl,-soname,$(@F) -MF $(OBJ)/fake-$(@F).d -o $@ $(filter %.c,$^)
+
+$(HOOK_TESTS): $(O)/tests/interpose/%: $(OBJ)/tests/interpose/%.o $(HOOK_RIG) $(HOOK_OBJS) interpose/exports.map | $(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES))
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -Wl,--version-script,interpose/exports.map -o $@ $(filter %.o,$^) $(CHECK_LIBS) -ldl -pthread
+
+$(POINT_TEST): $(call objs,tests/interpose/test_hooks_pointers.c interpose/pointers.c interpose/table.c)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -pthread
+
+TESTS += $(HOOK_TESTS) $(POINT_TEST)
+
+tests-hooks: $(HOOK_TESTS) $(POINT_TEST)
+.PHONY: tests-hooks

@@ -1,0 +1,172 @@
+/* hooks_rig.c: see hooks_rig.h. */
+#include "tests/interpose/hooks_rig.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/trace/api.h"
+#include "interpose/loader.h"
+
+__thread weir_thread weir_self;
+_Atomic bool weir_recording;
+_Atomic uint32_t weir_process_epoch;
+fake_state *rig_fake[WEIR_BANKS];
+_Atomic uint8_t rig_covered[WEIR_SPOOL_MAX_APIS];
+unsigned rig_unknown;
+char rig_unknown_name[64];
+bool rig_absent[WEIR_BANKS];
+
+static void *library[WEIR_BANKS];
+static char folder[256], spool[512];
+static weir_spool_reader *reader;
+static rig_log *log_now;
+
+/* ---- the loader's side ------------------------------------------------------------------------
+ */
+
+bool weir_thread_start(weir_thread *t)
+{
+  memset(t, 0, sizeof *t);
+  t->epoch = atomic_load(&weir_process_epoch);
+  return atomic_load(&weir_recording);
+}
+
+void *weir_elf_symbol(const char *soname, const char *symbol)
+{
+  for (int b = 0; b < WEIR_BANKS; b++)
+    if (strcmp(soname, weir_bank_soname(b)) == 0)
+      return rig_absent[b] ? NULL : dlsym(library[b], symbol);
+  return NULL;
+}
+
+bool weir_object_at(weir_object *o, const void *address)
+{
+  Dl_info info;
+  if (!dladdr(address, &info)) return false;
+  memset(o, 0, sizeof *o);
+  o->base = (uintptr_t)info.dli_fbase;
+  return true;
+}
+
+void weir_cover(uint16_t api, uint8_t bits)
+{
+  atomic_fetch_or(&rig_covered[api], bits);
+}
+
+void weir_cover_unknown(const char *name)
+{
+  rig_unknown++;
+  snprintf(rig_unknown_name, sizeof rig_unknown_name, "%s", name);
+}
+
+/* ---- fixture ----------------------------------------------------------------------------------
+ */
+
+static void load(int bank)
+{
+  const char *build = getenv("WEIR_BUILD");
+  char path[512];
+  snprintf(path, sizeof path, "%s/tests/interpose/fake/%s", build ? build : "build",
+           weir_bank_soname(bank));
+  if (!library[bank]) library[bank] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library[bank] != NULL, "%s", dlerror());
+  rig_fake[bank] = dlsym(library[bank], "fake");
+  memset(rig_fake[bank], 0, sizeof *rig_fake[bank]);
+}
+
+void rig_setup(void)
+{
+  weir_clock_init();
+  for (int b = 0; b < WEIR_BANKS; b++)
+    load(b);
+  rig_fake[0]->context = 0xc0ffee00;
+  snprintf(folder, sizeof folder, "%s/weir-rig-XXXXXX",
+           access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  weir_spool_options options = {.directory = folder, .api_count = weir_api_count};
+  ck_assert_int_eq(weir_spool_open(&options), WEIR_OK);
+  atomic_fetch_add(&weir_process_epoch, 1);
+  atomic_store(&weir_recording, true);
+  glob_t g;
+  char pattern[300];
+  snprintf(pattern, sizeof pattern, "%s/*" WEIR_SPOOL_SUFFIX, folder);
+  ck_assert_int_eq(glob(pattern, 0, NULL, &g), 0);
+  ck_assert_int_eq(weir_spool_reader_open(&reader, g.gl_pathv[0], false), WEIR_OK);
+  snprintf(spool, sizeof spool, "%s", g.gl_pathv[0]);
+  globfree(&g);
+  log_now = calloc(1, sizeof *log_now);
+}
+
+void rig_teardown(void)
+{
+  weir_spool_reader_close(reader);
+  free(log_now);
+  unlink(spool);
+  rmdir(folder);
+}
+
+void *rig_original(int bank, const char *symbol)
+{
+  return dlsym(library[bank], symbol);
+}
+
+void *rig_wrapper(int bank, const char *symbol)
+{
+  const weir_row *row = weir_row_find(bank, symbol);
+  ck_assert_msg(row != NULL, "%s is not wrapped", symbol);
+  void *got = weir_row_offer(row, rig_original(bank, symbol));
+  ck_assert_ptr_eq(got, row->wrapper);
+  return got;
+}
+
+/* ---- reading back -----------------------------------------------------------------------------
+ */
+
+static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const weir_event *e)
+{
+  rig_log *l = context;
+  (void)thread, (void)tid;
+  ck_assert_uint_lt(l->events, RIG_EVENTS);
+  memcpy(&l->event[l->events++], e, sizeof *e);
+  return WEIR_OK;
+}
+
+static weir_status on_extended(void *context, uint32_t thread, uint32_t tid, const weir_event *head,
+                               const void *payload, size_t bytes)
+{
+  rig_log *l = context;
+  (void)thread, (void)tid;
+  if (head->kind != WEIR_EV_NAME) return WEIR_OK;
+  ck_assert_uint_lt(l->names, RIG_NAMES);
+  rig_name *n = &l->name[l->names++];
+  *n = (rig_name){head->a, head->b, head->stream, ""};
+  memcpy(n->text, payload, bytes < sizeof n->text ? bytes : sizeof n->text - 1);
+  return WEIR_OK;
+}
+
+rig_log *rig_read(void)
+{
+  weir_spool_visitor v = {log_now, on_event, on_extended};
+  memset(log_now, 0, sizeof *log_now);
+  ck_assert_int_eq(weir_spool_drain(reader, &v, false), WEIR_OK);
+  return log_now;
+}
+
+const weir_event *rig_one(void)
+{
+  const rig_log *l = rig_read();
+  ck_assert_uint_eq(l->events, 1);
+  return &l->event[0];
+}
+
+int rig_run(Suite *suite)
+{
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

@@ -1,0 +1,825 @@
+/* test_hooks.c: the wrappers and extractors over fake CUDA libraries: every row records exactly its
+ * call, and what an event says follows from the arguments by CUDA's documentation. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "core/trace/api.h"
+#include "interpose/cuda_headers.h"
+#include "interpose/pointers.h"
+#include "tests/interpose/hooks_rig.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/* The wrapper of a function, typed. */
+#define D(fn)      ((__typeof__(&fn))(uintptr_t)rig_wrapper(WEIR_BANK_DRIVER, #fn))
+#define R(fn)      ((__typeof__(&fn))(uintptr_t)rig_wrapper(WEIR_BANK_RT13, #fn))
+#define R12(fn)    ((__typeof__(&fn))(uintptr_t)rig_wrapper(WEIR_BANK_RT12, #fn))
+#define P(address) ((void *)(uintptr_t)(address))
+#define DEVICE_A   UINT64_C(0x7f0000000000)
+#define DEVICE_B   UINT64_C(0x7f4000000000)
+#define CTX_B      UINT64_C(0xc0ffee11)
+
+typedef uint64_t (*any_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                           uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                           uint64_t, uint64_t);
+
+static uint64_t call_zero(void *wrapper)
+{
+  return ((any_fn)(uintptr_t)wrapper)(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+}
+
+/* Look-ups hand out functions or names and record nothing. */
+static bool records(const char *name)
+{
+  static const char *const quiet[] = {"cuGetProcAddress",       "cuGetProcAddress_v2",
+                                      "__cudaRegisterFunction", "__cudaGetKernel",
+                                      "cudaGetKernel",          "cudaGetFuncBySymbol"};
+  for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
+    if (strcmp(name, quiet[i]) == 0) return false;
+  return strncmp(name, "cudaGetDriverEntryPoint", 23) != 0;
+}
+
+static void on_device(int device, uint64_t context)
+{
+  for (int b = 0; b < WEIR_BANKS; b++)
+    rig_fake[b]->device = device;
+  rig_fake[0]->context = context;
+}
+
+/* A device block at `address`, made by the driver's cuMemAlloc. */
+static void device_block(uint64_t address, size_t bytes)
+{
+  CUdeviceptr p = 0;
+  rig_fake[0]->give = address;
+  ck_assert_int_eq(D(cuMemAlloc_v2)(&p, bytes), CUDA_SUCCESS);
+  ck_assert_uint_eq(p, address);
+  rig_read();
+}
+
+static void pinned_block(uint64_t address, size_t bytes)
+{
+  void *p = NULL;
+  rig_fake[0]->give = address;
+  ck_assert_int_eq(D(cuMemHostAlloc)(&p, bytes, 0), CUDA_SUCCESS);
+  rig_read();
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+START_TEST(every_row_called_with_nothing_records_one_event_with_its_number_and_status)
+{
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    const weir_row *row = &weir_rows[i];
+    for (int status = 0; status < 2; status++) {
+      rig_fake[row->bank]->status = status;
+      void *wrapper = rig_wrapper(row->bank, row->name);
+      uint64_t calls = rig_fake[row->bank]->calls;
+      call_zero(wrapper);
+      const rig_log *l = rig_read();
+      ck_assert_msg(rig_fake[row->bank]->calls == calls + 1, "%s: called %d times", row->name,
+                    (int)(rig_fake[row->bank]->calls - calls));
+      ck_assert_msg(l->events == records(row->name), "%s: %u events", row->name, l->events);
+      if (!l->events) continue;
+      const weir_event *e = &l->event[0];
+      ck_assert_str_eq(weir_api(e->api)->name, row->name);
+      ck_assert_uint_eq(e->api, row->api);
+      ck_assert_msg(e->status == status, "%s", row->name);
+      ck_assert_msg(!!(e->flags & WEIR_EVF_RUNTIME) == (row->bank != 0), "%s", row->name);
+      bool ptds = strstr(row->name, "_ptds") || strstr(row->name, "_ptsz");
+      ck_assert_msg(!!(e->flags & WEIR_EVF_PTDS) == ptds, "%s", row->name);
+      ck_assert_uint_eq(rig_covered[row->api], WEIR_COVER_LOOKED_UP | WEIR_COVER_CALLED);
+    }
+    rig_fake[row->bank]->status = 0;
+  }
+}
+END_TEST
+
+/* What an event's kind must be by the category its line gives it. */
+START_TEST(every_row_records_the_kind_of_its_category)
+{
+  static const uint8_t kind[] = {
+      [WEIR_API_ALLOC] = WEIR_EV_ALLOC,     [WEIR_API_FREE] = WEIR_EV_FREE,
+      [WEIR_API_COPY] = WEIR_EV_COPY,       [WEIR_API_MEMSET] = WEIR_EV_MEMSET,
+      [WEIR_API_SYNC] = WEIR_EV_SYNC,       [WEIR_API_EVENT] = WEIR_EV_EVENT,
+      [WEIR_API_HOSTREG] = WEIR_EV_HOSTREG, [WEIR_API_MODULE] = WEIR_EV_CALL,
+      [WEIR_API_OTHER] = WEIR_EV_CALL};
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    const weir_row *row = &weir_rows[i];
+    if (!records(row->name)) continue;
+    call_zero(rig_wrapper(row->bank, row->name));
+    const weir_event *e = rig_one();
+    unsigned c = weir_api(row->api)->category;
+    ck_assert(weir_api(row->api)->hooked);
+    if (c < sizeof kind && kind[c])
+      ck_assert_msg(e->kind == kind[c], "%s: kind %u", row->name, e->kind);
+    if (c == WEIR_API_LAUNCH)
+      ck_assert_msg(e->kind == (strstr(row->name, "HostFunc") ? WEIR_EV_CALL : WEIR_EV_LAUNCH),
+                    "%s", row->name);
+  }
+}
+END_TEST
+
+START_TEST(a_stream_argument_of_0_is_the_default_stream_of_the_variant)
+{
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    const weir_row *row = &weir_rows[i];
+    unsigned c = weir_api(row->api)->category;
+    bool streams = c == WEIR_API_COPY || c == WEIR_API_MEMSET ||
+                   strncmp(row->name, "cuStreamSynch", 13) == 0 ||
+                   strncmp(row->name, "cudaStreamSynch", 15) == 0 ||
+                   strncmp(row->name, "cuMemAllocAsync", 15) == 0 ||
+                   (c == WEIR_API_LAUNCH && records(row->name)) || strstr(row->name, "EventRecord");
+    if (!streams) continue;
+    call_zero(rig_wrapper(row->bank, row->name));
+    const weir_event *e = rig_one();
+    uint64_t want = e->flags & WEIR_EVF_PTDS ? WEIR_STREAM_PER_THREAD : WEIR_STREAM_LEGACY;
+    ck_assert_msg(e->stream == want, "%s: stream %llu", row->name, (unsigned long long)e->stream);
+  }
+}
+END_TEST
+
+START_TEST(what_nothing_loaded_has_answers_that_the_symbol_was_not_found)
+{
+  for (int b = 0; b < WEIR_BANKS; b++)
+    rig_absent[b] = true;
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    if (strcmp(weir_rows[i].name, "__cudaRegisterFunction") == 0) continue;
+    ck_assert_msg((uint32_t)call_zero(weir_rows[i].wrapper) ==
+                      CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND,
+                  "%s", weir_rows[i].name);
+  }
+  ck_assert_uint_eq(rig_read()->events, 0);
+}
+END_TEST
+
+START_TEST(a_row_called_through_an_export_finds_its_original)
+{
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    const weir_row *row = &weir_rows[i];
+    uint64_t calls = rig_fake[row->bank]->calls;
+    call_zero(row->wrapper);
+    ck_assert_msg(rig_fake[row->bank]->calls == calls + 1, "%s", row->name);
+    ck_assert_ptr_eq(atomic_load(row->real), rig_original(row->bank, row->name));
+  }
+}
+END_TEST
+
+static CUresult inner_status;
+static void inner(void)
+{
+  rig_fake[1]->inside = rig_fake[3]->inside = NULL;
+  inner_status = D(cuCtxSynchronize)();
+}
+
+START_TEST(calls_beneath_a_call_are_part_of_its_event)
+{
+  void *p;
+  rig_fake[3]->inside = inner;
+  R(cudaMalloc)(&p, 64);
+  ck_assert_str_eq(rig_fake[0]->last, "cuCtxSynchronize");
+  ck_assert_str_eq(weir_api(rig_one()->api)->name, "cudaMalloc");
+  ck_assert_uint_eq(weir_self.depth, 0);
+}
+END_TEST
+
+START_TEST(without_a_spool_calls_go_through_unrecorded)
+{
+  CUdeviceptr p = 0;
+  atomic_store(&weir_recording, false);
+  rig_fake[0]->give = DEVICE_A;
+  ck_assert_int_eq(D(cuMemAlloc_v2)(&p, 64), CUDA_SUCCESS);
+  ck_assert_uint_eq(p, DEVICE_A);
+  ck_assert_uint_eq(rig_read()->events, 0);
+}
+END_TEST
+
+static void set_errno(void)
+{
+  errno = E2BIG;
+}
+
+START_TEST(errno_is_what_the_function_left)
+{
+  rig_fake[0]->inside = set_errno;
+  errno = 0;
+  D(cuCtxSynchronize)();
+  ck_assert_int_eq(errno, E2BIG);
+}
+END_TEST
+
+START_TEST(banks_of_one_name_keep_their_originals_apart)
+{
+  void *p = NULL;
+  rig_fake[2]->give = 0x1000000;
+  rig_fake[3]->give = 0x2000000;
+  R12(cudaMalloc)(&p, 8);
+  ck_assert_ptr_eq(p, P(0x1000000));
+  R(cudaMalloc)(&p, 8);
+  ck_assert_ptr_eq(p, P(0x2000000));
+  ck_assert_ptr_ne(rig_wrapper(WEIR_BANK_RT12, "cudaMalloc"),
+                   rig_wrapper(WEIR_BANK_RT13, "cudaMalloc"));
+}
+END_TEST
+
+/* ---- memory -----------------------------------------------------------------------------------
+ */
+
+START_TEST(allocations_say_where_how_much_and_what)
+{
+  void *p = NULL;
+  size_t pitch = 0;
+  rig_fake[3]->give = DEVICE_A;
+  rig_fake[3]->pitch = 512;
+  R(cudaMalloc)(&p, 1000);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->a, DEVICE_A);
+  ck_assert_uint_eq(e->bytes, 1000);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_DEVICE);
+  ck_assert_uint_eq(e->device, 0);
+  ck_assert_uint_eq(e->flags, WEIR_EVF_RUNTIME);
+  R(cudaMallocPitch)(&p, &pitch, 100, 7);
+  e = rig_one();
+  ck_assert_uint_eq(e->bytes, 512 * 7);
+  ck_assert_uint_eq(e->b, 512);
+  struct cudaPitchedPtr pp;
+  R(cudaMalloc3D)(&pp, (struct cudaExtent){100, 7, 3});
+  e = rig_one();
+  ck_assert_uint_eq(e->bytes, 512 * 7 * 3);
+  ck_assert_uint_eq(e->a, DEVICE_A);
+  R(cudaMallocManaged)(&p, 64, cudaMemAttachGlobal);
+  ck_assert_uint_eq(rig_one()->mem, WEIR_MEM_MANAGED);
+  R(cudaMallocHost)(&p, 64);
+  e = rig_one();
+  ck_assert_uint_eq(e->mem, WEIR_MEM_PINNED);
+  ck_assert_uint_eq(e->device, WEIR_DEVICE_NONE);
+  ck_assert_uint_eq(e->flags, WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC);
+  R(cudaMallocAsync)(&p, 64, (cudaStream_t)0x55);
+  e = rig_one();
+  ck_assert_uint_eq(e->stream, 0x55);
+  ck_assert_uint_eq(e->flags, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC);
+}
+END_TEST
+
+START_TEST(a_failed_allocation_has_no_address)
+{
+  CUdeviceptr p;
+  rig_fake[0]->status = CUDA_ERROR_OUT_OF_MEMORY;
+  ck_assert_int_eq(D(cuMemAlloc_v2)(&p, 77), CUDA_ERROR_OUT_OF_MEMORY);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->a, 0);
+  ck_assert_uint_eq(e->bytes, 77);
+  ck_assert_uint_eq(e->status, CUDA_ERROR_OUT_OF_MEMORY);
+  ck_assert_uint_eq(weir_pointer_tag(0xdeaddeaddead), 0);
+}
+END_TEST
+
+START_TEST(a_free_knows_its_block_and_waits_unless_it_is_from_a_pool)
+{
+  void *p;
+  device_block(DEVICE_A, 4096);
+  D(cuMemFree_v2)(DEVICE_A);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->mem, WEIR_MEM_DEVICE);
+  ck_assert_uint_eq(e->bytes, 4096);
+  ck_assert_uint_eq(e->flags, WEIR_EVF_IMPLICIT_SYNC);
+  ck_assert_uint_eq(weir_pointer_tag(DEVICE_A), 0);
+  rig_fake[3]->give = DEVICE_A;
+  R(cudaMallocAsync)(&p, 4096, NULL);
+  rig_read();
+  R(cudaFree)(p);
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_RUNTIME);
+  R(cudaFree)(NULL);
+  e = rig_one();
+  ck_assert_uint_eq(e->flags, WEIR_EVF_RUNTIME);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_UNKNOWN);
+  pinned_block(0x10000, 100);
+  D(cuMemFreeHost)(P(0x10000));
+  e = rig_one();
+  ck_assert_uint_eq(e->mem, WEIR_MEM_PINNED);
+  ck_assert_uint_eq(e->device, WEIR_DEVICE_NONE);
+}
+END_TEST
+
+static weir_tag tag_inside;
+static void look_inside(void)
+{
+  tag_inside = weir_pointer_tag(DEVICE_A);
+}
+
+START_TEST(a_block_is_out_before_its_free_is_forwarded_and_back_when_that_fails)
+{
+  device_block(DEVICE_A, 4096);
+  rig_fake[0]->inside = look_inside;
+  rig_fake[0]->status = 1;
+  D(cuMemFree_v2)(DEVICE_A);
+  ck_assert_uint_eq(tag_inside, 0);
+  ck_assert_uint_eq(weir_tag_mem(weir_pointer_tag(DEVICE_A + 4095)), WEIR_MEM_DEVICE);
+  ck_assert_uint_eq(rig_one()->flags, 0);
+}
+END_TEST
+
+START_TEST(registered_host_memory_is_pinned_until_it_is_unregistered)
+{
+  char *host = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  device_block(DEVICE_A, 8192);
+  D(cuMemHostRegister_v2)(host, 8192, 1);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->kind, WEIR_EV_HOSTREG);
+  ck_assert_uint_eq(e->bytes, 8192);
+  D(cuMemcpyHtoD_v2)(DEVICE_A, host + 8191, 1);
+  ck_assert_uint_eq(rig_one()->mem, WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4);
+  D(cuMemHostUnregister)(host);
+  ck_assert_uint_eq(rig_one()->bytes, 0);
+  D(cuMemcpyHtoD_v2)(DEVICE_A, host + 8191, 1);
+  ck_assert_uint_eq(rig_one()->mem, WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4);
+  munmap(host, 8192);
+}
+END_TEST
+
+START_TEST(arrays_are_counted_in_elements)
+{
+  cudaArray_t a;
+  struct cudaChannelFormatDesc d = {32, 32, 0, 0, cudaChannelFormatKindFloat};
+  rig_fake[3]->give = 0xa44a1;
+  R(cudaMallocArray)(&a, &d, 16, 4, 0);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->bytes, 8 * 16 * 4);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_ARRAY);
+  struct cudaMemcpy3DParms p = {.dstArray = a,
+                                .srcPtr = {P(0x1000), 128, 16, 4},
+                                .extent = {16, 4, 1},
+                                .kind = cudaMemcpyHostToDevice};
+  R(cudaMemcpy3D)(&p);
+  e = rig_one();
+  ck_assert_uint_eq(e->bytes, 8 * 16 * 4);
+  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_ARRAY | WEIR_MEM_PAGEABLE << 4);
+  p.dstArray = (cudaArray_t)P(0xbeef0); /* made by a way unseen: the driver says four floats */
+  R(cudaMemcpy3D)(&p);
+  ck_assert_uint_eq(rig_one()->bytes, 16 * 16 * 4);
+  CUDA_ARRAY3D_DESCRIPTOR d3 = {8, 8, 2, CU_AD_FORMAT_UNORM_INT16X4, 4, 0};
+  CUarray ca;
+  D(cuArray3DCreate_v2)(&ca, &d3);
+  ck_assert_uint_eq(rig_one()->bytes, 8 * 8 * 8 * 2);
+  R(cudaFreeArray)(a);
+  ck_assert_uint_eq(rig_one()->mem, WEIR_MEM_ARRAY);
+}
+END_TEST
+
+/* ---- copies -----------------------------------------------------------------------------------
+ */
+
+START_TEST(explicit_kinds_are_believed)
+{
+  static const uint8_t want[] = {WEIR_COPY_HTOH, WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD};
+  for (int kind = 0; kind < 4; kind++) {
+    R(cudaMemcpy)(P(0x1000), P(0x2000), 10, (enum cudaMemcpyKind)kind);
+    const weir_event *e = rig_one();
+    ck_assert_uint_eq(e->copy, want[kind]);
+    ck_assert_uint_eq(e->bytes, 10);
+    ck_assert_uint_eq(e->a, 0x1000);
+    ck_assert_uint_eq(e->b, 0x2000);
+    ck_assert_uint_eq(e->stream, WEIR_STREAM_LEGACY);
+    ck_assert_uint_eq(e->device, kind == 1 || kind == 3 ? 0 : WEIR_DEVICE_NONE);
+    ck_assert_uint_eq(e->src_device, kind >= 2 ? 0 : WEIR_DEVICE_NONE);
+    ck_assert_uint_eq(!!(e->flags & WEIR_EVF_IMPLICIT_SYNC), kind != 3);
+  }
+}
+END_TEST
+
+START_TEST(default_copies_go_by_what_the_pointers_point_to)
+{
+  static char page[64];
+  device_block(DEVICE_A, 1 << 20);
+  pinned_block(0x40000, 4096);
+  const struct {
+    uint64_t dst, src;
+    uint8_t copy, mem;
+  } t[] = {
+      {DEVICE_A + 5, (uint64_t)page, WEIR_COPY_HTOD, WEIR_MEM_DEVICE | WEIR_MEM_PAGEABLE << 4},
+      {(uint64_t)page, DEVICE_A + 5, WEIR_COPY_DTOH, WEIR_MEM_PAGEABLE | WEIR_MEM_DEVICE << 4},
+      {0x40010, DEVICE_A, WEIR_COPY_DTOH, WEIR_MEM_PINNED | WEIR_MEM_DEVICE << 4},
+      {DEVICE_A, DEVICE_A + 64, WEIR_COPY_DTOD, WEIR_MEM_DEVICE | WEIR_MEM_DEVICE << 4},
+      {0x40010, (uint64_t)page, WEIR_COPY_HTOH, WEIR_MEM_PINNED | WEIR_MEM_PAGEABLE << 4},
+  };
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    for (int way = 0; way < 3; way++) {
+      if (way == 0) R(cudaMemcpy)(P(t[i].dst), P(t[i].src), 8, cudaMemcpyDefault);
+      if (way == 1) D(cuMemcpy)(t[i].dst, t[i].src, 8);
+      CUDA_MEMCPY2D m = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                         .srcDevice = t[i].src,
+                         .WidthInBytes = 8,
+                         .Height = 1,
+                         .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                         .dstDevice = t[i].dst};
+      if (way == 2) D(cuMemcpy2D_v2)(&m);
+      const weir_event *e = rig_one();
+      ck_assert_uint_eq(e->copy, t[i].copy);
+      ck_assert_uint_eq(e->mem, t[i].mem);
+      ck_assert_uint_eq(e->bytes, 8);
+    }
+  }
+}
+END_TEST
+
+START_TEST(the_driver_is_asked_about_memory_that_came_by_an_unknown_way)
+{
+  fake_state *f = rig_fake[0];
+  f->ask_low = 0x7e0000000000, f->ask_high = 0x7e0000001000;
+  f->ask_type = CU_MEMORYTYPE_DEVICE, f->ask_device = 1;
+  D(cuMemcpy)(0x7e0000000010, 0x1000, 8);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->device, 1);
+  f->ask_type = CU_MEMORYTYPE_HOST;
+  D(cuMemcpy)(0x7e0000000010, 0x1000, 8);
+  e = rig_one();
+  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOH);
+  ck_assert_uint_eq(e->mem, WEIR_MEM_PINNED | WEIR_MEM_PAGEABLE << 4);
+  f->ask_managed = 1;
+  D(cuMemcpy)(0x7e0000000010, 0x1000, 8);
+  e = rig_one();
+  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->mem & 15, WEIR_MEM_MANAGED);
+}
+END_TEST
+
+START_TEST(copies_between_two_devices_are_peer_copies)
+{
+  device_block(DEVICE_A, 4096);
+  on_device(1, CTX_B);
+  device_block(DEVICE_B, 4096);
+  R(cudaMemcpy)(P(DEVICE_A), P(DEVICE_B), 100, cudaMemcpyDeviceToDevice);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->copy, WEIR_COPY_PTOP);
+  ck_assert_uint_eq(e->device, 0);
+  ck_assert_uint_eq(e->src_device, 1);
+  ck_assert_uint_eq(e->flags & WEIR_EVF_IMPLICIT_SYNC, 0);
+  R(cudaMemcpyPeer)(P(DEVICE_B), 1, P(DEVICE_A), 0, 100);
+  ck_assert_uint_eq(rig_one()->copy, WEIR_COPY_PTOP);
+  R(cudaMemcpyPeer)(P(DEVICE_B), 1, P(DEVICE_B + 512), 1, 100);
+  ck_assert_uint_eq(rig_one()->copy, WEIR_COPY_DTOD);
+  D(cuMemcpyPeerAsync)(0x500, (CUcontext)P(0xc0ffee00), 0x600, (CUcontext)P(CTX_B), 3, NULL);
+  e = rig_one();
+  ck_assert_uint_eq(e->copy, WEIR_COPY_PTOP);
+  ck_assert_uint_eq(e->device, 0);
+  ck_assert_uint_eq(e->src_device, 1);
+  struct cudaMemcpy3DPeerParms p = {.srcPtr = {P(DEVICE_A), 64, 64, 4},
+                                    .srcDevice = 0,
+                                    .dstPtr = {P(DEVICE_B), 64, 64, 4},
+                                    .dstDevice = 1,
+                                    .extent = {32, 4, 2}};
+  R(cudaMemcpy3DPeer)(&p);
+  e = rig_one();
+  ck_assert_uint_eq(e->copy, WEIR_COPY_PTOP);
+  ck_assert_uint_eq(e->bytes, 32 * 4 * 2);
+}
+END_TEST
+
+START_TEST(bytes_of_a_2d_or_3d_copy_are_payload)
+{
+  R(cudaMemcpy2D)(P(1), 1024, P(2), 512, 100, 7, cudaMemcpyHostToDevice);
+  ck_assert_uint_eq(rig_one()->bytes, 700);
+  CUDA_MEMCPY3D d = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                     .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                     .srcPitch = 512,
+                     .WidthInBytes = 100,
+                     .Height = 7,
+                     .Depth = 3};
+  D(cuMemcpy3D_v2)(&d);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->bytes, 2100);
+  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  CUDA_MEMCPY2D_v1 old = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+                          .WidthInBytes = 100,
+                          .Height = 7};
+  D(cuMemcpy2D)(&old);
+  e = rig_one();
+  ck_assert_uint_eq(e->bytes, 700);
+  ck_assert_uint_eq(e->copy, WEIR_COPY_DTOD);
+  D(cuMemsetD2D32_v2)(DEVICE_A, 4096, 5, 1 << 20, 1 << 12);
+  ck_assert_uint_eq(rig_one()->bytes, UINT64_C(1) << 34);
+}
+END_TEST
+
+START_TEST(copies_wait_as_the_manual_says)
+{
+  device_block(DEVICE_A, 4096);
+  pinned_block(0x40000, 4096);
+  const struct {
+    uint64_t dst, src;
+    int kind, waits_sync, waits_async;
+  } t[] = {
+      {DEVICE_A, 0x1000, 1, 1, 1},  {DEVICE_A, 0x40000, 1, 1, 0},      {0x1000, DEVICE_A, 2, 1, 1},
+      {0x40000, DEVICE_A, 2, 1, 0}, {DEVICE_A, DEVICE_A + 8, 3, 0, 0}, {0x40000, 0x1000, 0, 1, 1},
+  };
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    enum cudaMemcpyKind k = (enum cudaMemcpyKind)t[i].kind;
+    R(cudaMemcpy)(P(t[i].dst), P(t[i].src), 8, k);
+    ck_assert_int_eq(!!(rig_one()->flags & WEIR_EVF_IMPLICIT_SYNC), t[i].waits_sync);
+    R(cudaMemcpyAsync)(P(t[i].dst), P(t[i].src), 8, k, (cudaStream_t)P(0x77));
+    const weir_event *e = rig_one();
+    ck_assert_int_eq(!!(e->flags & WEIR_EVF_IMPLICIT_SYNC), t[i].waits_async);
+    ck_assert(e->flags & WEIR_EVF_ASYNC);
+    ck_assert_uint_eq(e->stream, 0x77);
+    R(cudaMemcpy)(P(t[i].dst), P(t[i].src), 0, k);
+    e = rig_one();
+    ck_assert_uint_eq(e->bytes, 0);
+    ck_assert_uint_eq(e->flags & WEIR_EVF_IMPLICIT_SYNC, 0);
+  }
+}
+END_TEST
+
+START_TEST(symbol_copies_classify_the_other_end)
+{
+  device_block(DEVICE_A, 4096);
+  R(cudaMemcpyToSymbol)(P(0x9000), P(0x1000), 12, 4, cudaMemcpyHostToDevice);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
+  ck_assert_uint_eq(e->bytes, 12);
+  R(cudaMemcpyToSymbol)(P(0x9000), P(DEVICE_A), 12, 4, cudaMemcpyDefault);
+  ck_assert_uint_eq(rig_one()->copy, WEIR_COPY_DTOD);
+  R(cudaMemcpyFromSymbolAsync)(P(0x1000), P(0x9000), 12, 4, cudaMemcpyDefault, NULL);
+  ck_assert_uint_eq(rig_one()->copy, WEIR_COPY_DTOH);
+}
+END_TEST
+
+START_TEST(memsets_wait_only_for_host_and_managed_memory)
+{
+  void *p;
+  device_block(DEVICE_A, 4096);
+  pinned_block(0x40000, 4096);
+  rig_fake[3]->give = DEVICE_B;
+  R(cudaMallocManaged)(&p, 4096, 1);
+  rig_read();
+  R(cudaMemset)(P(DEVICE_A), 7, 100);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->b, 7);
+  ck_assert_uint_eq(e->flags, WEIR_EVF_RUNTIME);
+  R(cudaMemset)(P(0x40000), 7, 100);
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC);
+  R(cudaMemset)(p, 7, 100);
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC);
+  R(cudaMemsetAsync)(p, 7, 100, NULL);
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC);
+  D(cuMemsetD32_v2)(DEVICE_A, 1, 25);
+  ck_assert_uint_eq(rig_one()->bytes, 100);
+}
+END_TEST
+
+/* ---- the rest ---------------------------------------------------------------------------------
+ */
+
+START_TEST(explicit_default_stream_handles_stay)
+{
+  D(cuStreamSynchronize)(CU_STREAM_PER_THREAD);
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->stream, WEIR_STREAM_PER_THREAD);
+  ck_assert_uint_eq(e->copy, WEIR_SYNC_STREAM);
+  D(cuStreamSynchronize_ptsz)(CU_STREAM_LEGACY);
+  e = rig_one();
+  ck_assert_uint_eq(e->stream, WEIR_STREAM_LEGACY);
+  ck_assert(e->flags & WEIR_EVF_PTDS);
+  D(cuStreamWaitEvent)((CUstream)P(9), (CUevent)P(8), 0);
+  e = rig_one();
+  ck_assert_uint_eq(e->copy, WEIR_SYNC_STREAM_WAIT);
+  ck_assert_uint_eq(e->a, 8);
+  D(cuEventQuery)((CUevent)P(8));
+  ck_assert_uint_eq(rig_one()->copy, WEIR_SYNC_QUERY);
+}
+END_TEST
+
+/* The name written for a handle in the last log, or "". */
+static const char *name_of(const rig_log *l, uint64_t handle)
+{
+  for (unsigned n = 0; n < l->names; n++)
+    if (l->name[n].kind == WEIR_NAME_KERNEL && l->name[n].handle == handle) return l->name[n].text;
+  return "";
+}
+
+START_TEST(a_launch_carries_grid_threads_stream_and_its_kernels_name_once)
+{
+  rig_fake[0]->function_name = "saxpy";
+  for (int i = 0; i < 2; i++) {
+    D(cuLaunchKernel)
+    ((CUfunction)P(0xf00), 1000000, 65535, 3, 8, 8, 2, 0, (CUstream)P(0x44), NULL, NULL);
+    const rig_log *l = rig_read();
+    ck_assert_uint_eq(l->events, 1);
+    const weir_event *e = &l->event[0];
+    ck_assert_uint_eq(e->a, 0xf00);
+    ck_assert_uint_eq(e->b, 1000000 | UINT64_C(65535) << 32 | UINT64_C(3) << 48);
+    ck_assert_uint_eq(e->bytes, UINT64_C(1000000) * 65535 * 3 * 128);
+    ck_assert_uint_eq(e->stream, 0x44);
+    ck_assert_str_eq(name_of(l, 0xf00), i == 0 ? "saxpy" : "");
+  }
+}
+END_TEST
+
+START_TEST(a_registered_stub_and_the_handle_made_of_it_have_the_kernels_name)
+{
+  typedef void (*reg_fn)(void **, const char *, char *, const char *, int, void *, void *, void *,
+                         void *, int *);
+  typedef cudaError_t (*get_fn)(cudaKernel_t *, const void *);
+  typedef cudaError_t (*launch_fn)(cudaKernel_t, dim3, dim3, void **, size_t, cudaStream_t);
+  static const char stub[] = "stub";
+  reg_fn reg = (reg_fn)(uintptr_t)rig_wrapper(WEIR_BANK_RT13, "__cudaRegisterFunction");
+  reg(NULL, stub, NULL, "_Z5saxpyv", 0, NULL, NULL, NULL, NULL, NULL);
+  cudaKernel_t k;
+  rig_fake[3]->give = 0xabcd00;
+  ((get_fn)(uintptr_t)rig_wrapper(WEIR_BANK_RT13, "__cudaGetKernel"))(&k, stub);
+  ck_assert_uint_eq(rig_read()->events, 0);
+  launch_fn go = (launch_fn)(uintptr_t)rig_wrapper(WEIR_BANK_RT13, "__cudaLaunchKernel_ptsz");
+  go(k, (dim3){2, 1, 1}, (dim3){32, 1, 1}, NULL, 0, NULL);
+  rig_log *l = rig_read();
+  ck_assert_uint_eq(l->events, 1);
+  ck_assert_uint_eq(l->event[0].bytes, 64);
+  ck_assert_uint_eq(l->event[0].stream, WEIR_STREAM_PER_THREAD);
+  ck_assert_str_eq(name_of(l, 0xabcd00), "_Z5saxpyv");
+  R(cudaLaunchKernel)(stub, (dim3){2, 1, 1}, (dim3){32, 1, 1}, NULL, 0, NULL);
+  l = rig_read();
+  ck_assert_str_eq(name_of(l, (uint64_t)(uintptr_t)stub), "_Z5saxpyv");
+}
+END_TEST
+
+START_TEST(a_function_given_out_again_under_another_name_is_named_again)
+{
+  CUfunction f;
+  rig_fake[0]->give = 0xf00d;
+  static const char *const names[] = {"one", "one", "two"};
+  static const unsigned wrote[] = {1, 0, 1};
+  D(cuCtxSynchronize)();
+  rig_read();
+  for (int i = 0; i < 3; i++) {
+    D(cuModuleGetFunction)(&f, NULL, names[i]);
+    const rig_log *l = rig_read();
+    ck_assert_uint_eq(l->names, wrote[i]);
+    ck_assert_uint_eq(l->event[0].a, 0xf00d);
+  }
+}
+END_TEST
+
+START_TEST(devices_are_named_once_with_their_memory)
+{
+  D(cuCtxSynchronize)();
+  on_device(1, CTX_B);
+  D(cuCtxSynchronize)();
+  D(cuCtxSynchronize)();
+  const rig_log *l = rig_read();
+  ck_assert_uint_eq(l->names, 2);
+  ck_assert_str_eq(l->name[0].text, "Fake One");
+  ck_assert_str_eq(l->name[1].text, "Fake Two");
+  ck_assert_uint_eq(l->name[1].more, UINT64_C(2) << 30);
+  ck_assert_uint_eq(l->event[0].device, 0);
+  ck_assert_uint_eq(l->event[1].device, 1);
+  ck_assert_uint_ne(l->event[0].stack >> 24, l->event[1].stack >> 24);
+}
+END_TEST
+
+START_TEST(work_queued_into_a_capture_is_marked)
+{
+  rig_fake[0]->capturing = 0x66;
+  D(cuMemsetD8Async)(DEVICE_A, 0, 1, (CUstream)P(0x66));
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_ASYNC);
+  ck_assert_uint_eq(rig_fake[0]->asked, 0);
+  D(cuStreamBeginCapture_v2)((CUstream)P(0x66), CU_STREAM_CAPTURE_MODE_GLOBAL);
+  rig_read();
+  D(cuMemsetD8Async)(DEVICE_A, 0, 1, (CUstream)P(0x66));
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_ASYNC | WEIR_EVF_CAPTURE);
+  D(cuMemsetD8Async)(DEVICE_A, 0, 1, NULL);
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_ASYNC);
+  CUgraph g;
+  D(cuStreamEndCapture)((CUstream)P(0x66), &g);
+  rig_read();
+  D(cuMemsetD8Async)(DEVICE_A, 0, 1, (CUstream)P(0x66));
+  ck_assert_uint_eq(rig_one()->flags, WEIR_EVF_ASYNC);
+}
+END_TEST
+
+START_TEST(a_reset_forgets_the_devices_blocks_and_a_destroyed_context_its_own)
+{
+  device_block(DEVICE_A, 4096);
+  on_device(1, CTX_B);
+  device_block(DEVICE_B, 4096);
+  D(cuCtxDestroy_v2)((CUcontext)P(CTX_B));
+  const weir_event *e = rig_one();
+  ck_assert_uint_eq(e->kind, WEIR_EV_RESET);
+  ck_assert_uint_eq(e->a, CTX_B);
+  ck_assert_uint_eq(e->bytes, 1);
+  ck_assert_uint_eq(e->device, 1);
+  ck_assert_uint_eq(weir_pointer_tag(DEVICE_B), 0);
+  ck_assert_uint_ne(weir_pointer_tag(DEVICE_A), 0);
+  on_device(0, 0xc0ffee00);
+  R(cudaDeviceReset)();
+  e = rig_one();
+  ck_assert_uint_eq(e->kind, WEIR_EV_RESET);
+  ck_assert_uint_eq(e->device, 0);
+  ck_assert_uint_eq(e->bytes, 0);
+  ck_assert_uint_eq(weir_pointer_tag(DEVICE_A), 0);
+}
+END_TEST
+
+START_TEST(the_last_release_of_a_primary_context_is_a_reset)
+{
+  device_block(DEVICE_A, 4096);
+  rig_fake[0]->active = 1;
+  D(cuDevicePrimaryCtxRelease_v2)(0);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_CONTEXT);
+  ck_assert_uint_ne(weir_pointer_tag(DEVICE_A), 0);
+  rig_fake[0]->active = 0;
+  D(cuDevicePrimaryCtxRelease_v2)(0);
+  ck_assert_uint_eq(rig_one()->kind, WEIR_EV_RESET);
+  ck_assert_uint_eq(weir_pointer_tag(DEVICE_A), 0);
+}
+END_TEST
+
+START_TEST(a_context_handle_that_comes_back_is_asked_for_its_device_again)
+{
+  D(cuCtxSynchronize)();
+  ck_assert_uint_eq(rig_one()->device, 0);
+  rig_fake[0]->context = 0;
+  D(cuCtxDestroy_v2)((CUcontext)P(0xc0ffee00));
+  rig_read();
+  on_device(1, 0xc0ffee00);
+  D(cuCtxSynchronize)();
+  ck_assert_uint_eq(rig_one()->device, 1);
+  CUcontext made;
+  on_device(0, 0xc0ffee00); /* destroyed where nobody saw it, and made again */
+  rig_fake[0]->give = 0xc0ffee00;
+  D(cuCtxCreate_v2)(&made, 0, 0);
+  ck_assert_uint_eq(rig_one()->device, 0);
+  D(cuCtxSynchronize)();
+  ck_assert_uint_eq(rig_one()->device, 0);
+}
+END_TEST
+
+static void *many(void *arg)
+{
+  CUresult (*sync)(void) = (CUresult(*)(void))(uintptr_t)arg;
+  for (int i = 0; i < 500; i++)
+    sync();
+  weir_writer_release(&weir_self.writer);
+  return NULL;
+}
+
+START_TEST(threads_record_each_its_own)
+{
+  pthread_t t[4];
+  void *sync = rig_wrapper(WEIR_BANK_DRIVER, "cuCtxSynchronize");
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_eq(pthread_create(&t[i], NULL, many, sync), 0);
+  for (int i = 0; i < 4; i++)
+    pthread_join(t[i], NULL);
+  ck_assert_uint_eq(rig_read()->events, 2000);
+}
+END_TEST
+
+#define TESTS(X)                                                                                   \
+  X(every_row_called_with_nothing_records_one_event_with_its_number_and_status)                    \
+  X(every_row_records_the_kind_of_its_category)                                                    \
+  X(a_stream_argument_of_0_is_the_default_stream_of_the_variant)                                   \
+  X(what_nothing_loaded_has_answers_that_the_symbol_was_not_found)                                 \
+  X(a_row_called_through_an_export_finds_its_original)                                             \
+  X(calls_beneath_a_call_are_part_of_its_event)                                                    \
+  X(without_a_spool_calls_go_through_unrecorded)                                                   \
+  X(errno_is_what_the_function_left)                                                               \
+  X(banks_of_one_name_keep_their_originals_apart)                                                  \
+  X(allocations_say_where_how_much_and_what)                                                       \
+  X(a_failed_allocation_has_no_address)                                                            \
+  X(a_free_knows_its_block_and_waits_unless_it_is_from_a_pool)                                     \
+  X(a_block_is_out_before_its_free_is_forwarded_and_back_when_that_fails)                          \
+  X(registered_host_memory_is_pinned_until_it_is_unregistered)                                     \
+  X(arrays_are_counted_in_elements)                                                                \
+  X(explicit_kinds_are_believed)                                                                   \
+  X(default_copies_go_by_what_the_pointers_point_to)                                               \
+  X(the_driver_is_asked_about_memory_that_came_by_an_unknown_way)                                  \
+  X(copies_between_two_devices_are_peer_copies)                                                    \
+  X(bytes_of_a_2d_or_3d_copy_are_payload)                                                          \
+  X(copies_wait_as_the_manual_says)                                                                \
+  X(symbol_copies_classify_the_other_end)                                                          \
+  X(memsets_wait_only_for_host_and_managed_memory)                                                 \
+  X(explicit_default_stream_handles_stay)                                                          \
+  X(a_launch_carries_grid_threads_stream_and_its_kernels_name_once)                                \
+  X(a_registered_stub_and_the_handle_made_of_it_have_the_kernels_name)                             \
+  X(a_function_given_out_again_under_another_name_is_named_again)                                  \
+  X(devices_are_named_once_with_their_memory)                                                      \
+  X(work_queued_into_a_capture_is_marked)                                                          \
+  X(a_reset_forgets_the_devices_blocks_and_a_destroyed_context_its_own)                            \
+  X(the_last_release_of_a_primary_context_is_a_reset)                                              \
+  X(a_context_handle_that_comes_back_is_asked_for_its_device_again)                                \
+  X(threads_record_each_its_own)
+
+int main(void)
+{
+  Suite *s = suite_create("hooks");
+  TCase *c = tcase_create("hooks");
+  tcase_set_timeout(c, 60);
+  tcase_add_checked_fixture(c, rig_setup, rig_teardown);
+#define ADD(test) tcase_add_test(c, test);
+  TESTS(ADD)
+  suite_add_tcase(s, c);
+  return rig_run(s);
+}

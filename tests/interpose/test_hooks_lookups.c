@@ -1,0 +1,281 @@
+/* test_hooks_lookups.c: cuGetProcAddress and its kin. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/api.h"
+#include "interpose/cuda_headers.h"
+#include "interpose/hooks.gen.h"
+#include "interpose/lookups.h"
+#include "tests/interpose/hooks_rig.h"
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+#define D(fn) ((__typeof__(&fn))(uintptr_t)rig_wrapper(WEIR_BANK_DRIVER, #fn))
+#define R(fn) ((__typeof__(&fn))(uintptr_t)rig_wrapper(WEIR_BANK_RT13, #fn))
+
+/* What a driver answers: the highest ABI not above the version; the per-thread spelling with flag 2
+ * where there is one. The fake returns its own exported function of that name. */
+static const char *symbol_for(const char *name, int version, uint64_t flags)
+{
+  const char *best = NULL;
+  for (int ptds = (flags & 2) != 0; ptds >= 0 && !best; ptds--)
+    for (uint32_t i = 0; i < weir_abi_count; i++) {
+      const weir_abi *a = &weir_abis[i];
+      if (strcmp(a->name, name) == 0 && a->per_thread == ptds && a->version <= (uint32_t)version)
+        best = weir_api(a->api)->name;
+    }
+  return best;
+}
+
+static void *resolve(const char *name, int version, uint64_t flags)
+{
+  const char *symbol = symbol_for(name, version, flags);
+  return symbol ? rig_original(0, symbol) : NULL;
+}
+
+/* A driver newer than us: one function has a third ABI from 14000 on. */
+static void *resolve_newer(const char *name, int version, uint64_t flags)
+{
+  if (strcmp(name, "cuMemAlloc") == 0 && version >= 14000) return rig_original(0, "cuGetErrorName");
+  return resolve(name, version, flags);
+}
+
+static void setup(void)
+{
+  rig_setup();
+  for (int b = 0; b < WEIR_BANKS; b++)
+    rig_fake[b]->resolve = resolve;
+  rig_unknown = 0;
+}
+
+static void *ask(const char *name, int version, uint64_t flags)
+{
+  void *p = NULL;
+  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
+  CUresult r = D(cuGetProcAddress_v2)(name, &p, version, flags, &status);
+  if (r == CUDA_SUCCESS) ck_assert_int_eq(status, CU_GET_PROC_ADDRESS_SUCCESS);
+  return p;
+}
+
+static void *wrapper(const char *symbol)
+{
+  const weir_row *row = weir_row_find(WEIR_BANK_DRIVER, symbol);
+  return row ? row->wrapper : NULL;
+}
+
+START_TEST(all_that_cudart_looks_up_is_wrapped_or_passed_unchanged)
+{
+  FILE *f = fopen("tests/interpose/data/cudart-13.0-lookups.tsv", "r");
+  ck_assert_ptr_nonnull(f);
+  char line[256];
+  unsigned lines = 0, wrapped = 0, passed = 0;
+  while (fgets(line, sizeof line, f)) {
+    char name[128] = "";
+    int version = 0;
+    unsigned flags = 0;
+    if (line[0] == '\t') continue; /* the probe: below */
+    ck_assert_int_eq(sscanf(line, "%127s %d %x", name, &version, &flags), 3);
+    const char *symbol = symbol_for(name, version, flags);
+    ck_assert_msg(symbol != NULL, "%s", name);
+    const weir_name *n = weir_name_find(symbol);
+    void *got = ask(name, version, flags), *want = wrapper(symbol);
+    ck_assert_msg(got == (want ? want : rig_original(0, symbol)), "%s %d %u", name, version, flags);
+    ck_assert_msg(rig_covered[n->api] & (want ? WEIR_COVER_LOOKED_UP : WEIR_COVER_PASSED), "%s",
+                  name);
+    lines++, *(want ? &wrapped : &passed) += 1;
+  }
+  fclose(f);
+  ck_assert_uint_eq(lines, 439);
+  ck_assert_uint_ge(wrapped, 136);
+  ck_assert_uint_gt(passed, 0);
+  ck_assert_uint_eq(rig_unknown, 0);
+}
+END_TEST
+
+START_TEST(a_name_with_two_abis_gets_the_one_of_its_version)
+{
+  static const struct {
+    const char *name;
+    int version;
+    unsigned flags;
+    const char *symbol;
+  } t[] = {
+      {"cuMemAlloc", 2000, 0, "cuMemAlloc"},
+      {"cuMemAlloc", 3019, 0, "cuMemAlloc"},
+      {"cuMemAlloc", 3020, 0, "cuMemAlloc_v2"},
+      {"cuMemAlloc", 13000, 0, "cuMemAlloc_v2"},
+      {"cuMemcpyHtoD", 3020, 0, "cuMemcpyHtoD_v2"},
+      {"cuMemcpyHtoD", 7000, 2, "cuMemcpyHtoD_v2_ptds"},
+      {"cuMemcpyHtoD", 7000, 1, "cuMemcpyHtoD_v2"},
+      {"cuMemcpyHtoD", 2000, 0, "cuMemcpyHtoD"},
+      {"cuMemPrefetchAsync", 8000, 0, "cuMemPrefetchAsync"},
+      {"cuMemPrefetchAsync", 12020, 0, "cuMemPrefetchAsync_v2"},
+      {"cuMemPrefetchAsync", 12020, 2, "cuMemPrefetchAsync_v2_ptsz"},
+      {"cuMemAdvise", 12010, 0, "cuMemAdvise"},
+      {"cuMemAdvise", 12020, 0, "cuMemAdvise_v2"},
+      {"cuCtxSynchronize", 2000, 0, "cuCtxSynchronize"},
+      {"cuCtxSynchronize", 12999, 0, "cuCtxSynchronize"},
+      {"cuCtxSynchronize", 13000, 0, "cuCtxSynchronize_v2"},
+      {"cuStreamBeginCapture", 10000, 0, "cuStreamBeginCapture"},
+      {"cuStreamBeginCapture", 10010, 2, "cuStreamBeginCapture_v2_ptsz"},
+      {"cuMemAlloc", 13000, 2, "cuMemAlloc_v2"},
+      {"cuGetProcAddress", 11030, 0, "cuGetProcAddress"},
+      {"cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2"},
+      {"cuGetProcAddress", 13000, 2, "cuGetProcAddress_v2"},
+  };
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+    ck_assert_msg(ask(t[i].name, t[i].version, t[i].flags) == wrapper(t[i].symbol), "%s %d",
+                  t[i].name, t[i].version);
+}
+END_TEST
+
+START_TEST(the_old_look_up_hands_out_the_same)
+{
+  void *p = NULL;
+  ck_assert_int_eq(D(cuGetProcAddress)("cuMemFree", &p, 11000, 0), CUDA_SUCCESS);
+  ck_assert_ptr_eq(p, wrapper("cuMemFree_v2"));
+  ck_assert_str_eq(rig_fake[0]->last, "cuGetProcAddress");
+}
+END_TEST
+
+START_TEST(the_probe_and_failures_pass_untouched)
+{
+  void *p = (void *)&p;
+  ck_assert_int_eq(D(cuGetProcAddress_v2)("", NULL, 0, 0, NULL), 500);
+  ck_assert_int_eq(D(cuGetProcAddress_v2)("cuNoSuchThing", &p, 13000, 0, NULL), 500);
+  rig_fake[0]->status = 3;
+  p = (void *)&p;
+  ck_assert_int_eq(D(cuGetProcAddress_v2)("cuMemAlloc", &p, 13000, 0, NULL), 3);
+  ck_assert_ptr_eq(p, (void *)&p);
+  ck_assert_uint_eq(rig_unknown, 0);
+  ck_assert_uint_eq(rig_read()->events, 0);
+}
+END_TEST
+
+static void *resolve_future(const char *name, int version, uint64_t flags)
+{
+  (void)version, (void)flags;
+  return strcmp(name, "cuFutureThing") == 0 ? rig_original(0, "cuGetErrorName") : NULL;
+}
+
+START_TEST(a_name_nobody_knows_is_counted_and_passed)
+{
+  rig_fake[0]->resolve = resolve_future;
+  ck_assert_ptr_eq(ask("cuFutureThing", 14000, 0), rig_original(0, "cuGetErrorName"));
+  ck_assert_uint_eq(rig_unknown, 1);
+  ck_assert_str_eq(rig_unknown_name, "cuFutureThing");
+}
+END_TEST
+
+START_TEST(a_version_above_all_known_is_ours_only_if_the_driver_has_no_newer_abi)
+{
+  rig_fake[0]->resolve = resolve_newer;
+  ck_assert_ptr_eq(ask("cuMemFree", 14000, 0), wrapper("cuMemFree_v2"));
+  ck_assert_uint_eq(rig_unknown, 0);
+  ck_assert_ptr_eq(ask("cuMemAlloc", 13900, 0), wrapper("cuMemAlloc_v2"));
+  ck_assert_ptr_eq(ask("cuMemAlloc", 14000, 0), rig_original(0, "cuGetErrorName"));
+  ck_assert_uint_eq(rig_unknown, 1);
+}
+END_TEST
+
+START_TEST(the_runtimes_look_ups_hand_out_wrappers)
+{
+  void *p = NULL;
+  enum cudaDriverEntryPointQueryResult q;
+  ck_assert_int_eq(R(cudaGetDriverEntryPointByVersion)("cuMemAlloc", &p, 2000, 0, &q), cudaSuccess);
+  ck_assert_ptr_eq(p, wrapper("cuMemAlloc"));
+  ck_assert_int_eq(R(cudaGetDriverEntryPointByVersion_ptsz)("cuMemcpyHtoD", &p, 12000, 0, &q),
+                   cudaSuccess);
+  ck_assert_ptr_eq(p, wrapper("cuMemcpyHtoD_v2_ptds"));
+  ck_assert_int_eq(R(cudaGetDriverEntryPoint)("cuMemcpyHtoD", &p, 0, &q), cudaSuccess);
+  ck_assert_ptr_eq(p, wrapper("cuMemcpyHtoD_v2"));
+  ck_assert_int_eq(R(cudaGetDriverEntryPointByVersion)("cuNoSuchThing", &p, 12000, 0, &q),
+                   cudaSuccess);
+  ck_assert_ptr_null(p);
+}
+END_TEST
+
+START_TEST(a_wrapper_is_never_wrapped)
+{
+  const weir_row *row = weir_row_find(WEIR_BANK_DRIVER, "cuMemAlloc_v2");
+  ck_assert_ptr_eq(weir_row_offer(row, row->wrapper), row->wrapper);
+  ck_assert_ptr_ne(atomic_load(row->real), row->wrapper);
+  ck_assert_ptr_null(weir_row_offer(row, NULL));
+}
+END_TEST
+
+START_TEST(a_second_copy_of_a_library_is_not_taken_for_the_first)
+{
+  const weir_row *row = weir_row_find(WEIR_BANK_RT13, "cudaMalloc");
+  void *first = rig_original(WEIR_BANK_RT13, "cudaMalloc"),
+       *other = rig_original(WEIR_BANK_RT12, "cudaMalloc");
+  ck_assert_ptr_eq(weir_row_offer(row, first), row->wrapper);
+  ck_assert_ptr_eq(weir_row_offer(row, other), other);
+  ck_assert_ptr_eq(atomic_load(row->real), first);
+}
+END_TEST
+
+START_TEST(names_are_found_exactly)
+{
+  static const char *const not_ours[] = {"",
+                                         "c",
+                                         "cu",
+                                         "cuda",
+                                         "cublasCreate_v2",
+                                         "cudnnCreate",
+                                         "cufftPlan1d",
+                                         "curl_easy_init",
+                                         "cuMemAllo",
+                                         "cuMemAlloc_v",
+                                         "cuMemAlloc_v3",
+                                         "cudaMallocX",
+                                         "__cudaMalloc",
+                                         "cuGetErrorName"};
+  for (size_t i = 0; i < sizeof not_ours / sizeof *not_ours; i++)
+    ck_assert_msg(!weir_name_is_ours(not_ours[i]), "%s", not_ours[i]);
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    ck_assert(weir_name_is_ours(weir_rows[i].name));
+    ck_assert_ptr_eq(weir_row_find(weir_rows[i].bank, weir_rows[i].name), &weir_rows[i]);
+    ck_assert_uint_eq(weir_api_find(weir_rows[i].name), weir_rows[i].api);
+  }
+  ck_assert_uint_ne(weir_api_find("cuGetErrorName"), 0);
+  ck_assert_ptr_null(weir_row_find(WEIR_BANK_DRIVER, "cudaMalloc"));
+  ck_assert_ptr_null(weir_row_find(WEIR_BANK_RT13, "cudaThreadSynchronize"));
+  ck_assert_ptr_nonnull(weir_row_find(WEIR_BANK_RT12, "cudaThreadSynchronize"));
+}
+END_TEST
+
+START_TEST(the_generated_files_are_what_the_table_gives)
+{
+  const char *cuda = getenv("CUDA_HOME");
+  char command[512];
+  snprintf(command, sizeof command, "python3 interpose/gen.py --cuda '%s' --check",
+           cuda && *cuda ? cuda : "/usr/local/cuda");
+  ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+#define TESTS(X)                                                                                   \
+  X(all_that_cudart_looks_up_is_wrapped_or_passed_unchanged)                                       \
+  X(a_name_with_two_abis_gets_the_one_of_its_version)                                              \
+  X(the_old_look_up_hands_out_the_same)                                                            \
+  X(the_probe_and_failures_pass_untouched)                                                         \
+  X(a_name_nobody_knows_is_counted_and_passed)                                                     \
+  X(a_version_above_all_known_is_ours_only_if_the_driver_has_no_newer_abi)                         \
+  X(the_runtimes_look_ups_hand_out_wrappers)                                                       \
+  X(a_wrapper_is_never_wrapped)                                                                    \
+  X(a_second_copy_of_a_library_is_not_taken_for_the_first)                                         \
+  X(names_are_found_exactly)                                                                       \
+  X(the_generated_files_are_what_the_table_gives)
+
+int main(void)
+{
+  Suite *s = suite_create("look-ups");
+  TCase *c = tcase_create("look-ups");
+  tcase_set_timeout(c, 60);
+  tcase_add_checked_fixture(c, setup, rig_teardown);
+#define ADD(test) tcase_add_test(c, test);
+  TESTS(ADD)
+  suite_add_tcase(s, c);
+  return rig_run(s);
+}

@@ -1,0 +1,273 @@
+/* test_hooks_pointers.c: the pointer map: every address of a block is known, none beside it; huge
+ * ranges are cheap; threads do not disturb each other. */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include "core/trace/event.h"
+#include "interpose/pointers.h"
+#include "interpose/table.h"
+
+#define DEVICE weir_tag_make(WEIR_MEM_DEVICE, 1, 2)
+#define PINNED weir_tag_make(WEIR_MEM_PINNED, 0, 1)
+#define KIB    UINT64_C(1024)
+#define MIB    (KIB * 1024)
+#define GIB    (MIB * 1024)
+#define TOP_57 (UINT64_C(1) << 57)
+
+static void add(uint64_t start, uint64_t bytes, weir_tag tag)
+{
+  weir_block_add((weir_block){start, bytes, tag});
+}
+
+static void expect(uint64_t at, weir_tag tag)
+{
+  ck_assert_msg(weir_pointer_tag(at) == tag, "%#llx: %#x, not %#x", (unsigned long long)at,
+                weir_pointer_tag(at), tag);
+}
+
+/* Known inside (ends, middle and around every boundary of a MiB or GiB), unknown a page beside. */
+static void check_block(uint64_t start, uint64_t bytes, weir_tag tag, weir_tag beside)
+{
+  expect(start, tag);
+  expect(start + bytes - 1, tag);
+  expect(start + bytes / 2, tag);
+  for (uint64_t at = (start / MIB + 1) * MIB, n = 0; at < start + bytes && n < 5000;
+       at += MIB, n++) {
+    expect(at, tag);
+    expect(at - 1, tag);
+  }
+  expect((start & ~UINT64_C(4095)) - 1, beside);
+  expect((start + bytes + 4095) & ~UINT64_C(4095), beside);
+}
+
+START_TEST(a_block_is_known_from_its_first_byte_to_its_last_and_gone_when_taken)
+{
+  static const uint64_t starts[] = {4096,
+                                    0x7f0000000000,
+                                    0x7f0000000200,
+                                    0x7f00001ff000,
+                                    0x7f003ffffe00,
+                                    (UINT64_C(1) << 48) - 2 * MIB,
+                                    (UINT64_C(1) << 52) + 512,
+                                    TOP_57 - 8 * GIB};
+  static const uint64_t sizes[] = {1,       512,         4096,    4097, 2 * MIB - 1,
+                                   2 * MIB, 2 * MIB + 1, 3 * MIB, GIB,  GIB + 3 * MIB + 7,
+                                   5 * GIB};
+  for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+    for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++) {
+      add(starts[i], sizes[j], DEVICE);
+      check_block(starts[i], sizes[j], DEVICE, 0);
+      weir_block b = weir_block_take(starts[i]);
+      ck_assert_uint_eq(b.bytes, sizes[j]);
+      ck_assert_uint_eq(b.tag, DEVICE);
+      expect(starts[i], 0);
+      expect(starts[i] + sizes[j] - 1, 0);
+      expect(starts[i] + sizes[j] / 2, 0);
+      ck_assert_uint_eq(weir_block_take(starts[i]).tag, 0);
+    }
+}
+END_TEST
+
+START_TEST(addresses_past_57_bits_and_ranges_that_wrap_are_refused)
+{
+  add(TOP_57, 4096, DEVICE);
+  add(TOP_57 - 4096, 8192, DEVICE);
+  add(4096, UINT64_MAX - 100, DEVICE);
+  add(0, 4096, DEVICE);
+  expect(TOP_57, 0);
+  expect(TOP_57 - 1, 0);
+  expect(UINT64_MAX, 0);
+  expect(4096, 0);
+  expect(0, 0);
+}
+END_TEST
+
+START_TEST(a_block_across_a_48_bit_boundary_is_known_on_both_sides)
+{
+  uint64_t edge = UINT64_C(1) << 48;
+  add(edge - 3 * MIB, 6 * MIB, DEVICE);
+  check_block(edge - 3 * MIB, 6 * MIB, DEVICE, 0);
+  weir_block_take(edge - 3 * MIB);
+  expect(edge - 1, 0);
+  expect(edge, 0);
+}
+END_TEST
+
+START_TEST(small_blocks_share_a_page_until_the_last_is_gone)
+{
+  for (uint64_t i = 0; i < 8; i++)
+    add(0x7f0000000000 + 512 * i, 512, DEVICE);
+  for (uint64_t i = 0; i < 8; i++) {
+    expect(0x7f0000000000 + 512 * 7, DEVICE);
+    weir_block_take(0x7f0000000000 + 512 * i);
+  }
+  expect(0x7f0000000000, 0);
+}
+END_TEST
+
+START_TEST(a_block_whose_end_was_not_seen_gives_way_to_its_successors)
+{
+  add(8 * GIB, 4 * GIB, DEVICE);
+  add(9 * GIB + 4096, 8192, PINNED);
+  expect(9 * GIB + 4096, PINNED);
+  expect(9 * GIB, DEVICE);
+  expect(9 * GIB + 4096 + 8192, DEVICE);
+  add(8 * GIB, 4096, PINNED); /* the same start again */
+  expect(8 * GIB, PINNED);
+  expect(8 * GIB + 4096, 0);
+}
+END_TEST
+
+START_TEST(eighty_gib_cost_few_pages_of_our_own)
+{
+  struct rusage before, after;
+  add(0x7f0000000000, 4096, DEVICE);
+  getrusage(RUSAGE_SELF, &before);
+  for (int i = 0; i < 100; i++) {
+    add(0x600000200000, 80 * GIB, DEVICE);
+    weir_block_take(0x600000200000);
+  }
+  getrusage(RUSAGE_SELF, &after);
+  ck_assert_int_lt(after.ru_minflt - before.ru_minflt, 64);
+}
+END_TEST
+
+START_TEST(blocks_of_a_context_are_dropped_together)
+{
+  add(1 * GIB, MIB, weir_tag_make(WEIR_MEM_DEVICE, 0, 1));
+  add(2 * GIB, MIB, weir_tag_make(WEIR_MEM_DEVICE, 0, 2));
+  add(3 * GIB, MIB, weir_tag_make(WEIR_MEM_PINNED, 1, 2));
+  weir_blocks_drop(weir_tag_make(0, 0, 255), weir_tag_make(0, 0, 2));
+  ck_assert_uint_ne(weir_pointer_tag(1 * GIB), 0);
+  expect(2 * GIB, 0);
+  expect(3 * GIB, 0);
+  weir_blocks_drop(weir_tag_make(0, 255, 0), weir_tag_make(0, 0, 0));
+  expect(1 * GIB, 0);
+}
+END_TEST
+
+/* Random blocks against a plain list. */
+START_TEST(random_blocks_agree_with_a_list)
+{
+  enum { LIVE = 200 };
+  static weir_block live[LIVE];
+  unsigned seed = 1;
+  for (int step = 0; step < 20000; step++) {
+    int i = rand_r(&seed) % LIVE;
+    uint64_t base = UINT64_C(0x7a0000000000) + (uint64_t)i * 64 * MIB;
+    if (live[i].tag) {
+      ck_assert_uint_eq(weir_block_take(live[i].start).bytes, live[i].bytes);
+      expect(live[i].start, 0);
+      expect(live[i].start + live[i].bytes - 1, 0);
+      live[i].tag = 0;
+    } else {
+      uint64_t bytes = 1 + (uint64_t)rand_r(&seed) % (rand_r(&seed) % 4 ? 8192 : 40 * MIB);
+      live[i] = (weir_block){base + (uint64_t)(rand_r(&seed) % (16 * (int)MIB)), bytes,
+                             weir_tag_make(WEIR_MEM_DEVICE, (unsigned)i, 1)};
+      weir_block_add(live[i]);
+    }
+    int j = rand_r(&seed) % LIVE;
+    if (live[j].tag) check_block(live[j].start, live[j].bytes, live[j].tag, 0);
+  }
+}
+END_TEST
+
+enum { THREADS = 4, STEPS = 3000 };
+
+/* Each thread has slots of its own, interleaved with the others' in the same granules. */
+static void *churn(void *arg)
+{
+  uint64_t id = (uint64_t)(uintptr_t)arg;
+  unsigned seed = (unsigned)id + 1;
+  weir_tag tag = weir_tag_make(WEIR_MEM_DEVICE, 3, 3);
+  for (int i = 0; i < STEPS; i++) {
+    uint64_t slot = (uint64_t)(rand_r(&seed) % 256) * THREADS + id;
+    uint64_t start = UINT64_C(0x7b0000000000) + slot * 1536,
+             bytes = 512 + (uint64_t)(rand_r(&seed) % 1024);
+    weir_block_add((weir_block){start, bytes, tag});
+    if (weir_pointer_tag(start) != tag || weir_pointer_tag(start + bytes - 1) != tag)
+      return (void *)1;
+    if (weir_block_take(start).bytes != bytes) return (void *)2;
+    uint64_t large = UINT64_C(0x6b0000000000) + id * 8 * GIB;
+    weir_block_add((weir_block){large + 512 * (uint64_t)i, 3 * GIB, tag});
+    if (weir_pointer_tag(large + 2 * GIB) != tag) return (void *)3;
+    if (weir_block_take(large + 512 * (uint64_t)i).bytes != 3 * GIB) return (void *)4;
+  }
+  return NULL;
+}
+
+START_TEST(threads_in_the_same_pages_do_not_disturb_each_other)
+{
+  pthread_t t[THREADS];
+  for (uintptr_t i = 0; i < THREADS; i++)
+    ck_assert_int_eq(pthread_create(&t[i], NULL, churn, (void *)i), 0);
+  for (int i = 0; i < THREADS; i++) {
+    void *wrong = NULL;
+    pthread_join(t[i], &wrong);
+    ck_assert_ptr_null(wrong);
+  }
+  for (uint64_t at = 0; at < 1024 * 1536; at += 512)
+    expect(UINT64_C(0x7b0000000000) + at, 0);
+}
+END_TEST
+
+static unsigned visited;
+static void visit(void *context, uint64_t key, uint64_t x, uint64_t y)
+{
+  (void)context;
+  ck_assert_uint_eq(x, key * 2);
+  ck_assert_uint_eq(y, key * 3);
+  visited++;
+}
+
+START_TEST(a_table_grows_and_reuses_what_was_taken_out)
+{
+  static weir_table t;
+  uint64_t x, y;
+  for (uint64_t k = 1; k <= 50000; k++)
+    ck_assert_ptr_nonnull(weir_table_put(&t, k * 512, k * 1024, k * 1536));
+  for (uint64_t k = 1; k <= 50000; k += 2)
+    ck_assert(weir_table_take(&t, k * 512, &x, &y) && x == k * 1024);
+  visited = 0;
+  weir_table_each(&t, visit, NULL);
+  ck_assert_uint_eq(visited, 25000);
+  for (uint64_t k = 1; k <= 50000; k++)
+    ck_assert((weir_table_find(&t, k * 512) != NULL) == (k % 2 == 0));
+  ck_assert_ptr_null(weir_table_put(&t, 0, 1, 1));
+  ck_assert_ptr_null(weir_table_put(&t, UINT64_MAX, 1, 1));
+  for (int round = 0; round < 200000; round++) {
+    uint64_t k = (uint64_t)round * 4096 + 8;
+    ck_assert_ptr_nonnull(weir_table_put(&t, k, 1, 1));
+    ck_assert(weir_table_take(&t, k, &x, &y));
+  }
+  ck_assert_ptr_null(atomic_load(&t.level[4])); /* churn makes no new levels */
+}
+END_TEST
+
+#define TESTS(X)                                                                                   \
+  X(a_block_is_known_from_its_first_byte_to_its_last_and_gone_when_taken)                          \
+  X(addresses_past_57_bits_and_ranges_that_wrap_are_refused)                                       \
+  X(a_block_across_a_48_bit_boundary_is_known_on_both_sides)                                       \
+  X(small_blocks_share_a_page_until_the_last_is_gone)                                              \
+  X(a_block_whose_end_was_not_seen_gives_way_to_its_successors)                                    \
+  X(eighty_gib_cost_few_pages_of_our_own)                                                          \
+  X(blocks_of_a_context_are_dropped_together)                                                      \
+  X(random_blocks_agree_with_a_list)                                                               \
+  X(threads_in_the_same_pages_do_not_disturb_each_other)                                           \
+  X(a_table_grows_and_reuses_what_was_taken_out)
+
+int main(void)
+{
+  Suite *s = suite_create("pointers");
+  TCase *c = tcase_create("pointers");
+  tcase_set_timeout(c, 60);
+#define ADD(test) tcase_add_test(c, test);
+  TESTS(ADD)
+  suite_add_tcase(s, c);
+  SRunner *runner = srunner_create(s);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
