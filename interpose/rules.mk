@@ -1,19 +1,33 @@
 # interpose: libweir-preload.so. Depends on libc only, exports its hooks and nothing else.
 
-INTERPOSE_OBJS := $(call objs,$(sort $(wildcard interpose/*.c)) $(wildcard interpose/trampoline_*.S))
-EXTRA_interpose := $(CUDAINC)
-PRELOAD        := $(LIB)/libweir-preload.so
+INTERPOSE_SRC := $(sort $(wildcard interpose/*.c)) $(wildcard interpose/trampoline_*.S)
+PRELOAD       := $(LIB)/libweir-preload.so
+PRELOAD_OBJS  := $(call objs,$(INTERPOSE_SRC)) $(CORE_TRACE_WRITER_OBJS)
 
-# A test program cannot be preloaded with a sanitizer that its host lacks, so this library is never
-# instrumented; its parts are, where tests link them.
+# No program can be preloaded with a sanitizer it was not built for, so in a sanitizer build this one
+# library is built without; its parts are instrumented where tests link them.
+ifneq ($(SAN),)
+PRELOAD_OBJS := $(patsubst $(OBJ)/%,$(OBJ)/plain/%,$(PRELOAD_OBJS))
+endif
+
+$(OBJ)/plain/%.o: %.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (plain)"
+	$(Q)$(CC) $(filter-out -fsanitize=% -fno-sanitize-recover=%,$(BASEFLAGS)) $(CPPFLAGS) $(CFLAGS) \
+	  $(EXTRA_$(firstword $(subst /, ,$<))) $(EXTRA_$<) -c $< -o $@
+
+$(OBJ)/plain/%.o: %.S | check-tools
+	@mkdir -p $(@D)
+	$(say) AS "$< (plain)"
+	$(Q)$(CC) $(CPPFLAGS) -g -fPIC -MMD -MP -c $< -o $@
+
 interpose: $(PRELOAD) $(LIB)/libunwind.so.8
 
-$(PRELOAD): $(INTERPOSE_OBJS) $(CORE_TRACE_WRITER_OBJS) interpose/exports.map
+$(PRELOAD): $(PRELOAD_OBJS) interpose/exports.map
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) -shared $(LDSAN) $(LDFLAGS) -Wl,-soname,libweir-preload.so -Wl,--version-script,interpose/exports.map \
-	  -Wl,-Bsymbolic -Wl,-z,now -Wl,--as-needed -Wl,--exclude-libs,ALL -o $@ \
-	  $(INTERPOSE_OBJS) $(CORE_TRACE_WRITER_OBJS) -lpthread -ldl
+	$(Q)$(CC) -shared $(LDFLAGS) -Wl,-soname,libweir-preload.so -Wl,--version-script,interpose/exports.map \
+	  -Wl,-Bsymbolic -Wl,-z,now -Wl,--as-needed -Wl,--exclude-libs,ALL -o $@ $(PRELOAD_OBJS) -lpthread -ldl
 
 # The quick unwinder, beside us; where the system has none, glibc's backtrace() serves.
 LIBUNWIND := $(realpath $(shell $(CC) -print-file-name=libunwind.so.8))
@@ -24,13 +38,3 @@ $(LIB)/libunwind.so.8:
 
 all: interpose
 .PHONY: interpose
-
-# The generated files are committed; only a change of hooks.tsv, of gen.py or of CUDA needs this.
-gen:
-	$(say) GEN interpose/hooks.gen.c
-	$(Q)CC="$(CC)" python3 interpose/gen.py --cuda $(CUDA_HOME)
-
-check-gen:
-	$(Q)CC="$(CC)" python3 interpose/gen.py --cuda $(CUDA_HOME) --check
-
-.PHONY: gen check-gen
