@@ -532,7 +532,8 @@ static void renew(weir_writer *w)
   w->epoch = epoch;
 }
 
-/* Rolls to a new chunk; 0, or the errno why there is none. The old chunk stays in use then. */
+/* Rolls to a new chunk; 0, or the errno why there is none. The old chunk stays in use then, unless
+ * it is full to the last slot: it must be drained and come back, since it may be all there is. */
 static int roll(weir_writer *w)
 {
   uint32_t index, generation;
@@ -541,6 +542,7 @@ static int roll(weir_writer *w)
   renew(w);
   if (!take(h, w, &index, &generation)) {
     if (!++w->starved) w->starved = 1;
+    if (w->next == w->end) finish(h, w);
     int reason = atomic_load_explicit(&spool.reason, memory_order_relaxed);
     return reason ? reason : ENOBUFS;
   }

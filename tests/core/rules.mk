@@ -17,3 +17,22 @@ $(CORE_TESTS) $(CORE_TESTS_ALL): $(O)/tests/core/%: $(OBJ)/tests/core/%.o $(CORE
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -pthread
+
+# Libraries test_stack loads. Built plain: the two plug-ins must have one layout of code.
+CORE_PLUGINS := $(addprefix $(O)/tests/core/,plugin_small.so plugin_large.so throws.so)
+TEST_TOOLS   += $(CORE_PLUGINS)
+PLAIN_SHARED := -shared -fPIC -O1 -g -fomit-frame-pointer -fno-stack-protector
+
+$(O)/tests/core/plugin_small.so: FRAME := 1000
+$(O)/tests/core/plugin_large.so: FRAME := 9000
+$(O)/tests/core/plugin_small.so $(O)/tests/core/plugin_large.so: tests/core/plugin.c
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(Q)$(CC) $(PLAIN_SHARED) -fvisibility=hidden -Wall -Wextra -Werror -DFRAME=$(FRAME) -o $@ $<
+
+$(O)/tests/core/throws.so: tests/core/throws.cc
+	@mkdir -p $(@D)
+	$(say) CXX $@
+	$(Q)$(CXX) $(PLAIN_SHARED) -Wall -Wextra -Werror -o $@ $<
+
+$(O)/tests/core/test_stack: | $(CORE_PLUGINS)

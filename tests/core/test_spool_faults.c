@@ -98,6 +98,33 @@ START_TEST(recording_goes_on_when_the_reader_has_caught_up)
 }
 END_TEST
 
+/* As many threads as chunks, each sitting on a full one. */
+START_TEST(full_chunks_are_handed_over_even_when_there_is_no_other)
+{
+  char path[512];
+  static tally t;
+  weir_spool_visitor v = visitor(&t);
+  weir_writer a = {0}, b = {0};
+  weir_spool_reader *r;
+  open_spool(folder, 2 << 20);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  uint64_t number = 0;
+  for (int round = 0; round < 10; round++) {
+    for (int i = 0; i < 20000; i++, number++) {
+      put_event(&a, 1, number);
+      put_event(&b, 2, number);
+    }
+    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  }
+  ck_assert_uint_gt(dropped(), 0);
+  ck_assert_uint_eq(t.total + dropped(), 2 * number);
+  ck_assert_uint_ge(t.total, 10 * 2 * (WEIR_SPOOL_SLOTS - 16));
+  ck_assert_uint_eq(weir_spool_reader_damage(r).chunks, 0);
+  weir_spool_reader_close(r);
+}
+END_TEST
+
 START_TEST(a_starved_thread_finds_chunks_others_left)
 {
   char path[512];
@@ -459,6 +486,7 @@ int main(void)
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_add_test(t, beyond_the_limit_every_drop_is_counted);
   tcase_add_test(t, recording_goes_on_when_the_reader_has_caught_up);
+  tcase_add_test(t, full_chunks_are_handed_over_even_when_there_is_no_other);
   tcase_add_test(t, a_starved_thread_finds_chunks_others_left);
   tcase_add_test(t, what_is_refused_as_too_long_leaves_room_for_short);
   tcase_add_test(t, without_a_spool_drops_are_kept_for_the_first);

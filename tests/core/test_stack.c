@@ -1,0 +1,609 @@
+/* test_stack.c: stacks are right, small numbers are the same for the same stack, and nobody else's
+ * unwinding is touched. glibc's backtrace(), which unwinds by libgcc and caches nothing of its own,
+ * says what is right.
+ */
+#include "core/trace/stack.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/core/support.h"
+
+enum { MOST = 65536, TRUTH = 256, MODULES = 256 };
+
+static char folder[256];
+static weir_writer pen;
+static weir_stacks *stacks;
+
+static void set_up(void)
+{
+  void *first[1];
+  make_folder(folder);
+  open_spool(folder, 0);
+  backtrace(first, 1); /* loads libgcc: before a module map is taken */
+}
+
+static void tear_down(void)
+{
+  remove_folder(folder);
+}
+
+/* ---- what was recorded ------------------------------------------------------------------------
+ */
+
+typedef struct module {
+  weir_module_info info;
+  uint8_t build_id[64];
+  char path[1200];
+} module;
+
+static struct {
+  uint32_t count[MOST];                     /* frames of a stack by id, 0: not recorded */
+  uint64_t (*frames)[WEIR_STACK_MAX_DEPTH]; /* by id */
+  uint32_t stacks, loaded, gone;            /* records seen */
+  module modules[MODULES];                  /* in order of coming */
+  uint64_t gone_base;                       /* of the last gone */
+  uint32_t first_stack_after;               /* modules before the first stack */
+} seen;
+
+static weir_status take_record(void *context, uint32_t thread, uint32_t tid, const weir_event *head,
+                               const void *payload, size_t bytes)
+{
+  (void)context, (void)thread, (void)tid;
+  if (head->kind == WEIR_EV_STACK) {
+    ck_assert_uint_lt(head->a, MOST);
+    ck_assert_uint_eq(head->bytes * 8, bytes);
+    ck_assert_uint_eq(seen.count[head->a], 0); /* an id is not given twice */
+    seen.count[head->a] = (uint32_t)head->bytes;
+    memcpy(seen.frames[head->a], payload, bytes);
+    if (!seen.stacks++) seen.first_stack_after = seen.loaded;
+  } else if (head->kind == WEIR_EV_MODULE && head->a) {
+    module *m = &seen.modules[seen.loaded++];
+    memcpy(&m->info, payload, sizeof m->info);
+    memcpy(m->build_id, (const char *)payload + sizeof m->info, m->info.build_id_bytes);
+    memcpy(m->path, (const char *)payload + sizeof m->info + m->info.build_id_bytes,
+           m->info.path_bytes);
+  } else if (head->kind == WEIR_EV_MODULE) {
+    memcpy(&seen.gone_base, payload, 8);
+    seen.gone++;
+  }
+  return WEIR_OK;
+}
+
+/* Reads the spool of `pid` from its beginning. */
+static void read_spool_of(int pid)
+{
+  char path[512];
+  weir_spool_reader *r;
+  weir_spool_visitor v = {.extended = take_record};
+  free(seen.frames);
+  memset(&seen, 0, sizeof seen);
+  seen.frames = calloc(MOST, sizeof *seen.frames);
+  spool_path(path, folder, pid, 0);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_OK);
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_eq(weir_spool_reader_damage(r).chunks, 0);
+  weir_spool_reader_close(r);
+}
+
+static void read_spool(void)
+{
+  read_spool_of(getpid());
+}
+
+/* ---- a stack and the truth about it -----------------------------------------------------------
+ */
+
+typedef struct sight {
+  uint32_t id;
+  int count;          /* of truth */
+  void *truth[TRUTH]; /* from the function that captured outwards */
+} sight;
+
+static __attribute__((noinline)) int look(void *context)
+{
+  sight *s = context;
+  s->id = weir_stack_capture(&stacks, &pen);
+  s->count = backtrace(s->truth, TRUTH);
+  __asm__ volatile("" ::: "memory");
+  return 0;
+}
+
+/* The recorded stack must hold the truth's frames from its second on (the first is in look(), where
+ * the two were taken at different addresses), cut at the depth. */
+static bool is_true(const sight *s)
+{
+  const uint64_t *frames = seen.frames[s->id];
+  uint32_t count = seen.count[s->id], at = 0;
+  while (at < count && frames[at] != (uint64_t)(uintptr_t)s->truth[1])
+    at++;
+  if (at == count) return false;
+  for (int i = 1; i < s->count && at < count; i++, at++)
+    if (frames[at] != (uint64_t)(uintptr_t)s->truth[i]) return false;
+  return at == count;
+}
+
+static const char *start(unsigned depth)
+{
+  return weir_stack_init(NULL, dlopen, dlsym, depth);
+}
+
+/* A stack for each `turns`: two call sites at each level. */
+static __attribute__((noinline)) int dive(int depth, unsigned turns, int (*f)(void *),
+                                          void *context)
+{
+  int result;
+  if (!depth) {
+    result = f(context);
+    __asm__ volatile("# bottom" ::: "memory");
+  } else if (turns & 1) {
+    result = dive(depth - 1, turns >> 1, f, context);
+    __asm__ volatile("# left" ::: "memory");
+  } else {
+    result = dive(depth - 1, turns >> 1, f, context);
+    __asm__ volatile("# right" ::: "memory");
+  }
+  return result;
+}
+
+/* ---- ids --------------------------------------------------------------------------------------
+ */
+
+START_TEST(off_is_off)
+{
+  sight s;
+  ck_assert_str_eq(start(0), "off");
+  look(&s);
+  ck_assert_uint_eq(s.id, WEIR_STACK_NONE);
+  read_spool();
+  ck_assert_uint_eq(seen.stacks + seen.loaded, 0);
+}
+END_TEST
+
+START_TEST(the_same_stack_has_the_same_id)
+{
+  sight s[3];
+  start(32);
+  for (volatile int i = 0; i < 3; i++)
+    look(&s[i]); /* volatile: one call site */
+  ck_assert_uint_ne(s[0].id, WEIR_STACK_NONE);
+  ck_assert_uint_eq(s[0].id, s[1].id);
+  ck_assert_uint_eq(s[0].id, s[2].id);
+  look(&s[1]);
+  ck_assert_uint_ne(s[0].id, s[1].id);
+  read_spool();
+  ck_assert_uint_eq(seen.stacks, 2);
+  ck_assert(is_true(&s[0]) && is_true(&s[1]));
+}
+END_TEST
+
+START_TEST(different_stacks_have_different_ids)
+{
+  enum { DEPTH = 11, N = 1 << DEPTH };
+  static sight first[N], again[N];
+  start(64);
+  for (unsigned i = 0; i < N; i++)
+    dive(DEPTH, i, look, &first[i]);
+  for (unsigned i = 0; i < N; i++)
+    dive(DEPTH, i, look, &again[i]);
+  read_spool();
+  ck_assert_uint_eq(seen.stacks, 2 * N); /* the two loops are two call sites */
+  for (unsigned i = 0; i < N; i++) {
+    ck_assert_uint_eq(first[i].id, i + 1);
+    ck_assert(is_true(&first[i]));
+    ck_assert(is_true(&again[i]));
+  }
+  sight s;
+  for (volatile unsigned round = 0; round < 2; round++)
+    for (unsigned i = 0; i < 50; i++)
+      dive(DEPTH, i, look, &s); /* a third, met twice */
+  read_spool();
+  ck_assert_uint_eq(seen.stacks, 2 * N + 50);
+}
+END_TEST
+
+START_TEST(deep_recursion_is_cut_at_the_depth)
+{
+  static const unsigned depths[] = {1, 8, 32, 128};
+  sight a, b;
+  start(depths[_i]);
+  sight *both[] = {&a, &b};
+  for (volatile int i = 0; i < 2; i++)
+    dive(1000 + i, 0, look, both[i]);
+  ck_assert_uint_eq(a.id, b.id); /* the innermost frames are the same */
+  ck_assert_uint_ne(a.id, WEIR_STACK_NONE);
+  read_spool();
+  ck_assert_uint_eq(seen.count[a.id], depths[_i]);
+  if (depths[_i] > 8) ck_assert(is_true(&a));
+}
+END_TEST
+
+START_TEST(capturing_keeps_errno)
+{
+  sight s;
+  start(32);
+  errno = 4711;
+  weir_stack_capture(&stacks, &pen);
+  ck_assert_int_eq(errno, 4711);
+  weir_stack_unloaded();
+  ck_assert_int_eq(errno, 4711);
+  weir_stack_capture(&stacks, &pen);
+  ck_assert_int_eq(errno, 4711);
+  weir_stack_release(&stacks);
+  ck_assert_int_eq(errno, 4711);
+  ck_assert_ptr_null(stacks);
+  look(&s);
+  ck_assert_uint_ne(s.id, WEIR_STACK_NONE);
+}
+END_TEST
+
+START_TEST(a_dropped_stack_is_tried_again)
+{
+  char path[512];
+  weir_spool_reader *r;
+  weir_spool_visitor v = {0};
+  sight s[2];
+  start(32);
+  open_spool(folder, 1 << 20);
+  for (int i = 0; i < 2; i++) {
+    while (put_event(&pen, 1, 0))
+      continue;
+    look(&s[0]);
+    ck_assert_uint_eq(s[0].id, WEIR_STACK_NONE);
+  }
+  ck_assert_uint_gt(weir_spool_current()->dropped_extended, 0);
+  ck_assert_uint_eq(weir_spool_current()->dropped, 2);
+  spool_path(path, folder, getpid(), 1);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  weir_spool_reader_close(r);
+  for (int i = 0; i < 40 && !s[1].id; i++)
+    look(&s[1]);
+  ck_assert_uint_ne(s[1].id, WEIR_STACK_NONE);
+}
+END_TEST
+
+/* Our own frames: here, everything in this executable that is on top. */
+static int find_text(struct dl_phdr_info *info, size_t size, void *out)
+{
+  uintptr_t *range = out;
+  (void)size;
+  for (int i = 0; i < info->dlpi_phnum; i++)
+    if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
+      range[0] = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+      range[1] = range[0] + info->dlpi_phdr[i].p_memsz;
+    }
+  return 1; /* the first is the program */
+}
+
+typedef int call_function(int (*)(void *), void *);
+
+static void *load(const char *name, call_function **call)
+{
+  char path[1024];
+  const char *build = getenv("WEIR_BUILD");
+  snprintf(path, sizeof path, "%s/tests/core/%s", build ? build : "build", name);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library != NULL, "%s", dlerror());
+  *call = (call_function *)(uintptr_t)dlsym(library, "plugin_call");
+  ck_assert(*call != NULL);
+  return library;
+}
+
+START_TEST(our_own_frames_are_left_out)
+{
+  uintptr_t text[2] = {0, 0};
+  call_function *call;
+  sight s;
+  void *library = load("plugin_small.so", &call);
+  start(16);
+  dl_iterate_phdr(find_text, text);
+  weir_stack_skip_range(text[0], text[1]);
+  call(look, &s);
+  read_spool();
+  ck_assert_uint_eq(seen.frames[s.id][0], (uint64_t)(uintptr_t)s.truth[1]);
+  ck_assert(is_true(&s));
+  dlclose(library);
+}
+END_TEST
+
+/* ---- libraries that come and go ---------------------------------------------------------------
+ */
+
+/* announce: 0 after dlclose, 1 before it, with the old code running once more in between. */
+START_TEST(another_library_at_the_same_place_is_unwound_rightly)
+{
+  enum { ROUNDS = 12 };
+  static sight sights[ROUNDS][4];
+  static const char *const names[] = {"plugin_small.so", "plugin_large.so"};
+  void *place = NULL;
+  unsigned reused = 0;
+  start(32);
+  for (int round = 0; round < ROUNDS; round++) {
+    call_function *call;
+    void *library = load(names[round % 2], &call);
+    reused += place == (void *)(uintptr_t)call;
+    place = (void *)(uintptr_t)call;
+    for (volatile int i = 0; i < 2; i++)
+      call(look, &sights[round][i]);
+    if (_i) {
+      weir_stack_unloaded();
+      call(look, &sights[round][2]);
+      dlclose(library);
+    } else {
+      dlclose(library);
+      weir_stack_unloaded();
+    }
+  }
+  read_spool();
+  ck_assert_uint_gt(reused, 0);
+  for (int round = 0; round < ROUNDS; round++) {
+    ck_assert_uint_eq(sights[round][0].id, sights[round][1].id);
+    for (int i = 0; i < (_i ? 3 : 2); i++)
+      ck_assert_msg(is_true(&sights[round][i]), "round %d, capture %d", round, i);
+    for (int before = 0; before < round; before++) /* the same addresses mean something else now */
+      ck_assert_uint_ne(sights[round][0].id, sights[before][0].id);
+  }
+  ck_assert_uint_ge(seen.gone, ROUNDS - 1);
+}
+END_TEST
+
+/* ---- the module map ---------------------------------------------------------------------------
+ */
+
+static const module *module_at(uint64_t base)
+{
+  for (uint32_t i = 0; i < seen.loaded; i++)
+    if (seen.modules[i].info.base == base) return &seen.modules[i];
+  return NULL;
+}
+
+static int check_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+  char exe[1024] = "";
+  int *count = context;
+  const char *name = info->dlpi_name;
+  (void)size;
+  if (strstr(name, "vdso")) return 0;
+  if (!*name && readlink("/proc/self/exe", exe, sizeof exe - 1) > 0) name = exe;
+  const module *m = module_at(info->dlpi_addr);
+  ck_assert_msg(m != NULL, "%s is not recorded", name);
+  ck_assert_str_eq(m->path, name);
+  ck_assert_uint_eq(m->info.path_bytes, strlen(name));
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    if (p->p_type != PT_LOAD || !(p->p_flags & PF_X)) continue;
+    ck_assert_uint_le(m->info.start, info->dlpi_addr + p->p_vaddr);
+    ck_assert_uint_ge(m->info.end, info->dlpi_addr + p->p_vaddr + p->p_memsz);
+  }
+  ++*count;
+  return 0;
+}
+
+/* The build-id readelf prints for a file, as hex. */
+static void readelf_id(char out[200], const char *path)
+{
+  char command[1400];
+  snprintf(command, sizeof command, "readelf -n '%s' 2>/dev/null | sed -n 's/.*Build ID: //p'",
+           path);
+  FILE *f = popen(command, "r");
+  if (!fgets(out, 200, f)) out[0] = 0;
+  pclose(f);
+  out[strcspn(out, "\n")] = 0;
+}
+
+START_TEST(the_module_map_is_the_loaders)
+{
+  sight s;
+  int count = 0;
+  char want[200], got[200] = "";
+  start(32);
+  look(&s);
+  read_spool();
+  dl_iterate_phdr(check_module, &count);
+  ck_assert_uint_eq(seen.loaded, (uint32_t)count);
+  ck_assert_uint_eq(seen.first_stack_after, seen.loaded); /* modules come before the stack */
+  const module *m = &seen.modules[1];
+  for (uint32_t i = 0; i < m->info.build_id_bytes; i++)
+    sprintf(got + 2 * i, "%02x", m->build_id[i]);
+  readelf_id(want, m->path);
+  ck_assert_str_eq(got, want);
+}
+END_TEST
+
+START_TEST(modules_are_recorded_as_they_come_and_go)
+{
+  call_function *call;
+  sight s;
+  start(32);
+  look(&s);
+  read_spool();
+  uint32_t before = seen.loaded;
+  void *library = load("plugin_large.so", &call);
+  struct link_map *map = library;
+  uint64_t base = map->l_addr;
+  for (int i = 0; i < 3; i++)
+    call(look, &s);
+  read_spool();
+  ck_assert_uint_eq(seen.loaded, before + 1);
+  ck_assert_uint_eq(seen.modules[before].info.base, base);
+  ck_assert_ptr_nonnull(strstr(seen.modules[before].path, "plugin_large.so"));
+  dlclose(library);
+  weir_stack_unloaded();
+  look(&s);
+  read_spool();
+  ck_assert_uint_eq(seen.gone, 1);
+  ck_assert_uint_eq(seen.gone_base, base);
+  ck_assert_uint_eq(seen.loaded, before + 1);
+}
+END_TEST
+
+START_TEST(a_forked_child_records_stacks_and_modules_anew)
+{
+  int status;
+  sight s;
+  start(32);
+  look(&s);
+  read_spool();
+  uint32_t loaded = seen.loaded;
+  pid_t child = fork();
+  if (child == 0) {
+    weir_spool_options options = {.directory = folder};
+    weir_spool_after_fork();
+    memset(&pen, 0, sizeof pen);
+    if (weir_spool_open(&options)) _exit(1);
+    for (volatile int i = 0; i < 2; i++)
+      look(&s); /* the parent's table, stale */
+    _exit(s.id == WEIR_STACK_NONE);
+  }
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  read_spool_of(child);
+  ck_assert_uint_eq(seen.loaded, loaded);
+  ck_assert_uint_eq(seen.stacks, 1);
+}
+END_TEST
+
+/* ---- the unwinder and the rest of the process --------------------------------------------------
+ */
+
+static const char *home_of(const char *symbol)
+{
+  Dl_info info;
+  void *address = dlsym(RTLD_DEFAULT, symbol);
+  return address && dladdr(address, &info) ? info.dli_fname : "";
+}
+
+START_TEST(the_unwinder_captures_nothing)
+{
+  sight s;
+  ck_assert_str_eq(start(32), "libunwind");
+  look(&s);
+  ck_assert_ptr_nonnull(dlopen("libunwind.so.8", RTLD_LAZY | RTLD_NOLOAD)); /* it is there */
+  ck_assert_ptr_null(dlsym(RTLD_DEFAULT, "unw_backtrace"));
+  ck_assert_ptr_null(strstr(home_of("_Unwind_RaiseException"), "libunwind"));
+  ck_assert_ptr_nonnull(dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL));
+  ck_assert_ptr_nonnull(strstr(home_of("_Unwind_RaiseException"), "libgcc_s"));
+  ck_assert_ptr_nonnull(strstr(home_of("_Unwind_Backtrace"), "libgcc_s"));
+  ck_assert_ptr_nonnull(strstr(home_of("backtrace"), SANITIZED ? "" : "libc.so"));
+}
+END_TEST
+
+START_TEST(exceptions_pass_through_plug_ins)
+{
+  char path[1024];
+  sight s;
+  const char *build = getenv("WEIR_BUILD");
+  start(32);
+  look(&s);
+  snprintf(path, sizeof path, "%s/tests/core/throws.so", build ? build : "build");
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library != NULL, "%s", dlerror());
+  int (*throw_and_catch)(int) = (int (*)(int))(uintptr_t)dlsym(library, "throw_and_catch");
+  for (int i = 0; i < 100; i++)
+    ck_assert_int_eq(throw_and_catch(i), 1);
+}
+END_TEST
+
+static char asked[4][1100]; /* what the fake loader was asked for */
+static int asks;
+
+static void *no_library(const char *name, int flags)
+{
+  ck_assert_int_eq(flags & (RTLD_GLOBAL | RTLD_LAZY), RTLD_LAZY);
+  snprintf(asked[asks++], sizeof *asked, "%s", name);
+  return NULL;
+}
+
+START_TEST(without_libunwind_backtrace_serves)
+{
+  sight s[2];
+  ck_assert_str_eq(weir_stack_init("/some/where", no_library, dlsym, 32), "backtrace");
+  ck_assert_int_eq(asks, 2);
+  ck_assert_str_eq(asked[0], "/some/where/libunwind.so.8");
+  ck_assert_str_eq(asked[1], "libunwind.so.8");
+  sight *both[] = {&s[0], &s[1]};
+  for (volatile int i = 0; i < 2; i++)
+    dive(5, 3, look, both[i]);
+  ck_assert_uint_eq(s[0].id, s[1].id);
+  read_spool();
+  ck_assert(is_true(&s[0]));
+}
+END_TEST
+
+/* ---- threads ----------------------------------------------------------------------------------
+ */
+
+static _Atomic bool stop;
+
+static void *capture_on(void *context)
+{
+  weir_writer w = {0};
+  weir_stacks *table = NULL;
+  uintptr_t missing = 0;
+  (void)context;
+  while (!atomic_load(&stop))
+    missing += weir_stack_capture(&table, &w) == WEIR_STACK_NONE;
+  weir_stack_release(&table);
+  weir_writer_release(&w);
+  return (void *)missing;
+}
+
+START_TEST(threads_capture_while_libraries_come_and_go)
+{
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  start(32);
+  for (int i = 0; i < THREADS; i++)
+    pthread_create(&threads[i], NULL, capture_on, NULL);
+  for (int i = 0; i < 200; i++) {
+    call_function *call;
+    sight s;
+    void *library = load(i % 2 ? "plugin_small.so" : "plugin_large.so", &call);
+    call(look, &s);
+    ck_assert_uint_ne(s.id, WEIR_STACK_NONE);
+    dlclose(library);
+    weir_stack_unloaded();
+  }
+  atomic_store(&stop, true);
+  for (int i = 0; i < THREADS; i++) {
+    void *missing;
+    pthread_join(threads[i], &missing);
+    ck_assert_ptr_null(missing);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("core/stack");
+  TCase *t = tcase_create("stack");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, set_up, tear_down);
+  tcase_add_test(t, off_is_off);
+  tcase_add_test(t, the_same_stack_has_the_same_id);
+  tcase_add_test(t, different_stacks_have_different_ids);
+  tcase_add_loop_test(t, deep_recursion_is_cut_at_the_depth, 0, 4);
+  tcase_add_test(t, capturing_keeps_errno);
+  tcase_add_test(t, a_dropped_stack_is_tried_again);
+  tcase_add_test(t, our_own_frames_are_left_out);
+  tcase_add_loop_test(t, another_library_at_the_same_place_is_unwound_rightly, 0, 2);
+  tcase_add_test(t, the_module_map_is_the_loaders);
+  tcase_add_test(t, modules_are_recorded_as_they_come_and_go);
+  tcase_add_test(t, a_forked_child_records_stacks_and_modules_anew);
+  tcase_add_test(t, the_unwinder_captures_nothing);
+  tcase_add_test(t, exceptions_pass_through_plug_ins);
+  tcase_add_test(t, without_libunwind_backtrace_serves);
+  tcase_add_test(t, threads_capture_while_libraries_come_and_go);
+  suite_add_tcase(suite, t);
+  return run_suite(suite);
+}
