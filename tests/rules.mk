@@ -4,6 +4,12 @@
 TESTS     :=
 TESTS_ALL :=
 TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
+# test-all only. Suites that a sanitizer build cannot host, because they load the preload library into
+# programs that were built without it; what valgrind runs; make targets that fuzz for FUZZ_SECONDS.
+NOT_ASAN       := tests/tools/test_install
+NOT_TSAN       := tests/tools/test_install
+VALGRIND_TESTS :=
+FUZZ_TARGETS   :=
 
 CHECK_LIBS  = $(call pkg_libs,check)
 EXTRA_tests = $(call pkg_cflags,check sqlite3) $(CUDAINC)
@@ -22,7 +28,7 @@ test-suites:
 test-all-build: test-build $(TESTS_ALL)
 test-all: ## test, and: slow suites, ASan/UBSan/TSan builds, fuzzing, valgrind, clang-tidy, export checks
 	@tools/scripts/deps.sh install all "$(CUDA_HOME)"
-	@MAKE="$(MAKE)" O="$(O)" CUDA_HOME="$(CUDA_HOME)" tests/all
+	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" tests/all
 
 check-gpu: all ## on a machine with a GPU: examples with and without Weir, every call counted against CUPTI
 	@O="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/gpu/check-gpu.sh

@@ -1,8 +1,9 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS := $(addprefix $(O)/tests/tools/test_,command run)
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command run install)
+TOOLS_TESTS_ALL := $(O)/tests/tools/test_bundle
 
-$(TOOLS_TESTS): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
+$(TOOLS_TESTS) $(TOOLS_TESTS_ALL): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lutil
@@ -12,7 +13,11 @@ $(O)/tests/tools/victim: $(OBJ)/tests/tools/victim.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl
 
+# the victim is one of the programs that know nothing of us, sanitizers included
+$(OBJ)/tests/tools/victim.o: SAN :=
+
 EXTRA_tests/tools/victim.c = -Wno-pedantic
 
 TESTS      += $(TOOLS_TESTS)
+TESTS_ALL  += $(TOOLS_TESTS_ALL)
 TEST_TOOLS += $(O)/tests/tools/victim

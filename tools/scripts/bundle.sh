@@ -7,11 +7,12 @@
 set -eu
 build=$1 version=$2 arch=$3 cuda=$4
 name=weir-$version-$arch
-root=$build/bundle/$name
 
 command -v patchelf >/dev/null || { echo "weir: a bundle needs patchelf: run 'make deps-all' or install package patchelf." >&2; exit 1; }
 
-rm -rf "$build/bundle"
+stage=$(mktemp -d "$build/bundle.XXXXXX")
+trap 'rm -rf "$stage"' EXIT
+root=$stage/$name
 mkdir -p "$root"
 tools/scripts/install.sh "$build" "" "$root" "$version"
 rm -f "$root/share/weir/installed"
@@ -43,6 +44,5 @@ fi
 install -m 755 tests/gpu/check-gpu.sh tests/gpu/compare.py "$root/"
 git describe --always --dirty >"$root/COMMIT" 2>/dev/null || echo "$version" >"$root/COMMIT"
 install -m 644 README.md LICENSE "$root/" 2>/dev/null || install -m 644 LICENSE "$root/"
-tar czf "$build/$name.tar.gz" -C "$build/bundle" "$name"
-rm -rf "$build/bundle"
+tar czf "$build/$name.tar.gz" -C "$stage" "$name"
 echo "  BUNDLE  $build/$name.tar.gz ($(du -h "$build/$name.tar.gz" | cut -f1))"

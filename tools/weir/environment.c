@@ -45,20 +45,40 @@ bool environment_siblings(environment *e)
   return true;
 }
 
-int environment_list_unsupported(const environment *e)
+/* The driver stand-in tells what it lacks itself. */
+static bool list_driver(const environment *e)
 {
   char *path = cmd_format("%s/libcuda.so.1", e->sim_lib);
   void *driver = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  free(path);
   const char *const *(*list)(void) = NULL;
+  free(path);
   if (driver) *(void **)&list = dlsym(driver, "weir_sim_unsupported");
   if (!list) {
     cmd_say("cannot ask the software device: %s.", dlerror());
-    return CMD_RUN_FAILED;
+    return false;
   }
   for (const char *const *name = list(); *name; name++)
     puts(*name);
-  return 0;
+  return true;
+}
+
+/* The runtime stand-in's list lies beside it. */
+static bool list_runtime(const environment *e)
+{
+  char line[256], *path = cmd_format("%s/unsupported-runtime.txt", e->sim_lib);
+  FILE *f = fopen(path, "re");
+  if (!f) cmd_say("cannot read %s: %s.", path, strerror(errno));
+  free(path);
+  if (!f) return false;
+  while (fgets(line, sizeof line, f))
+    (void)fputs(line, stdout);
+  (void)fclose(f);
+  return true;
+}
+
+int environment_list_unsupported(const environment *e)
+{
+  return list_driver(e) && list_runtime(e) ? 0 : CMD_RUN_FAILED;
 }
 
 /* ---- the spools' folder ------------------------------------------------------------------------
