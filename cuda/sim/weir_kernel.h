@@ -1,6 +1,6 @@
 /* weir_kernel.h: a kernel written once, for the GPU and for the software device.
  *
- *   #include "cuda/sim/weir_kernel.h"     // after every CUDA header
+ *   #include "cuda/sim/weir_kernel.h"
  *
  *   WEIR_KERNEL(axpy, int n, float a, const float *x, float *y)
  *   {
@@ -8,23 +8,22 @@
  *     if (i < n) y[i] += a * x[i];
  *   }
  *
- * nvcc's device pass sees `extern "C" __global__ void axpy(...)` with this body and nothing else: on a
- * GPU the program is what it would be without this header. nvcc's host pass, and a C++14 compiler
- * alone (for a program that only uses the driver API), see the body a second time as a host function,
- * and the exported object `weir_twin_axpy` (twin.h) with which the software device finds and runs it.
- * The sizes of the arguments are taken from the parameters' types.
+ * nvcc's device pass sees `extern "C" __global__ void axpy(...)` with this body and nothing else:
+ * on a GPU the program is what it would be without this header. nvcc's host pass, and a C++14
+ * compiler alone (for a program that only uses the driver API), see the body a second time as a
+ * host function, and the exported object `weir_twin_axpy` (twin.h) with which the software device
+ * finds and runs it. The sizes of the arguments are taken from the parameters' types.
  *
  * The program must export its twins: link with -rdynamic, or with
  *   -Wl,--export-dynamic-symbol='weir_twin_*'      (nvcc: behind -Xlinker)
  *
- * A kernel may use: threadIdx, blockIdx, blockDim, gridDim, any parameters that can be copied byte by
- * byte, and functions that are __host__ __device__ (as the math library's are); a function of its own that
- * looks at threadIdx must be given what it needs as an argument. It writes what no other thread of the launch
- * reads or writes. Not: __syncthreads() and all that makes threads wait or talk (__shared__ memory, warp
- * functions, atomics, cooperative groups), since threads run one after the other here; __device__ and
+ * A kernel may use: threadIdx, blockIdx, blockDim, gridDim, any parameters that can be copied byte
+ * by byte, and functions that are __host__ __device__ (as the math library's are); a function of
+ * its own that looks at threadIdx must be given what it needs as an argument. It writes what no
+ * other thread of the launch reads or writes. Not: __syncthreads() and all that makes threads wait
+ * or talk (__shared__ memory, warp functions, atomics, cooperative groups), since threads run one
+ * after the other here; __device__ and
  * __constant__ variables, whose host shadows the twin would see; texture and surface functions.
- *
- * In a host pass threadIdx, blockIdx, blockDim and gridDim are macros from here on.
  */
 #ifndef WEIR_SIM_KERNEL_H
 #define WEIR_SIM_KERNEL_H
@@ -40,50 +39,53 @@
 #include <utility>
 #include "cuda/sim/twin.h"
 
-/* Where the thread is. In a twin the parameter of this name hides it; the other kernels of a source
- * file, whose bodies the host pass reads and drops, need something of the name. */
-static const struct weir_twin_thread *const weir_here __attribute__((unused)) = nullptr;
-
 struct weir_index {
   unsigned int x, y, z;
 };
 
-#define threadIdx (*(const struct weir_index *)weir_here->thread_index)
-#define blockIdx  (*(const struct weir_index *)weir_here->block_index)
-#define blockDim  (*(const struct weir_index *)weir_here->block)
-#define gridDim   (*(const struct weir_index *)weir_here->grid)
+/* A twin's first parameters: they have the names of the GPU's built-in variables, and hide them. */
+#define WEIR_PLACE                                                                                 \
+  const struct weir_index &gridDim __attribute__((unused)),                                        \
+      const struct weir_index &blockDim __attribute__((unused)),                                   \
+      const struct weir_index &blockIdx __attribute__((unused)),                                   \
+      const struct weir_index &threadIdx __attribute__((unused))
+
+static inline const struct weir_index &weir_index_of(const uint32_t *three)
+{
+  return *(const struct weir_index *)three;
+}
 
 /* From the body's type: how its arguments are laid out, and how to call it with them. */
 template <typename Body> struct weir_unpack;
 
-template <typename... A> struct weir_unpack<void(const struct weir_twin_thread *, A...)> {
+template <typename... A>
+struct weir_unpack<void(const struct weir_index &, const struct weir_index &,
+                        const struct weir_index &, const struct weir_index &, A...)> {
+  typedef void body_type(const struct weir_index &, const struct weir_index &,
+                         const struct weir_index &, const struct weir_index &, A...);
   static constexpr uint32_t count = sizeof...(A);
   static constexpr uint32_t sizes[sizeof...(A) + 1] = {(uint32_t)sizeof(A)..., 0};
   static constexpr uint32_t alignments[sizeof...(A) + 1] = {(uint32_t)alignof(A)..., 0};
 
-  template <void (*body)(const struct weir_twin_thread *, A...), size_t... I>
+  template <body_type *body, size_t... I>
   static void call(void *const *arguments, const struct weir_twin_thread *t,
                    std::index_sequence<I...>)
   {
     (void)arguments; /* where there are none */
-    body(t, *(A *)arguments[I]...);
+    body(weir_index_of(t->grid), weir_index_of(t->block), weir_index_of(t->block_index),
+         weir_index_of(t->thread_index), *(A *)arguments[I]...);
   }
 
-  template <void (*body)(const struct weir_twin_thread *, A...)>
+  template <body_type *body>
   static void run(void *const *arguments, const struct weir_twin_thread *t)
   {
     call<body>(arguments, t, std::make_index_sequence<sizeof...(A)>());
   }
 };
 
-template <typename... A>
-constexpr uint32_t weir_unpack<void(const struct weir_twin_thread *, A...)>::sizes[];
-template <typename... A>
-constexpr uint32_t weir_unpack<void(const struct weir_twin_thread *, A...)>::alignments[];
-
 #define WEIR_TWIN(name, ...)                                                                       \
-  static void weir_body_##name(const struct weir_twin_thread *weir_here, ##__VA_ARGS__);           \
-  extern "C" __attribute__((visibility("default"))) const struct weir_twin weir_twin_##name; \
+  static void weir_body_##name(WEIR_PLACE, ##__VA_ARGS__);                                         \
+  extern "C" __attribute__((visibility("default"))) const struct weir_twin weir_twin_##name;       \
   const struct weir_twin weir_twin_##name = {                                                      \
       WEIR_TWIN_VERSION,                                                                           \
       weir_unpack<decltype(weir_body_##name)>::count,                                              \
@@ -91,9 +93,7 @@ constexpr uint32_t weir_unpack<void(const struct weir_twin_thread *, A...)>::ali
       weir_unpack<decltype(weir_body_##name)>::run<weir_body_##name>,                              \
       #name,                                                                                       \
       weir_unpack<decltype(weir_body_##name)>::alignments};                                        \
-  static void weir_body_##name(const struct weir_twin_thread *weir_here                            \
-                               __attribute__((unused)),                                            \
-                               ##__VA_ARGS__)
+  static void weir_body_##name(WEIR_PLACE, ##__VA_ARGS__)
 
 #ifdef __CUDACC__ /* nvcc's host pass: the kernel's stub too, whose body it makes itself */
 #define WEIR_KERNEL(name, ...)                                                                     \

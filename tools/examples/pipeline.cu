@@ -162,7 +162,7 @@ static int collect(Slot &s, uint32_t *checksum)
 
 int main(int argc, char **argv)
 {
-  int frames = argument(argc, argv, 24), wrong = 0;
+  int frames = argument(argc, argv, 96), wrong = 0;
   uint32_t checksum = 0;
   Slot slot[SLOTS];
   for (Slot &s : slot) s = make_slot();

@@ -128,7 +128,7 @@ static std::vector<float> reference(int iterations)
 
 int main(int argc, char **argv)
 {
-  int iterations = argument(argc, argv, 100), devices = 0;
+  int iterations = argument(argc, argv, 400), devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
   devices = std::min<int>(devices, MOST);
   enable_peers(devices);

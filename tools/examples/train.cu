@@ -252,7 +252,7 @@ static float train_step(const Device &d, const float *input, const float *label)
 
 int main(int argc, char **argv)
 {
-  int epochs = argument(argc, argv, 8);
+  int epochs = argument(argc, argv, 12);
   FILE *file = write_data();
   if (!file) {
     perror("train: cannot write the data set to a temporary file");

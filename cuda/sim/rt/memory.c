@@ -7,10 +7,12 @@
 /* The driver writes addresses as CUdeviceptr, the runtime's callers hold pointers: one width. */
 _Static_assert(sizeof(CUdeviceptr) == sizeof(void *), "a device address fits a pointer");
 
-static cudaError_t give(cudaError_t e, CUdeviceptr address, void **out)
+/* Hands an address to the caller where `result` is a success. The call that writes *address is an
+ * argument of this one: hence the pointer. */
+static cudaError_t give(CUresult result, const CUdeviceptr *address, void **out)
 {
-  if (!e) *out = (void *)(uintptr_t)address;
-  return e;
+  if (result == CUDA_SUCCESS) *out = (void *)(uintptr_t)*address;
+  return rt_result(result);
 }
 
 /* ---- device memory
@@ -22,7 +24,7 @@ static cudaError_t allocate(void **out, size_t bytes)
   CUdeviceptr p = 0;
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
-  return bytes ? give(rt_result(rt_drv->MemAlloc(&p, bytes)), p, out) : cudaSuccess;
+  return bytes ? give(rt_drv->MemAlloc(&p, bytes), &p, out) : cudaSuccess;
 }
 
 static cudaError_t allocate_pitch(void **out, size_t *pitch, size_t width, size_t height)
@@ -33,7 +35,7 @@ static cudaError_t allocate_pitch(void **out, size_t *pitch, size_t width, size_
   *pitch = 0;
   if (width == 0 || height == 0) return cudaSuccess;
   /* The widest element asks for the strictest alignment, and so suits every program. */
-  return give(rt_result(rt_drv->MemAllocPitch(&p, pitch, width, height, 16)), p, out);
+  return give(rt_drv->MemAllocPitch(&p, pitch, width, height, 16), &p, out);
 }
 
 static cudaError_t allocate_3d(struct cudaPitchedPtr *out, struct cudaExtent extent)
@@ -53,7 +55,7 @@ static cudaError_t allocate_managed(void **out, size_t bytes, unsigned int flags
 {
   CUdeviceptr p = 0;
   if (!out || bytes == 0) return cudaErrorInvalidValue;
-  return give(rt_result(rt_drv->MemAllocManaged(&p, bytes, flags)), p, out);
+  return give(rt_drv->MemAllocManaged(&p, bytes, flags), &p, out);
 }
 
 static cudaError_t release(void *p)
@@ -84,7 +86,7 @@ static cudaError_t host_address(void **out, void *host, unsigned int flags)
 {
   CUdeviceptr p = 0;
   if (!out || !host) return cudaErrorInvalidValue;
-  return give(rt_result(rt_drv->MemHostGetDevicePointer(&p, host, flags)), p, out);
+  return give(rt_drv->MemHostGetDevicePointer(&p, host, flags), &p, out);
 }
 
 RT_BODY(cudaMallocHost, (void **out, size_t bytes), allocate_host(out, bytes, 0))
@@ -107,7 +109,7 @@ static cudaError_t allocate_async(const struct rt_driver *d, void **out, size_t 
   CUdeviceptr p = 0;
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
-  return bytes ? give(rt_result(d->MemAllocAsync(&p, bytes, stream)), p, out) : cudaSuccess;
+  return bytes ? give(d->MemAllocAsync(&p, bytes, stream), &p, out) : cudaSuccess;
 }
 
 static cudaError_t allocate_from(const struct rt_driver *d, void **out, size_t bytes,
@@ -116,8 +118,7 @@ static cudaError_t allocate_from(const struct rt_driver *d, void **out, size_t b
   CUdeviceptr p = 0;
   if (!out) return cudaErrorInvalidValue;
   *out = NULL;
-  return bytes ? give(rt_result(d->MemAllocFromPoolAsync(&p, bytes, pool, stream)), p, out)
-               : cudaSuccess;
+  return bytes ? give(d->MemAllocFromPoolAsync(&p, bytes, pool, stream), &p, out) : cudaSuccess;
 }
 
 RT_BODY_BOTH(cudaMallocAsync, _ptsz, (void **out, size_t bytes, cudaStream_t stream),

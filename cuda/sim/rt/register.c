@@ -44,6 +44,7 @@ struct entry {
   size_t bytes;        /* VARIABLE, MANAGED */
   void **host;         /* MANAGED: where the program expects the address */
   CUdeviceptr address; /* MANAGED: once placed */
+  unsigned resets;     /* MANAGED: rt_resets when it was: a reset takes it away */
 };
 
 enum { BUCKETS = 1024 };
@@ -107,17 +108,27 @@ static cudaError_t load(struct binary *b)
 }
 
 /* A managed variable lives in the image where the driver reads it, and in an allocation of ours
- * where it does not. */
+ * where it does not. Its host symbol is a pointer to it, and what a program passes as its symbol is
+ * the variable itself: hence the second entry. */
 static cudaError_t place_managed(struct entry *e)
 {
+  unsigned resets = atomic_load(&rt_resets);
+  CUdeviceptr address;
   size_t bytes;
-  if (e->address) return cudaSuccess;
+  if (e->address && e->resets == resets) return cudaSuccess;
   cudaError_t error = load(e->binary);
   if (error) return error;
-  if (rt_drv->LibraryGetManaged(&e->address, &bytes, e->binary->library, e->name) != CUDA_SUCCESS)
-    error = rt_result(rt_drv->MemAllocManaged(&e->address, e->bytes, CU_MEM_ATTACH_GLOBAL));
-  if (!error) *e->host = (void *)(uintptr_t)e->address;
-  return error;
+  if (rt_drv->LibraryGetManaged(&address, &bytes, e->binary->library, e->name) != CUDA_SUCCESS)
+    error = rt_result(rt_drv->MemAllocManaged(&address, e->bytes, CU_MEM_ATTACH_GLOBAL));
+  if (error) return error;
+  struct entry *itself = add((void *)(uintptr_t)address, e->binary, MANAGED, e->name);
+  if (!itself) return cudaErrorMemoryAllocation;
+  *e->host = (void *)(uintptr_t)address;
+  itself->bytes = e->bytes;
+  itself->host = e->host;
+  itself->address = e->address = address;
+  itself->resets = e->resets = resets;
+  return cudaSuccess;
 }
 
 static cudaError_t kernel_of(struct entry *e, CUkernel *kernel)

@@ -6,6 +6,7 @@ RT_OBJECTS := $(call objs,$(RT_SOURCES))
 RT_SHARED  := $(SIM)/libcudart.so.13
 RT_STATIC  := $(SIM)/libweir_sim_cudart_static.a
 RT_LIST    := $(SIM)/unsupported-runtime.txt
+SIMRT_UNSUPPORTED := $(RT_LIST)
 
 $(foreach s,$(RT_SOURCES),$(eval EXTRA_$(s) := $$(CUDAINC)))
 
@@ -27,6 +28,7 @@ $(RT_LIST): cuda/sim/rt/unsupported.def
 	$(Q)sed -n 's/^X(\(.*\))$$/\1/p' $< > $@
 
 sim-rt: $(RT_SHARED) $(RT_STATIC) $(RT_LIST)
+sim: sim-rt
 
 # After a change of what is done: make the table anew.
 rt-unsupported: $(filter-out %/unsupported.o,$(RT_OBJECTS))

@@ -1,0 +1,161 @@
+/* test_examples.c: the example programs on the software device, with one device and with two, on
+ * the shared runtime and on the static archive: each finds its own result right, prints the same in
+ * each case, and would have noticed a wrong one.
+ *
+ * Environment (the runner's): WEIR_BUILD, the build folder.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Programs built on the runtime; sizes small enough for a slow machine. */
+static const struct example {
+  const char *name, *argument;
+  int devices; /* how many it can use: with more it divides its work otherwise */
+} examples[] = {{"train", "3", 1}, {"pipeline", "8", 1}, {"stencil", "30", 2}};
+enum { EXAMPLES = sizeof examples / sizeof examples[0] };
+
+struct outcome {
+  int status;        /* as exit() was told; -1: ended by a signal */
+  char output[4096]; /* of stdout */
+};
+
+static const char *build(void)
+{
+  const char *folder = getenv("WEIR_BUILD");
+  ck_assert_msg(folder && *folder, "WEIR_BUILD is not set");
+  return folder;
+}
+
+/* Runs build/examples/PROGRAM on the software device with more environment. */
+static struct outcome run(const char *environment, const char *program, const char *argument)
+{
+  struct outcome o = {.status = -1};
+  char command[2048];
+  snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s/lib/sim' %s '%s/%s' %s 2>/dev/null",
+           build(), environment, build(), program, argument);
+  FILE *f = popen(command, "r");
+  ck_assert_ptr_nonnull(f);
+  size_t n = fread(o.output, 1, sizeof o.output - 1, f);
+  o.output[n] = 0;
+  int status = pclose(f);
+  if (WIFEXITED(status)) o.status = WEXITSTATUS(status);
+  return o;
+}
+
+static void check_right(struct outcome o, const char *name)
+{
+  char good[64];
+  snprintf(good, sizeof good, "%s: ok\n", name);
+  ck_assert_msg(o.status == 0, "%s ended with %d and said: %s", name, o.status, o.output);
+  ck_assert_msg(strstr(o.output, good) != NULL, "%s said: %s", name, o.output);
+}
+
+START_TEST(an_example_is_right_with_one_device_and_two_shared_and_static)
+{
+  const struct example *e = &examples[_i];
+  char path[64], first[4096];
+  snprintf(path, sizeof path, "examples/%s", e->name);
+  struct outcome o = run("WEIR_SIM_DEVICES=1", path, e->argument);
+  check_right(o, e->name);
+  memcpy(first, o.output, sizeof first);
+  o = run("WEIR_SIM_DEVICES=2", path, e->argument);
+  check_right(o, e->name);
+  ck_assert_str_eq(o.output, first);
+  snprintf(path, sizeof path, "examples/sim_static/%s", e->name);
+  for (int devices = 1; devices <= 2; devices++) {
+    o = run(devices == 1 ? "WEIR_SIM_DEVICES=1" : "WEIR_SIM_DEVICES=2", path, e->argument);
+    check_right(o, e->name);
+    ck_assert_str_eq(o.output, first);
+  }
+}
+END_TEST
+
+/* The driver sees the same calls whether the runtime is shared or in the program. */
+START_TEST(a_static_program_makes_the_driver_calls_of_a_shared_one)
+{
+  const struct example *e = &examples[_i];
+  char counts[2][128], path[64], environment[256], command[512];
+  for (int i = 0; i < 2; i++) {
+    strcpy(counts[i], "/tmp/weir-examples-XXXXXX");
+    int fd = mkstemp(counts[i]);
+    ck_assert_int_ge(fd, 0);
+    snprintf(environment, sizeof environment, "WEIR_SIM_DEVICES=2 WEIR_SIM_COUNTS=%s", counts[i]);
+    snprintf(path, sizeof path, "examples/%s%s", i ? "sim_static/" : "", e->name);
+    check_right(run(environment, path, e->argument), e->name);
+  }
+  snprintf(command, sizeof command, "test -s %s && diff %s %s >&2", counts[0], counts[0],
+           counts[1]);
+  int status = system(command);
+  remove(counts[0]);
+  remove(counts[1]);
+  ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(an_example_notices_a_wrong_result)
+{
+  const struct example *e = &examples[_i];
+  char path[64];
+  snprintf(path, sizeof path, "tests/examples/no_twins/%s", e->name); /* its kernels do nothing */
+  struct outcome o = run("WEIR_SIM_DEVICES=1", path, e->argument);
+  ck_assert_int_eq(o.status, 1);
+  ck_assert_ptr_null(strstr(o.output, ": ok"));
+}
+END_TEST
+
+START_TEST(an_example_stops_at_an_error)
+{
+  const struct example *e = &examples[_i];
+  char path[64];
+  snprintf(path, sizeof path, "examples/%s", e->name);
+  struct outcome o = run("WEIR_SIM_FAIL=cuMemAlloc_v2:2=2", path, e->argument);
+  ck_assert_int_eq(o.status, 2);
+}
+END_TEST
+
+START_TEST(the_driver_example_is_right_with_one_device_and_two)
+{
+  struct outcome o = run("WEIR_SIM_DEVICES=1", "examples/driver", "96");
+  check_right(o, "driver");
+  o = run("WEIR_SIM_DEVICES=2", "examples/driver", "");
+  check_right(o, "driver");
+  ck_assert_int_eq(run("WEIR_SIM_FAIL=cuLaunchKernel:1=1", "examples/driver", "16").status, 2);
+}
+END_TEST
+
+START_TEST(the_python_example_is_right_with_one_device_and_two)
+{
+  const char *wanted = "pageable: ok\npinned: ok\nmemset: ok\n";
+  for (int devices = 1; devices <= 2; devices++) {
+    struct outcome o = run(devices == 1 ? "WEIR_SIM_DEVICES=1" : "WEIR_SIM_DEVICES=2",
+                           "examples/ctypes_vector.py", "20000");
+    ck_assert_msg(o.status == 0, "it ended with %d and said: %s", o.status, o.output);
+    ck_assert_str_eq(o.output, wanted);
+  }
+  ck_assert_int_ne(run("WEIR_SIM_FAIL=cuMemAlloc_v2:1=2", "examples/ctypes_vector.py", "").status,
+                   0);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("examples");
+  TCase *c = tcase_create("all");
+  tcase_add_loop_test(c, an_example_is_right_with_one_device_and_two_shared_and_static, 0,
+                      EXAMPLES);
+  tcase_add_loop_test(c, a_static_program_makes_the_driver_calls_of_a_shared_one, 0, EXAMPLES);
+  tcase_add_loop_test(c, an_example_notices_a_wrong_result, 0, EXAMPLES);
+  tcase_add_loop_test(c, an_example_stops_at_an_error, 0, EXAMPLES);
+  tcase_add_test(c, the_driver_example_is_right_with_one_device_and_two);
+  tcase_add_test(c, the_python_example_is_right_with_one_device_and_two);
+  tcase_set_timeout(c, 300);
+  suite_add_tcase(suite, c);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

@@ -1,0 +1,325 @@
+/* test_launch.cu: what nvcc's code asks of the runtime stand-in: binaries, kernels, variables, launches.
+ * Built on the shared library, on the static archive, and with per-thread default streams.
+ */
+#include <check.h>
+#include <cuda_runtime.h>
+#include <stdint.h>
+#include <string.h>
+#include "tests/sim_rt/sim.h"
+#include "cuda/sim/weir_kernel.h"
+
+#define ok(call)        ck_assert_int_eq((call), cudaSuccess)
+#define is(call, error) ck_assert_int_eq((call), (error))
+
+/* ---- kernels ------------------------------------------------------------------------------------------ */
+
+struct Mixed { /* odd sizes and alignments, passed by value */
+  char tag;
+  double weight;
+  short small[3];
+};
+
+WEIR_KERNEL(where, unsigned *out)
+{
+  unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+  unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  out[block * blockDim.x * blockDim.y * blockDim.z + thread] = block * 1000 + thread;
+}
+
+WEIR_KERNEL(arguments, char a, double b, Mixed c, short d, const float *e, double *out)
+{
+  out[0] = a + b + c.tag + c.weight + c.small[2] + d + e[0];
+}
+
+WEIR_KERNEL(add_one, int *p)
+{
+  p[threadIdx.x] += 1;
+}
+
+WEIR_KERNEL(no_arguments)
+{
+}
+
+__global__ void no_twin(int *p)
+{
+  p[0] = 77;
+}
+
+START_TEST(every_thread_of_a_grid_knows_its_place)
+{
+  unsigned *p, h[2 * 3 * 2 * 4 * 2 * 3];
+  ok(cudaMalloc(&p, sizeof h));
+  where<<<dim3(2, 3, 2), dim3(4, 2, 3)>>>(p);
+  ok(cudaGetLastError());
+  ok(cudaMemcpy(h, p, sizeof h, cudaMemcpyDeviceToHost));
+  for (unsigned i = 0; i < 2 * 3 * 2 * 4 * 2 * 3; i++)
+    ck_assert_uint_eq(h[i], i / 24 * 1000 + i % 24);
+  ok(cudaFree(p));
+}
+END_TEST
+
+START_TEST(arguments_are_copied_at_the_launch)
+{
+  cudaStream_t s;
+  float one = 1, *e;
+  double *out, h = 0;
+  Mixed m = {3, 0.25, {0, 0, 40}};
+  ok(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  ok(cudaMalloc(&e, sizeof *e));
+  ok(cudaMalloc(&out, sizeof *out));
+  ok(cudaMemcpy(e, &one, sizeof one, cudaMemcpyHostToDevice));
+  ok(cudaDeviceSynchronize()); /* a pageable copy may return before it is done */
+  ck_assert_int_eq(sim_hold(s), 0);
+  arguments<<<1, 1, 0, s>>>(2, 0.5, m, 100, e, out);
+  m.weight = 1e9;
+  ck_assert_int_eq(sim_release(s), 0);
+  ok(cudaMemcpyAsync(&h, out, sizeof h, cudaMemcpyDeviceToHost, s));
+  ok(cudaStreamSynchronize(s));
+  ck_assert_double_eq(h, 2 + 0.5 + 3 + 0.25 + 40 + 100 + 1);
+}
+END_TEST
+
+START_TEST(a_launch_returns_before_the_kernel_runs)
+{
+  cudaStream_t s;
+  int *p, h = -1;
+  ok(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  ok(cudaMalloc(&p, sizeof *p));
+  ok(cudaMemset(p, 0, sizeof *p));
+  ok(cudaDeviceSynchronize());
+  ck_assert_int_eq(sim_hold(s), 0);
+  add_one<<<1, 1, 0, s>>>(p);
+  no_arguments<<<1, 1, 0, s>>>();
+  is(cudaStreamQuery(s), cudaErrorNotReady);
+  ck_assert_int_eq(sim_release(s), 0);
+  ok(cudaStreamSynchronize(s));
+  ok(cudaMemcpy(&h, p, sizeof h, cudaMemcpyDeviceToHost));
+  ck_assert_int_eq(h, 1);
+}
+END_TEST
+
+START_TEST(shapes_that_cannot_be_are_refused)
+{
+  int *p;
+  ok(cudaMalloc(&p, 4));
+  add_one<<<0, 1>>>(p);
+  is(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  add_one<<<1, 0>>>(p);
+  is(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  add_one<<<1, 5000>>>(p);
+  is(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  is(cudaLaunchKernel((const void *)p, dim3(1), dim3(1), NULL, 0, 0),
+     cudaErrorInvalidDeviceFunction);
+  is(cudaLaunchKernel((const void *)NULL, dim3(1), dim3(1), NULL, 0, 0),
+     cudaErrorInvalidDeviceFunction);
+}
+END_TEST
+
+START_TEST(a_kernel_without_a_twin_is_skipped)
+{
+  int *p, h = 5;
+  ok(cudaMalloc(&p, sizeof *p));
+  ok(cudaMemcpy(p, &h, sizeof h, cudaMemcpyHostToDevice));
+  no_twin<<<1, 1>>>(p);
+  ok(cudaGetLastError());
+  ok(cudaMemcpy(&h, p, sizeof h, cudaMemcpyDeviceToHost));
+  ck_assert_int_eq(h, 5);
+}
+END_TEST
+
+START_TEST(every_way_to_launch_reaches_the_kernel)
+{
+  int *p, h = 0;
+  cudaKernel_t kernel;
+  cudaLaunchConfig_t config = {};
+  ok(cudaMalloc(&p, sizeof *p));
+  ok(cudaMemset(p, 0, sizeof *p));
+  void *arguments[] = {&p};
+  ok(cudaLaunchKernel((const void *)add_one, dim3(1), dim3(1), arguments, 0, 0));
+  ok(cudaLaunchCooperativeKernel((const void *)add_one, dim3(1), dim3(1), arguments, 0, 0));
+  config.gridDim = config.blockDim = dim3(1);
+  ok(cudaLaunchKernelExC(&config, (const void *)add_one, arguments));
+  ok(cudaGetKernel(&kernel, (const void *)add_one));
+  ok(cudaLaunchKernel((const void *)kernel, dim3(1), dim3(1), arguments, 0, 0));
+  ok(cudaMemcpy(&h, p, sizeof h, cudaMemcpyDeviceToHost));
+  ck_assert_int_eq(h, 4);
+}
+END_TEST
+
+static int counted(int *p)
+{
+  add_one<<<1, 1>>>(p);
+  return 2;
+}
+
+/* The configuration of the outer launch is pushed before its arguments are evaluated. */
+WEIR_KERNEL(add_some, int *p, int n)
+{
+  p[threadIdx.x] += n;
+}
+
+START_TEST(an_argument_may_launch_a_kernel_itself)
+{
+  int *p, h[3];
+  ok(cudaMalloc(&p, sizeof h));
+  ok(cudaMemset(p, 0, sizeof h));
+  add_some<<<1, 3>>>(p, counted(p));
+  ok(cudaMemcpy(h, p, sizeof h, cudaMemcpyDeviceToHost));
+  ck_assert_int_eq(h[0], 3);
+  ck_assert_int_eq(h[2], 2);
+}
+END_TEST
+
+START_TEST(one_launch_is_one_driver_call)
+{
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+  const char *plain = "cuLaunchKernel_ptsz", *ex = "cuLaunchKernelEx_ptsz";
+#else
+  const char *plain = "cuLaunchKernel", *ex = "cuLaunchKernelEx";
+#endif
+  int *p;
+  cudaLaunchConfig_t config = {};
+  ok(cudaMalloc(&p, sizeof *p));
+  void *arguments[] = {&p};
+  uint64_t n = sim_count(plain);
+  add_one<<<1, 1>>>(p);
+  ck_assert_uint_eq(sim_count(plain), n + 1);
+  ok(cudaLaunchKernel((const void *)add_one, dim3(1), dim3(1), arguments, 0, 0));
+  ck_assert_uint_eq(sim_count(plain), n + 2);
+  n = sim_count(ex);
+  config.gridDim = config.blockDim = dim3(1);
+  ok(cudaLaunchKernelExC(&config, (const void *)add_one, arguments));
+  ck_assert_uint_eq(sim_count(ex), n + 1);
+}
+END_TEST
+
+START_TEST(a_kernel_says_what_it_is)
+{
+  cudaFuncAttributes a;
+  const char *name = NULL;
+  int blocks = 0;
+  ok(cudaFuncGetAttributes(&a, (const void *)add_one));
+  ck_assert_int_gt(a.maxThreadsPerBlock, 0);
+  ok(cudaFuncGetName(&name, (const void *)add_one));
+  ck_assert_str_eq(name, "add_one");
+  ok(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (const void *)add_one, 128, 0));
+  ck_assert_int_gt(blocks, 0);
+  is(cudaFuncGetAttributes(&a, (const void *)&blocks), cudaErrorInvalidDeviceFunction);
+  is(cudaFuncGetAttributes(NULL, (const void *)add_one), cudaErrorInvalidValue);
+}
+END_TEST
+
+START_TEST(kernels_run_on_the_device_that_is_current_and_after_a_reset)
+{
+  int *p, h = 0;
+  setenv("WEIR_SIM_DEVICES", "2", 1);
+  for (int round = 0; round < 2; round++)
+    for (int d = 0; d < 2; d++) {
+      ok(cudaSetDevice(d));
+      ok(cudaMalloc(&p, sizeof *p));
+      ok(cudaMemset(p, 0, sizeof *p));
+      add_one<<<1, 1>>>(p);
+      ok(cudaGetLastError());
+      ok(cudaMemcpy(&h, p, sizeof h, cudaMemcpyDeviceToHost));
+      ck_assert_int_eq(h, 1);
+      ok(cudaDeviceReset());
+    }
+}
+END_TEST
+
+/* ---- variables ------------------------------------------------------------------------------------------ */
+
+__device__ int numbers[16];
+__constant__ float table[8];
+__managed__ int shared_number;
+static int not_a_variable;
+
+START_TEST(symbols_are_read_and_written)
+{
+  int in[16], out[16];
+  float f[8] = {1, 2, 3, 4, 5, 6, 7, 8}, g[2];
+  size_t bytes = 0;
+  void *p, *q;
+  for (int i = 0; i < 16; i++) in[i] = i * i;
+  ok(cudaGetSymbolSize(&bytes, numbers));
+  ck_assert_uint_eq(bytes, sizeof numbers);
+  ok(cudaMemcpyToSymbol(numbers, in, sizeof in));
+  ok(cudaMemcpyFromSymbol(out, numbers, sizeof out));
+  ck_assert_mem_eq(in, out, sizeof in);
+  ok(cudaMemcpyToSymbolAsync(table, f, sizeof f, 0, cudaMemcpyHostToDevice, 0));
+  ok(cudaMemcpyFromSymbolAsync(g, table, sizeof g, 3 * sizeof *f, cudaMemcpyDeviceToHost, 0));
+  ok(cudaDeviceSynchronize());
+  ck_assert_float_eq(g[0], 4);
+  ok(cudaGetSymbolAddress(&p, numbers));
+  ok(cudaGetSymbolAddress(&q, numbers));
+  ck_assert_ptr_eq(p, q);
+  ok(cudaMemcpy(out, p, sizeof out, cudaMemcpyDeviceToHost));
+  ck_assert_int_eq(out[5], 25);
+}
+END_TEST
+
+START_TEST(symbols_that_are_none_and_ranges_outside_are_refused)
+{
+  int x = 0;
+  size_t bytes;
+  void *p;
+  is(cudaGetSymbolAddress(&p, (const void *)&not_a_variable), cudaErrorInvalidSymbol);
+  is(cudaGetSymbolSize(&bytes, (const void *)&not_a_variable), cudaErrorInvalidSymbol);
+  is(cudaMemcpyToSymbol((const void *)&not_a_variable, &x, sizeof x), cudaErrorInvalidSymbol);
+  is(cudaMemcpyToSymbol(numbers, &x, sizeof x, sizeof numbers), cudaErrorInvalidValue);
+  is(cudaMemcpyToSymbol(numbers, &x, sizeof x, 0, cudaMemcpyDeviceToHost),
+     cudaErrorInvalidMemcpyDirection);
+  is(cudaMemcpyFromSymbol(&x, numbers, sizeof x, 0, cudaMemcpyHostToDevice),
+     cudaErrorInvalidMemcpyDirection);
+  is(cudaGetSymbolAddress(NULL, numbers), cudaErrorInvalidValue);
+}
+END_TEST
+
+START_TEST(a_variable_of_another_device_is_another_variable)
+{
+  int in = 5, out = -1;
+  setenv("WEIR_SIM_DEVICES", "2", 1);
+  ok(cudaMemcpyToSymbol(numbers, &in, sizeof in));
+  ok(cudaSetDevice(1));
+  ok(cudaMemcpyFromSymbol(&out, numbers, sizeof out));
+  ck_assert_int_eq(out, 0);
+}
+END_TEST
+
+START_TEST(a_managed_variable_is_one_for_host_and_device)
+{
+  int *p;
+  shared_number = 41;
+  ok(cudaGetSymbolAddress((void **)&p, shared_number));
+  add_one<<<1, 1>>>(p);
+  ok(cudaDeviceSynchronize());
+  ck_assert_int_eq(shared_number, 42);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *suite = suite_create("programs that nvcc made");
+  TCase *c = tcase_create("all");
+  tcase_add_test(c, every_thread_of_a_grid_knows_its_place);
+  tcase_add_test(c, arguments_are_copied_at_the_launch);
+  tcase_add_test(c, a_launch_returns_before_the_kernel_runs);
+  tcase_add_test(c, shapes_that_cannot_be_are_refused);
+  tcase_add_test(c, a_kernel_without_a_twin_is_skipped);
+  tcase_add_test(c, every_way_to_launch_reaches_the_kernel);
+  tcase_add_test(c, an_argument_may_launch_a_kernel_itself);
+  tcase_add_test(c, one_launch_is_one_driver_call);
+  tcase_add_test(c, a_kernel_says_what_it_is);
+  tcase_add_test(c, kernels_run_on_the_device_that_is_current_and_after_a_reset);
+  tcase_add_test(c, symbols_are_read_and_written);
+  tcase_add_test(c, symbols_that_are_none_and_ranges_outside_are_refused);
+  tcase_add_test(c, a_variable_of_another_device_is_another_variable);
+  tcase_add_test(c, a_managed_variable_is_one_for_host_and_device);
+  tcase_set_timeout(c, 60);
+  suite_add_tcase(suite, c);
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
