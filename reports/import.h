@@ -1,9 +1,9 @@
 /* import.h: spools in, one SQLite trace out.
  *
- * The collector (weir run, weir collect) and `weir import` drive this; it knows no process, signal or
- * terminal. One importer writes one trace. Rows are inserted in batched transactions while programs
- * run (WAL), so the trace can be queried live; indexes, block lifetimes and views' helpers are made by
- * finish().
+ * The collector (weir run, weir collect) and `weir import` drive this; it knows no process, signal
+ * or terminal. One importer writes one trace. Rows are inserted in batched transactions while
+ * programs run (WAL), so the trace can be queried live; indexes, block lifetimes and views' helpers
+ * are made by finish().
  */
 #ifndef WEIR_REPORTS_IMPORT_H
 #define WEIR_REPORTS_IMPORT_H
@@ -15,15 +15,19 @@
 typedef struct weir_importer weir_importer;
 
 typedef struct weir_importer_options {
-  bool overwrite;        /* an existing file is replaced; otherwise it must not exist */
-  const char *command;   /* the traced command line, for the trace's meta table (borrowed), or NULL */
+  bool overwrite;      /* an existing file is replaced; otherwise it must not exist */
+  const char *command; /* the traced command line, for the trace's meta table (borrowed), or NULL */
   void (*progress)(void *context, uint64_t events_done, uint64_t events_total_guess); /* or NULL */
   void *progress_context;
 } weir_importer_options;
 
 /* Why a spool ended, for the process row. */
 typedef enum weir_end_reason {
-  WEIR_END_UNKNOWN = 0, WEIR_END_EXIT, WEIR_END_SIGNAL, WEIR_END_EXEC, WEIR_END_GONE
+  WEIR_END_UNKNOWN = 0,
+  WEIR_END_EXIT,
+  WEIR_END_SIGNAL,
+  WEIR_END_EXEC,
+  WEIR_END_GONE
 } weir_end_reason;
 
 /* Creates the trace file (*out new). Errors: EIO (with the path and SQLite's reason), ENOSPC. */
@@ -31,7 +35,8 @@ weir_status weir_importer_open(weir_importer **out, const char *database,
                                const weir_importer_options *options);
 
 /* Adds a spool file; `live`: its process may still write. *number: its handle. */
-weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool live, uint32_t *number);
+weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool live,
+                              uint32_t *number);
 
 /* Imports what has been committed since the last poll, over all spools. *events: how many rows were
  * added (may be NULL). On ENOSPC or EIO nothing of the failed batch is in the file and nothing is
@@ -40,7 +45,8 @@ weir_status weir_importer_poll(weir_importer *im, uint64_t *events);
 
 /* The writer of spool `number` is gone: the rest is imported (final drain), and its end recorded.
  * `detail`: exit status or signal number, -1 unknown. */
-weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason, int detail);
+weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason,
+                              int detail);
 
 /* Indexes, lifetimes (bytes of frees, live and peak), WAL folded in; the trace is then complete. */
 weir_status weir_importer_finish(weir_importer *im);

@@ -1,0 +1,148 @@
+/* finish.c: what can only be known when all rows are in.
+ *
+ * One transaction, so that a failed finish leaves the trace as it was and can be tried again. The
+ * WAL is folded in first: new pages then go straight to the file's end, and the rollback journal
+ * holds only the few old pages that change.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "reports/elf_facts.h"
+#include "reports/importer.h"
+#include "reports/lifetime.h"
+
+/* Leaves WAL. Somebody who reads the trace just now keeps it in WAL: that is no failure. */
+static void fold_wal(const wr_db *db)
+{
+  sqlite3_busy_timeout(db->handle, 200);
+  sqlite3_exec(db->handle, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE;", NULL,
+               NULL, NULL);
+  sqlite3_busy_timeout(db->handle, 5000);
+}
+
+static weir_status query_number(const wr_db *db, const char *sql, int64_t *out)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(db, sql, &q);
+  if (s) return s;
+  int code = sqlite3_step(q);
+  if (code == SQLITE_ROW)
+    *out = sqlite3_column_int64(q, 0);
+  else
+    s = code == SQLITE_DONE ? WEIR_OK : wr_db_fail(db, "reading");
+  sqlite3_finalize(q);
+  return s;
+}
+
+/* Times count from the earliest opening or event; what was before the origin moves it. */
+static weir_status shift_times(const wr_db *db)
+{
+  int64_t least = 0;
+  weir_status s = query_number(db,
+                               "SELECT min(0, (SELECT min(start) FROM event),"
+                               " (SELECT min(start) FROM process))",
+                               &least);
+  if (s || least >= 0) return s;
+  static const char *const updates[] = {
+      "UPDATE event SET start = start - ?1, \"end\" = \"end\" - ?1",
+      "UPDATE process SET start = start - ?1, \"end\" = \"end\" - ?1",
+      "UPDATE module SET loaded = loaded - ?1, unloaded = unloaded - ?1",
+      "UPDATE stack SET first = first - ?1",
+      "UPDATE frame SET first = first - ?1",
+      "UPDATE note SET time = time - ?1",
+      "UPDATE meta SET value = value + ?1 WHERE key IN ('start_realtime_ns', "
+      "'start_monotonic_ns')"};
+  for (size_t i = 0; !s && i < sizeof(updates) / sizeof(updates[0]); i++) {
+    sqlite3_stmt *q = NULL;
+    s = wr_db_prepare(db, updates[i], &q);
+    if (s) break;
+    sqlite3_bind_int64(q, 1, least);
+    s = wr_db_run(db, q);
+    sqlite3_finalize(q);
+  }
+  return s;
+}
+
+static weir_status write_duration(const wr_db *db)
+{
+  return wr_db_exec(db, "INSERT OR REPLACE INTO meta SELECT 'duration_ns', COALESCE(max("
+                        "(SELECT COALESCE(max(\"end\"), 0) FROM event),"
+                        "(SELECT COALESCE(max(\"end\"), 0) FROM process)), 0)");
+}
+
+/* The module of a frame: the one whose code holds the byte before the return address, loaded when
+ * the frame was first met; records of several threads may cross, so the nearest load serves as
+ * well. */
+static weir_status place_frames(const wr_db *db)
+{
+  return wr_db_exec(db,
+                    "CREATE INDEX module_by_start ON module(process, start);"
+                    "UPDATE frame SET module = (SELECT id FROM (SELECT m.id AS id,"
+                    " m.loaded <= frame.first AND (m.unloaded IS NULL OR m.unloaded >= frame.first)"
+                    " AS there, abs(m.loaded - frame.first) AS apart FROM module m"
+                    " WHERE m.process = frame.process AND m.start < frame.address"
+                    " AND m.\"end\" >= frame.address) ORDER BY there DESC, apart, id LIMIT 1);"
+                    "DROP INDEX module_by_start");
+}
+
+/* The program itself is a module too, also where no stack was taken. */
+static weir_status add_programs(const wr_db *db)
+{
+  return wr_db_exec(db, "INSERT INTO module(process, path) SELECT p.id, p.exe FROM process p"
+                        " WHERE p.exe <> '' AND NOT EXISTS (SELECT 1 FROM module m"
+                        " WHERE m.process = p.id AND m.path = p.exe)");
+}
+
+static weir_status look_at_modules(const wr_db *db)
+{
+  sqlite3_stmt *paths = NULL, *update = NULL;
+  weir_status s = wr_db_prepare(db, "SELECT DISTINCT path FROM module WHERE path <> ''", &paths);
+  if (!s)
+    s = wr_db_prepare(db, "UPDATE module SET embeds_cuda = ?2, needs_cudart = ?3 WHERE path = ?1",
+                      &update);
+  int code = SQLITE_DONE;
+  while (!s && (code = sqlite3_step(paths)) == SQLITE_ROW) {
+    const char *path = (const char *)sqlite3_column_text(paths, 0);
+    wr_elf_facts facts = wr_elf_facts_of(path);
+    if (!facts.readable) continue;
+    sqlite3_bind_text(update, 1, path, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int(update, 2, facts.embeds_cuda);
+    sqlite3_bind_int(update, 3, facts.needs_cudart);
+    s = wr_db_run(db, update);
+  }
+  if (!s && code != SQLITE_DONE) s = wr_db_fail(db, "reading");
+  sqlite3_finalize(paths);
+  sqlite3_finalize(update);
+  return s;
+}
+
+static weir_status complete(weir_importer *im)
+{
+  const wr_db *db = &im->db;
+  weir_status s = shift_times(db);
+  if (!s) s = write_duration(db);
+  if (!s) s = add_programs(db);
+  if (!s) s = place_frames(db);
+  if (!s) s = look_at_modules(db);
+  if (!s) s = wr_lifetimes(&im->batch);
+  if (!s) s = wr_batch_flush(&im->batch, true);
+  if (!s) s = wr_schema_index(db);
+  if (!s) s = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");
+  return s;
+}
+
+weir_status wr_finish(weir_importer *im)
+{
+  fold_wal(&im->db);
+  weir_status s = wr_db_exec(&im->db, "BEGIN IMMEDIATE");
+  if (s) return s;
+  s = complete(im);
+  if (!s) s = wr_db_exec(&im->db, "COMMIT");
+  if (s) {
+    if (!sqlite3_get_autocommit(im->db.handle))
+      sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);
+    im->batch.rows[WR_TABLE_BLOCK].count = 0; /* they are made anew */
+    return s;
+  }
+  fold_wal(&im->db);
+  return WEIR_OK;
+}

@@ -1,0 +1,402 @@
+/* import.c: the importer's life: a trace is created, spools are added, polled, ended; then
+ * finished.
+ *
+ * See import.h for the contract and importer.h for identity and time.
+ */
+#include "reports/import.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/trace/api.h"
+#include "core/weir.h"
+#include "reports/importer.h"
+
+#define FIRST_STRING 100000 /* below: function numbers, which name themselves */
+
+/* ---- opening ------------------------------------------------------------------------------------
+ */
+
+/* Makes the file, so that SQLite finds an empty one and nobody else's. */
+static weir_status create_file(const char *path, bool overwrite)
+{
+  static const char *const others[] = {"-wal", "-shm", "-journal"};
+  struct stat file;
+  if (!lstat(path, &file)) {
+    if (!overwrite) return weir_fail(WEIR_EIO, "cannot create %s: it exists", path);
+    if (!S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode))
+      return weir_fail(WEIR_EIO, "cannot replace %s: it is not a regular file", path);
+    if (unlink(path)) return weir_fail_errno(WEIR_EIO, errno, "cannot replace %s", path);
+  }
+  for (int i = 0; i < 3; i++) { /* left by a collector that was killed */
+    char *other = wr_format("%s%s", path, others[i]);
+    if (other) unlink(other);
+    free(other);
+  }
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return weir_fail_errno(errno == ENOSPC ? WEIR_ENOSPC : WEIR_EIO, errno, "cannot create %s",
+                           path);
+  close(fd);
+  return WEIR_OK;
+}
+
+static weir_status open_database(weir_importer *im)
+{
+  static const char pragmas[] = "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL;"
+                                "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536;"
+                                "PRAGMA wal_autocheckpoint = 4096;";
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+  im->db.path = im->path;
+  if (sqlite3_open_v2(im->path, &im->db.handle, flags, NULL) != SQLITE_OK)
+    return wr_db_fail(&im->db, "opening");
+  sqlite3_busy_timeout(im->db.handle, 5000);
+  weir_status s = wr_db_exec(&im->db, pragmas);
+  if (!s) s = wr_schema_create(&im->db);
+  if (!s) s = wr_batch_open(&im->batch, &im->db);
+  return s;
+}
+
+static weir_status write_meta(weir_importer *im)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(&im->db,
+                                "INSERT INTO meta VALUES('weir_version',?1),('command',?2),"
+                                "('finished',0)",
+                                &q);
+  if (s) return s;
+  sqlite3_bind_text(q, 1, WEIR_VERSION, -1, SQLITE_STATIC);
+  sqlite3_bind_text(q, 2, im->command, -1, SQLITE_STATIC);
+  s = wr_db_run(&im->db, q);
+  sqlite3_finalize(q);
+  return s;
+}
+
+weir_status weir_importer_open(weir_importer **out, const char *database,
+                               const weir_importer_options *options)
+{
+  static const weir_importer_options none = {0};
+  if (!options) options = &none;
+  weir_status s = create_file(database, options->overwrite);
+  if (s) return s;
+  weir_importer *im = calloc(1, sizeof(*im));
+  if (im) im->path = wr_format("%s", database);
+  if (im && options->command)
+    im->command = wr_text(options->command, strlen(options->command), false);
+  if (!im || !im->path || (options->command && !im->command)) {
+    s = weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
+  } else {
+    im->options = *options;
+    im->strings = FIRST_STRING;
+    s = open_database(im);
+    if (!s) s = write_meta(im);
+  }
+  if (s) {
+    weir_importer_close(im);
+    unlink(database);
+    return s;
+  }
+  *out = im;
+  return WEIR_OK;
+}
+
+static void free_spool(wr_spool *s)
+{
+  weir_spool_reader_close(s->reader);
+  wr_map *maps[] = {&s->threads, &s->local_stacks, &s->stacks, &s->frames, &s->modules};
+  for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+    wr_map_free(maps[i]);
+  free(s->thread);
+  free(s->path);
+  free(s);
+}
+
+void weir_importer_close(weir_importer *im)
+{
+  if (!im) return;
+  for (size_t i = 0; i < im->spool_count; i++)
+    free_spool(im->spools[i]);
+  free(im->spools);
+  wr_map_free(&im->odd_apis);
+  wr_batch_close(&im->batch);
+  sqlite3_close(im->db.handle);
+  free(im->path);
+  free(im->command);
+  free(im);
+}
+
+uint64_t weir_importer_events(const weir_importer *im)
+{
+  return im->written;
+}
+
+/* ---- adding a spool
+ * ------------------------------------------------------------------------------ */
+
+/* A writer whose table of functions is not ours, or an older or newer version of ours. */
+static weir_status check_table(const weir_spool_header *h, const char *path)
+{
+  if (h->api_count > weir_api_count || weir_api_hash(h->api_count) == h->api_hash) return WEIR_OK;
+  return weir_fail(WEIR_EVERSION,
+                   "%s was written with another table of functions (%u functions): this is Weir %s",
+                   path, h->api_count, WEIR_VERSION);
+}
+
+weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool live,
+                              uint32_t *number)
+{
+  if (im->spool_count >= UINT32_MAX) return weir_fail(WEIR_ELIMIT, "too many spools");
+  if (!wr_grow(&im->spools, &im->spool_capacity, im->spool_count + 1, sizeof(wr_spool *)))
+    return wr_out_of_memory(im);
+  wr_spool *s = calloc(1, sizeof(*s));
+  if (!s || !(s->path = wr_format("%s", spool_path))) {
+    free(s);
+    return wr_out_of_memory(im);
+  }
+  weir_status status = weir_spool_reader_open(&s->reader, spool_path, live);
+  if (!status) status = check_table(weir_spool_reader_header(s->reader), spool_path);
+  if (status) {
+    free_spool(s);
+    return status;
+  }
+  s->im = im;
+  s->process = (int64_t)im->spool_count + 1;
+  s->opening = weir_spool_reader_header(s->reader)->clock_first.mono_ns;
+  if (number) *number = (uint32_t)im->spool_count;
+  im->spools[im->spool_count++] = s;
+  return WEIR_OK;
+}
+
+/* ---- process rows
+ * -------------------------------------------------------------------------------- */
+
+/* The trace's origin, decided once: the earliest opening in the boot of the first spool. */
+static void fix_origin(weir_importer *im)
+{
+  if (im->origin_known || !im->spool_count) return;
+  const wr_spool *first = im->spools[0];
+  memcpy(im->boot_id, weir_spool_reader_header(first->reader)->boot_id, 16);
+  im->origin = first->opening;
+  im->origin_realtime = weir_spool_reader_header(first->reader)->realtime_ns;
+  for (size_t i = 1; i < im->spool_count; i++) {
+    const weir_spool_header *h = weir_spool_reader_header(im->spools[i]->reader);
+    if (memcmp(h->boot_id, im->boot_id, 16) != 0 || im->spools[i]->opening >= im->origin) continue;
+    im->origin = im->spools[i]->opening;
+    im->origin_realtime = h->realtime_ns;
+  }
+  im->origin_known = true;
+}
+
+/* The arguments, blank-separated, those with odd characters quoted for a shell. */
+static char *command_line(const weir_spool_header *h)
+{
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                              "%+,-./:=@_";
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *f = open_memstream(&text, &bytes);
+  if (!f) return NULL;
+  for (uint32_t at = 0; at < h->cmdline_bytes && at < sizeof(h->cmdline);) {
+    const char *word = h->cmdline + at;
+    size_t n = strnlen(word, h->cmdline_bytes - at);
+    if (at) fputc(' ', f);
+    if (n && strspn(word, plain) >= n) {
+      fprintf(f, "%.*s", (int)n, word);
+    } else {
+      fputc('\'', f);
+      for (size_t i = 0; i < n; i++)
+        word[i] == '\'' ? fputs("'\\''", f) : fputc(word[i], f);
+      fputc('\'', f);
+    }
+    at += (uint32_t)n + 1;
+  }
+  if (fclose(f)) return NULL;
+  char *clean = wr_text(text, bytes, false);
+  free(text);
+  return clean;
+}
+
+static weir_status queue_origin(weir_importer *im)
+{
+  wr_op op = {.sql = "INSERT OR REPLACE INTO meta VALUES('start_realtime_ns',?1),"
+                     "('start_monotonic_ns',?2)",
+              .v = {(int64_t)im->origin_realtime, (int64_t)im->origin},
+              .numbers = 2};
+  return wr_batch_op(&im->batch, op);
+}
+
+static weir_status start_process(wr_spool *s)
+{
+  weir_importer *im = s->im;
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  if (memcmp(h->boot_id, im->boot_id, 16) != 0)
+    s->boot_shift =
+        (int64_t)(h->realtime_ns - im->origin_realtime) - (int64_t)(s->opening - im->origin);
+  wr_op op = {.sql = "INSERT INTO process(id, pid, ppid, start, events, mode, exe, command, spool)"
+                     " VALUES(?,?,?,?,0,CASE ?5 WHEN 0 THEN 'observe' WHEN 1 THEN 'strict'"
+                     " WHEN 2 THEN 'relaxed' ELSE 'unknown' END,?6,?7,?8)",
+              .v = {s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode},
+              .numbers = 5,
+              .texts = 3};
+  op.text[0] = wr_text(h->exe, sizeof(h->exe), false);
+  op.text[1] = command_line(h);
+  op.text[2] = wr_text(s->path, strlen(s->path), false);
+  weir_status status = wr_batch_op(&im->batch, op);
+  if (!status && s->process == 1) status = queue_origin(im);
+  if (!status) s->started = true;
+  return status;
+}
+
+/* What was lost, so that a trace tells it even if its collector dies. */
+static weir_status queue_losses(wr_spool *s)
+{
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  weir_spool_damage d = weir_spool_reader_damage(s->reader);
+  uint64_t dropped = atomic_load(&h->dropped), lookups = atomic_load(&h->unknown_lookups);
+  uint64_t extended = atomic_load(&h->dropped_extended);
+  uint64_t sum = dropped + lookups + extended + d.chunks + d.torn + d.bytes_cut + 1;
+  if (sum == s->seen_losses) return WEIR_OK;
+  wr_op op = {.sql = "UPDATE process SET dropped = ?2, drop_errno = NULLIF(?3, 0),"
+                     " damaged_chunks = ?4, torn = ?5, bytes_cut = ?6, unknown_lookups = ?7,"
+                     " dropped_extended = ?8, unknown_name = NULLIF(?9, '') WHERE id = ?1",
+              .v = {s->process, (int64_t)dropped, (int64_t)atomic_load(&h->drop_errno),
+                    (int64_t)d.chunks, (int64_t)d.torn, (int64_t)d.bytes_cut, (int64_t)lookups,
+                    (int64_t)extended},
+              .numbers = 8,
+              .texts = 1};
+  op.text[0] = wr_text(h->unknown_name, sizeof(h->unknown_name), false);
+  weir_status status = wr_batch_op(&s->im->batch, op);
+  if (!status) s->seen_losses = sum;
+  return status;
+}
+
+/* ---- polling
+ * ------------------------------------------------------------------------------------- */
+
+static void tell_progress(weir_importer *im)
+{
+  if (!im->options.progress) return;
+  uint64_t guess = 0;
+  for (size_t i = 0; i < im->spool_count; i++) {
+    const wr_spool *s = im->spools[i];
+    uint64_t room = 0;
+    if (s->reader)
+      room = (uint64_t)atomic_load(&weir_spool_reader_header(s->reader)->chunks) * WEIR_SPOOL_SLOTS;
+    guess += room > s->events ? room : s->events;
+  }
+  im->options.progress(im->options.progress_context, im->written, guess);
+}
+
+weir_status wr_importer_flush(weir_importer *im)
+{
+  uint64_t events = im->batch.rows[WR_TABLE_EVENT].count;
+  weir_status s = wr_batch_flush(&im->batch, false);
+  if (s) return s;
+  im->written += events;
+  if (events) tell_progress(im);
+  return WEIR_OK;
+}
+
+static weir_status drain(wr_spool *s, bool final)
+{
+  fix_origin(s->im);
+  weir_status status = s->started ? WEIR_OK : start_process(s);
+  if (status) return status;
+  s->clock = weir_spool_reader_clock(s->reader);
+  weir_spool_visitor visitor = wr_take_visitor;
+  visitor.context = s;
+  status = weir_spool_drain(s->reader, &visitor, final);
+  if (!status) status = queue_losses(s);
+  return status;
+}
+
+weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
+{
+  uint64_t before = im->written;
+  weir_status first = WEIR_OK;
+  for (size_t i = 0; i < im->spool_count; i++) {
+    wr_spool *s = im->spools[i];
+    if (!s->reader || s->drained) continue;
+    weir_status status = drain(s, false);
+    if (status && !first) first = status;
+    if (status == WEIR_ENOSPC || status == WEIR_ENOMEM) break; /* it is nobody's fault: later */
+  }
+  if (!first) first = wr_importer_flush(im);
+  if (events) *events = im->written - before;
+  return first;
+}
+
+/* ---- ending
+ * -------------------------------------------------------------------------------------- */
+
+static weir_status queue_coverage(wr_spool *s)
+{
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  weir_status status = WEIR_OK;
+  for (uint32_t i = 1; !status && i < WEIR_SPOOL_MAX_APIS; i++) {
+    unsigned seen = atomic_load(&h->coverage[i]);
+    if (!seen) continue;
+    wr_op op = {.sql = "INSERT OR REPLACE INTO coverage VALUES(?,?,?,?,?)",
+                .v = {s->process, i, !!(seen & WEIR_COVER_LOOKED_UP), !!(seen & WEIR_COVER_PASSED),
+                      !!(seen & WEIR_COVER_CALLED)},
+                .numbers = 5};
+    status = wr_batch_op(&s->im->batch, op);
+  }
+  return status;
+}
+
+static weir_status queue_end(wr_spool *s)
+{
+  static const char *const reasons[] = {"unknown", "exit", "signal", "exec", "gone"};
+  unsigned reason = (unsigned)s->reason <= WEIR_END_GONE ? (unsigned)s->reason : WEIR_END_UNKNOWN;
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  uint64_t last = atomic_load(&h->last_mono_ns);
+  int64_t end = wr_time_of_mono(s, last > s->opening ? last : s->opening);
+  for (size_t i = 0; i < s->thread_count; i++)
+    if (s->thread[i].last_end > end) end = s->thread[i].last_end;
+  wr_op op = {.sql = "UPDATE process SET \"end\" = ?2, end_detail = NULLIF(?3, -1), events = ?4,"
+                     " end_reason = ?5 WHERE id = ?1",
+              .v = {s->process, end, s->detail, (int64_t)s->events},
+              .numbers = 4,
+              .texts = 1};
+  op.text[0] = wr_format("%s", reasons[reason]);
+  weir_status status = wr_batch_op(&s->im->batch, op);
+  return status ? status : queue_coverage(s);
+}
+
+weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason,
+                              int detail)
+{
+  if (number >= im->spool_count) return weir_fail(WEIR_EINVAL, "there is no spool %u", number);
+  wr_spool *s = im->spools[number];
+  if (s->ended) return WEIR_OK;
+  s->reason = reason;
+  s->detail = detail;
+  if (!s->drained) {
+    weir_status status = drain(s, true);
+    if (!status) status = queue_end(s);
+    if (status) return status;
+    s->drained = true;
+  }
+  weir_status status = wr_importer_flush(im);
+  if (status) return status;
+  s->ended = true;
+  weir_spool_reader_close(s->reader);
+  s->reader = NULL;
+  return WEIR_OK;
+}
+
+weir_status weir_importer_finish(weir_importer *im)
+{
+  if (im->finished) return WEIR_OK;
+  weir_status s = WEIR_OK;
+  for (uint32_t i = 0; !s && i < im->spool_count; i++)
+    s = weir_importer_end(im, i, WEIR_END_UNKNOWN, -1);
+  if (!s) s = wr_importer_flush(im);
+  if (!s) s = wr_finish(im);
+  if (!s) im->finished = true;
+  return s;
+}

@@ -1,0 +1,84 @@
+/* importer.h: what the importer's files share. import.c drives, take.c turns records into rows,
+ * finish.c completes the trace.
+ *
+ * Identity. A process, a thread, a stack, a frame and a module get their row ids here, when a
+ * record first shows them; the ids are part of the in-memory state, which a failed transaction
+ * doesn't touch, since its rows stay queued (batch.h).
+ *
+ * Time. Every row holds ns since `origin`, the opening of the earliest spool that was added before
+ * the first poll. A later spool that opened earlier makes negative times; finish() then shifts all
+ * rows. Spools of another boot are placed by their wall clock.
+ */
+#ifndef WEIR_REPORTS_IMPORTER_H
+#define WEIR_REPORTS_IMPORTER_H
+
+#include "core/base/clock.h"
+#include "core/trace/spool.h"
+#include "reports/batch.h"
+#include "reports/import.h"
+#include "reports/util.h"
+
+typedef struct wr_thread {
+  int64_t id;        /* row of thread */
+  int64_t last_end;  /* ns, of its last event: a corrected clock must not reorder a thread */
+  int64_t last_call; /* row of its last event that began a call */
+} wr_thread;
+
+typedef struct wr_spool {
+  weir_importer *im;
+  weir_spool_reader *reader; /* NULL once ended */
+  char *path;
+  int64_t process;      /* row of process, from 1 */
+  uint64_t opening;     /* CLOCK_MONOTONIC ns, of the spool's boot */
+  int64_t boot_shift;   /* ns to add to bring its boot's clock onto the first spool's */
+  weir_clock_map clock; /* of this poll */
+  wr_map threads;       /* serial -> index into thread */
+  wr_thread *thread;
+  size_t thread_count, thread_capacity;
+  wr_map local_stacks; /* thread serial << 32 | id -> row of stack */
+  wr_map stacks;       /* hash of the frames -> row of stack */
+  wr_map frames;       /* hash of epoch and address -> row of frame */
+  wr_map modules;      /* hash of place and path -> row of module, those loaded now */
+  uint64_t unloads;    /* modules gone so far: addresses may mean something else since */
+  uint64_t events;
+  uint64_t seen_losses; /* sum of the loss counts last written */
+  weir_end_reason reason;
+  int detail;
+  bool started; /* its process row is written */
+  bool drained; /* final drain done */
+  bool ended;   /* its end is written */
+} wr_spool;
+
+struct weir_importer {
+  wr_db db;
+  char *path, *command;
+  weir_importer_options options;
+  wr_batch batch;
+  wr_spool **spools; /* by number */
+  size_t spool_count, spool_capacity;
+  bool origin_known;
+  uint64_t origin;          /* CLOCK_MONOTONIC ns of the first spool's boot */
+  uint64_t origin_realtime; /* CLOCK_REALTIME ns at `origin` */
+  uint8_t boot_id[16];      /* of the first spool */
+  int64_t threads, stacks, frames, modules, strings, events; /* last row ids given out */
+  uint64_t written;                                          /* events committed */
+  wr_map odd_apis;                                           /* function numbers our table lacks */
+  bool finished;
+};
+
+weir_status wr_out_of_memory(const weir_importer *im);
+
+/* ns since the trace's origin of a tick value of spool `s`. */
+int64_t wr_time(const wr_spool *s, uint64_t ticks);
+int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns);
+
+/* The visitor that turns records into rows; its context is a wr_spool. */
+extern const weir_spool_visitor wr_take_visitor;
+
+/* Writes what waits, then tells the progress callback. */
+weir_status wr_importer_flush(weir_importer *im);
+
+/* Everything that needs the whole trace: shifted times, modules of frames, lifetimes, indexes. */
+weir_status wr_finish(weir_importer *im);
+
+#endif

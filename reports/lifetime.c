@@ -1,0 +1,286 @@
+/* lifetime.c: see lifetime.h. */
+#include "reports/lifetime.h"
+#include <stdlib.h>
+#include "core/trace/event.h"
+#include "reports/util.h"
+
+#define DEVICES    257 /* ordinals, and one for "none" */
+#define NO_DEVICE  256
+#define REGISTERED 7 /* classes 0-6 are weir_mem */
+#define SUM        8 /* the device side of one device */
+#define CLASSES    9
+
+typedef struct memory_event {
+  int64_t id, process, kind, time, pointer, bytes, stack, context;
+  int device; /* NO_DEVICE: none */
+  int mem;
+  bool registration;
+} memory_event;
+
+typedef struct live_block {
+  memory_event alloc;
+  int64_t born; /* place of the allocation in the pass, 0: this slot is unused */
+  size_t next;  /* free list */
+} live_block;
+
+typedef struct account {
+  uint64_t allocs, bytes, live, live_blocks, peak;
+  int64_t peak_at, peak_place;
+} account;
+
+typedef struct pass {
+  wr_batch *batch;
+  wr_map by_pointer; /* key of process, pointer and class -> slot of `blocks` */
+  live_block *blocks;
+  size_t block_count, block_capacity, unused; /* unused: head of the free list, slot + 1 */
+  wr_map per_device; /* process and device -> live blocks, so that a reset need not look in vain */
+  account *accounts; /* [DEVICES][CLASSES] */
+  account total;     /* the device side of all devices */
+  int64_t place;     /* memory operations so far */
+} pass;
+
+bool wr_mem_device_side(int mem)
+{
+  return mem != WEIR_MEM_PAGEABLE && mem != WEIR_MEM_PINNED && mem != WEIR_MEM_HOST;
+}
+
+/* Arrays are handles, not addresses, and registering memory doesn't allocate it: keys of their own.
+ */
+static uint64_t block_key(const memory_event *e, bool array)
+{
+  uint64_t kind = e->registration ? 2 : array ? 1 : 0;
+  return wr_mix(wr_mix((uint64_t)e->process << 2 | kind, 0), (uint64_t)e->pointer);
+}
+
+static uint64_t device_key(int64_t process, int device)
+{
+  return (uint64_t)process << 9 | (uint64_t)device;
+}
+
+static void account_change(account *a, const pass *p, const memory_event *e, bool alloc,
+                           int64_t time)
+{
+  if (!alloc) {
+    a->live -= (uint64_t)e->bytes;
+    a->live_blocks--;
+    return;
+  }
+  a->allocs++;
+  a->bytes += (uint64_t)e->bytes;
+  a->live += (uint64_t)e->bytes;
+  a->live_blocks++;
+  if (a->live <= a->peak) return;
+  a->peak = a->live;
+  a->peak_at = time;
+  a->peak_place = p->place;
+}
+
+static void count_block(pass *p, const memory_event *e, bool alloc, int64_t time)
+{
+  bool device_side = wr_mem_device_side(e->mem);
+  int device = device_side && !e->registration ? e->device : NO_DEVICE;
+  int class = e->registration ? REGISTERED : e->mem;
+  account_change(&p->accounts[device * CLASSES + class], p, e, alloc, time);
+  if (!device_side || e->registration) return;
+  account_change(&p->accounts[device * CLASSES + SUM], p, e, alloc, time);
+  account_change(&p->total, p, e, alloc, time);
+}
+
+static void set(wr_row *row, int column, bool known, int64_t value)
+{
+  row->v[column] = value;
+  if (!known) row->nulls |= 1u << column;
+}
+
+/* The row of one block. `end`: what ended it, NULL while it lives. `alloc` NULL: only a free known.
+ */
+static weir_status emit(pass *p, const memory_event *alloc, int64_t born, const memory_event *end,
+                        int how)
+{
+  wr_row *row = wr_batch_row(p->batch, WR_TABLE_BLOCK);
+  if (!row) return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
+  const memory_event *any = alloc ? alloc : end;
+  bool freed = how == WR_BLOCK_FREED || how == WR_BLOCK_UNKNOWN || how == WR_BLOCK_RESET;
+  set(row, 0, true, any->process);
+  set(row, 1, true, any->pointer);
+  set(row, 2, alloc, any->bytes);
+  set(row, 3, any->device != NO_DEVICE, any->device);
+  set(row, 4, true, any->mem);
+  set(row, 5, true, any->registration);
+  set(row, 6, true, how);
+  set(row, 7, alloc, any->id);
+  set(row, 8, freed, end ? end->id : 0);
+  set(row, 9, alloc, any->time);
+  set(row, 10, end, end ? end->time : 0);
+  set(row, 11, alloc, born);
+  set(row, 12, end, p->place);
+  set(row, 13, alloc && any->stack, any->stack);
+  set(row, 14, true, any->context);
+  if (p->batch->rows[WR_TABLE_BLOCK].count < WR_BATCH_EVENTS) return WEIR_OK;
+  return wr_batch_flush(p->batch, true);
+}
+
+static weir_status out_of_memory(void)
+{
+  return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
+}
+
+/* Takes the block in `slot` out of the live set. */
+static weir_status end_block(pass *p, size_t slot, const memory_event *end, int how)
+{
+  live_block *b = &p->blocks[slot];
+  memory_event alloc = b->alloc;
+  int64_t born = b->born;
+  uint64_t *live = wr_map_get(&p->per_device, device_key(alloc.process, alloc.device));
+  if (live && *live) --*live;
+  wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
+  count_block(p, &alloc, false, end->time);
+  *b = (live_block){.next = p->unused};
+  p->unused = slot + 1;
+  return emit(p, &alloc, born, end, how);
+}
+
+static weir_status begin_block(pass *p, const memory_event *e)
+{
+  uint64_t key = block_key(e, e->mem == WEIR_MEM_ARRAY);
+  uint64_t *known = wr_map_get(&p->by_pointer, key);
+  if (known) {
+    weir_status s = end_block(p, (size_t)*known, e, WR_BLOCK_REPLACED);
+    if (s) return s;
+  }
+  size_t slot = p->unused ? p->unused - 1 : p->block_count;
+  if (!wr_grow(&p->blocks, &p->block_capacity, slot + 1, sizeof(live_block)))
+    return out_of_memory();
+  uint64_t *entry = wr_map_put(&p->by_pointer, key, NULL);
+  uint64_t *live = wr_map_put(&p->per_device, device_key(e->process, e->device), NULL);
+  if (!entry || !live) return out_of_memory();
+  if (p->unused)
+    p->unused = p->blocks[slot].next;
+  else
+    p->block_count++;
+  p->blocks[slot] = (live_block){.alloc = *e, .born = p->place};
+  *entry = slot;
+  ++*live;
+  count_block(p, e, true, e->time);
+  return WEIR_OK;
+}
+
+static weir_status free_block(pass *p, const memory_event *e)
+{
+  bool array = e->mem == WEIR_MEM_ARRAY;
+  uint64_t *slot = wr_map_get(&p->by_pointer, block_key(e, array));
+  if (!slot && !e->registration) slot = wr_map_get(&p->by_pointer, block_key(e, !array));
+  if (slot) return end_block(p, (size_t)*slot, e, WR_BLOCK_FREED);
+  return emit(p, NULL, 0, e, WR_BLOCK_UNKNOWN);
+}
+
+/* A device (or, bytes 1, one context of it) is gone and all its blocks with it. */
+static weir_status reset_device(pass *p, const memory_event *e)
+{
+  const uint64_t *live = wr_map_get(&p->per_device, device_key(e->process, e->device));
+  if (!live || !*live) return WEIR_OK;
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < p->block_count; i++) {
+    const live_block *b = &p->blocks[i];
+    if (!b->born || b->alloc.process != e->process || b->alloc.device != e->device) continue;
+    if (e->bytes == 1 && b->alloc.context != e->context) continue;
+    s = end_block(p, i, e, WR_BLOCK_RESET);
+  }
+  return s;
+}
+
+static weir_status take(pass *p, const memory_event *e)
+{
+  if (e->kind == WEIR_EV_RESET) {
+    p->place++;
+    return reset_device(p, e);
+  }
+  if (!e->pointer) return WEIR_OK; /* cudaFree(NULL) frees nothing */
+  p->place++;
+  bool begins = e->kind == WEIR_EV_ALLOC || (e->registration && e->bytes);
+  return begins ? begin_block(p, e) : free_block(p, e);
+}
+
+static void load(sqlite3_stmt *q, memory_event *e)
+{
+  int64_t device = sqlite3_column_int64(q, 4), mem = sqlite3_column_int64(q, 5);
+  bool no_device = sqlite3_column_type(q, 4) == SQLITE_NULL || device < 0 || device >= NO_DEVICE;
+  *e = (memory_event){.id = sqlite3_column_int64(q, 0),
+                      .process = sqlite3_column_int64(q, 1),
+                      .kind = sqlite3_column_int64(q, 2),
+                      .time = sqlite3_column_int64(q, 3),
+                      .device = no_device ? NO_DEVICE : (int)device,
+                      .mem = mem < 0 || mem >= REGISTERED ? WEIR_MEM_UNKNOWN : (int)mem,
+                      .pointer = sqlite3_column_int64(q, 6),
+                      .bytes = sqlite3_column_int64(q, 7),
+                      .stack = sqlite3_column_int64(q, 8),
+                      .context = sqlite3_column_int64(q, 9)};
+  e->registration = e->kind == WEIR_EV_HOSTREG;
+}
+
+static weir_status walk(pass *p)
+{
+  /* 1 alloc, 2 free, 10 reset, 11 host registration (bytes 0: its end); flag 16: captured, not run
+   */
+  static const char sql[] =
+      "SELECT id, process, kind,"
+      " CASE WHEN kind = 1 OR (kind = 11 AND bytes <> 0) THEN \"end\" ELSE start END AS t,"
+      " device, mem, a, bytes, stack, context FROM event"
+      " WHERE kind IN (1, 2, 10, 11) AND status = 0 AND NOT (flags & 16) ORDER BY t, id";
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(&p->batch->db, sql, &q);
+  int code = SQLITE_DONE;
+  while (!s && (code = sqlite3_step(q)) == SQLITE_ROW) {
+    memory_event e;
+    load(q, &e);
+    s = take(p, &e);
+  }
+  if (!s && code != SQLITE_DONE) s = wr_db_fail(&p->batch->db, "reading");
+  sqlite3_finalize(q);
+  for (size_t i = 0; !s && i < p->block_count; i++)
+    if (p->blocks[i].born) s = emit(p, &p->blocks[i].alloc, p->blocks[i].born, NULL, WR_BLOCK_LIVE);
+  return s;
+}
+
+/* device and mem -1: NULL, the sum over all. */
+static weir_status write_account(sqlite3_stmt *q, const wr_db *db, const account *a, int device,
+                                 int class)
+{
+  if (!a->allocs) return WEIR_OK;
+  sqlite3_clear_bindings(q);
+  if (device != NO_DEVICE) sqlite3_bind_int(q, 1, device);
+  if (class < SUM) sqlite3_bind_int(q, 2, class == REGISTERED ? WEIR_MEM_PINNED : class);
+  sqlite3_bind_int(q, 3, class == REGISTERED);
+  const int64_t values[] = {
+      (int64_t)a->allocs, (int64_t)a->bytes, (int64_t)a->peak,       a->peak_at,
+      a->peak_place,      (int64_t)a->live,  (int64_t)a->live_blocks};
+  for (int i = 0; i < 7; i++)
+    sqlite3_bind_int64(q, 4 + i, values[i]);
+  return wr_db_run(db, q);
+}
+
+static weir_status write_accounts(pass *p)
+{
+  const wr_db *db = &p->batch->db;
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(db, "INSERT INTO memory VALUES(?,?,?,?,?,?,?,?,?,?)", &q);
+  for (int i = 0; !s && i < DEVICES * CLASSES; i++) {
+    if (i / CLASSES == NO_DEVICE && i % CLASSES == SUM) continue; /* only part of the total */
+    s = write_account(q, db, &p->accounts[i], i / CLASSES, i % CLASSES);
+  }
+  if (!s) s = write_account(q, db, &p->total, NO_DEVICE, SUM);
+  sqlite3_finalize(q);
+  return s;
+}
+
+weir_status wr_lifetimes(wr_batch *batch)
+{
+  pass p = {.batch = batch, .accounts = calloc(DEVICES * CLASSES, sizeof(account))};
+  weir_status s = p.accounts ? walk(&p) : out_of_memory();
+  if (!s) s = write_accounts(&p);
+  wr_map_free(&p.by_pointer);
+  wr_map_free(&p.per_device);
+  free(p.blocks);
+  free(p.accounts);
+  return s;
+}

@@ -1,0 +1,32 @@
+/* lifetime.h: which free ends which allocation, and how much was live when.
+ *
+ * One pass over the memory events of a trace in the order in which the program can have seen them:
+ * an allocation counts from its return, a free from its call. So a free and a later allocation that
+ * got the same address on another thread are never taken for each other: the address can be handed
+ * out again only after the free was called and before the new allocation returned. Failed and
+ * captured calls change nothing. Memory: the live set, no more.
+ *
+ * Device side: device, managed and array memory, and memory of unknown kind. Host side: the rest.
+ */
+#ifndef WEIR_REPORTS_LIFETIME_H
+#define WEIR_REPORTS_LIFETIME_H
+
+#include "reports/batch.h"
+
+/* How a block ended: block.how. */
+enum {
+  WR_BLOCK_LIVE = 0,     /* never: live at exit */
+  WR_BLOCK_FREED = 1,    /* by a free (or unregister) */
+  WR_BLOCK_RESET = 2,    /* with its device or context */
+  WR_BLOCK_REPLACED = 3, /* its address was handed out again: the free was not seen */
+  WR_BLOCK_UNKNOWN = 4   /* no block: a free whose allocation was not seen */
+};
+
+/* True for memory that counts as the device's. `mem`: weir_mem. */
+bool wr_mem_device_side(int mem);
+
+/* Fills `block` and `memory` of the database `batch` was opened for; the rows are written by nested
+ * flushes, the last by the caller. `shown`: main or temp tables are found by their names alone. */
+weir_status wr_lifetimes(wr_batch *batch);
+
+#endif

@@ -1,0 +1,139 @@
+/* model.h: everything a summary says, computed once; text and JSON only print it.
+ *
+ * The numbers come from one pass over the events, one over the blocks, and small tables. Which
+ * events count where is defined in SCHEMA.md ("What the report counts"); the words there and the
+ * names here are the same.
+ */
+#ifndef WEIR_REPORTS_MODEL_H
+#define WEIR_REPORTS_MODEL_H
+
+#include "reports/schema.h"
+#include "reports/util.h"
+
+/* The totals of a trace, in the order in which JSON shows them. */
+#define WR_TOTAL_MAP(X)                                                                            \
+  X(alloc_calls)                                                                                   \
+  X(alloc_bytes) X(free_calls) X(peak_bytes) X(peak_at_ns) X(live_at_exit_bytes)                   \
+      X(live_at_exit_blocks) X(pinned_alloc_calls) X(pinned_alloc_bytes) X(pinned_free_calls)      \
+          X(pinned_peak_bytes) X(pinned_live_at_exit_bytes) X(register_calls) X(register_bytes)    \
+              X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes)        \
+                  X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes) X(other_copy_calls)          \
+                      X(other_copy_bytes) X(memset_calls) X(memset_bytes) X(sync_explicit_calls)   \
+                          X(sync_explicit_ns) X(sync_implicit_calls) X(sync_implicit_ns)           \
+                              X(launches) X(events) X(dropped) X(failed_calls) X(captured_events)  \
+                                  X(unmatched_frees)
+
+/* The same for one device. A peer copy is "out" where it reads and "in" where it writes. */
+#define WR_DEVICE_MAP(X)                                                                           \
+  X(alloc_calls)                                                                                   \
+  X(alloc_bytes) X(free_calls) X(peak_bytes) X(peak_at_ns) X(live_at_exit_bytes) X(h2d_calls)      \
+      X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes) X(p2p_out_calls)            \
+          X(p2p_out_bytes) X(p2p_in_calls) X(p2p_in_bytes) X(memset_calls) X(memset_bytes)         \
+              X(sync_explicit_calls) X(sync_explicit_ns) X(launches)
+
+#define WR_FIELD(name) uint64_t name;
+typedef struct wr_totals {
+  WR_TOTAL_MAP(WR_FIELD)
+} wr_totals;
+typedef struct wr_device_totals {
+  WR_DEVICE_MAP(WR_FIELD)
+} wr_device_totals;
+#undef WR_FIELD
+
+#define WR_HOST   256 /* the host, where a device number is meant */
+#define WR_PLACES 257
+
+typedef struct wr_api_row {
+  uint32_t api;
+  char *name; /* owned */
+  const char *layer, *category;
+  uint64_t calls, errors, bytes, ns, max_ns;
+  uint64_t sync_calls, sync_ns;         /* explicit waits */
+  uint64_t implicit_calls, implicit_ns; /* calls that may wait by the documentation */
+} wr_api_row;
+
+/* One cell of the transfer matrix. Bandwidth is known for blocking copies only: an asynchronous
+ * call returns before its copy is done. */
+typedef struct wr_route {
+  int src, dst; /* device ordinal or WR_HOST */
+  uint64_t calls, bytes;
+  uint64_t timed_bytes, timed_ns; /* of the blocking ones */
+} wr_route;
+
+/* Host memory at the host end of h2d and d2h copies. */
+typedef struct wr_host_split {
+  const char *direction, *memory;
+  uint64_t calls, bytes, async_calls;
+} wr_host_split;
+
+/* A place in the program, and what it cost. */
+typedef struct wr_site {
+  char *function, *file, *module; /* owned; function is never NULL: "module+0x12" where unknown */
+  int line;
+  char *api;     /* owned; NULL in memory lists */
+  int64_t stack; /* one of the stacks that lead here */
+  uint64_t calls, bytes, ns;
+  bool implicit; /* some of its waits are implicit ones */
+  char **frames; /* owned; that stack, innermost first, a line each */
+  size_t frame_count;
+} wr_site;
+
+typedef struct wr_sites {
+  wr_site *site;
+  size_t count; /* those kept */
+  size_t all;   /* places there are */
+} wr_sites;
+
+typedef struct wr_process_row {
+  int64_t id, pid;
+  char *exe, *command, *end_reason, *mode; /* owned, never NULL */
+  int64_t start, end, end_detail;          /* end_detail -1: unknown */
+  bool ended;
+  uint64_t events, dropped, drop_errno, damaged_chunks, torn, bytes_cut;
+} wr_process_row;
+
+typedef struct wr_device {
+  bool seen;
+  char *name; /* owned, or NULL */
+  int64_t peak_place;
+  wr_device_totals total;
+  wr_sites owners; /* at this device's peak */
+} wr_device;
+
+typedef struct wr_coverage {
+  uint64_t looked_up, passed, called;
+  char **passed_names; /* owned; functions that were looked up and went by unseen */
+  size_t passed_count;
+  uint64_t unknown_lookups;
+  char *unknown_name; /* owned, or NULL */
+  char **embedding;   /* owned; modules with device code and no shared cudart */
+  size_t embedding_count;
+  uint64_t stackless; /* events without a stack */
+  uint64_t damaged_chunks, torn, bytes_cut, dropped_extended;
+} wr_coverage;
+
+typedef struct wr_model {
+  char *path, *command, *version; /* owned */
+  bool finished;
+  int64_t duration_ns, start_realtime_ns;
+  wr_totals total;
+  wr_device *devices; /* [256] */
+  wr_api_row *apis;
+  size_t api_count;
+  wr_route *routes;
+  size_t route_count;
+  wr_host_split split[8];
+  size_t split_count;
+  wr_process_row *processes;
+  size_t process_count;
+  char **notes; /* owned */
+  size_t note_count;
+  wr_coverage coverage;
+  wr_sites alloc, copy, sync, leak;
+} wr_model;
+
+/* Computes the model of an open trace; `top` places a list. */
+weir_status wr_model_load(wr_model *m, const wr_db *db, int top);
+void wr_model_free(wr_model *m);
+
+#endif

@@ -1,0 +1,46 @@
+/* schema.h: the trace's SQLite schema and the words its rows use. */
+#ifndef WEIR_REPORTS_SCHEMA_H
+#define WEIR_REPORTS_SCHEMA_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+#include "core/base/status.h"
+
+#define WR_SCHEMA_VERSION 1          /* PRAGMA user_version */
+#define WR_APPLICATION_ID 0x57454952 /* PRAGMA application_id: "WEIR" */
+
+/* The path of a database, and what is being done to it: all that a good error sentence needs. */
+typedef struct wr_db {
+  sqlite3 *handle;
+  const char *path; /* borrowed */
+} wr_db;
+
+/* Words the last failure of `db` as a status: ENOSPC, EIO, ECORRUPT, ENOMEM. `doing`: "writing". */
+weir_status wr_db_fail(const wr_db *db, const char *doing);
+
+/* Runs SQL text (several statements). */
+weir_status wr_db_exec(const wr_db *db, const char *sql);
+
+/* Prepares one statement (*out new). */
+weir_status wr_db_prepare(const wr_db *db, const char *sql, sqlite3_stmt **out);
+
+/* Steps a statement that returns no row and resets it. */
+weir_status wr_db_run(const wr_db *db, sqlite3_stmt *statement);
+
+/* Calls `row` for every row of `sql`; a status it returns ends the walk and is returned. */
+weir_status wr_db_each(const wr_db *db, const char *sql,
+                       weir_status (*row)(void *context, sqlite3_stmt *q), void *context);
+
+/* Tables, views, and the rows that every trace has (kinds, functions). */
+weir_status wr_schema_create(const wr_db *db);
+
+/* The secondary indexes, made when all rows are in. */
+weir_status wr_schema_index(const wr_db *db);
+
+/* Function number `api` as a trace names it; "api #N" (in `buffer`) where the table lacks it. */
+const char *wr_api_name(uint32_t api, char buffer[24]);
+
+/* weir_api_category as a word. */
+const char *wr_api_category_name(uint32_t category);
+
+#endif

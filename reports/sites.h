@@ -1,0 +1,48 @@
+/* sites.h: what happened, by place in the program.
+ *
+ * The pass over a trace sums by stack, since that is a number; afterwards every stack is resolved
+ * to its *site*, the innermost frame that is the program's and not CUDA's or ours, and sums of
+ * equal sites are added up.
+ */
+#ifndef WEIR_REPORTS_SITES_H
+#define WEIR_REPORTS_SITES_H
+
+#include "reports/model.h"
+
+/* Sums of one stack and function. */
+typedef struct wr_site_sum {
+  int64_t stack; /* 0: none was taken */
+  uint32_t api;
+  bool implicit;
+  uint64_t alloc_calls, alloc_bytes, alloc_ns;
+  uint64_t copy_calls, copy_bytes, copy_ns;
+  uint64_t sync_calls, sync_ns; /* explicit and implicit */
+} wr_site_sum;
+
+/* Blocks of one stack that were live at a device's peak, or (device WR_HOST) at exit. */
+typedef struct wr_block_sum {
+  int64_t stack;
+  int device;
+  uint64_t blocks, bytes;
+} wr_block_sum;
+
+typedef struct wr_site_sums {
+  wr_map index, block_index; /* hash -> place in the arrays */
+  wr_site_sum *sum;
+  size_t count, capacity;
+  wr_block_sum *block;
+  size_t block_count, block_capacity;
+} wr_site_sums;
+
+/* The sum of (stack, api), made when new; NULL: out of memory. Valid until the next call. */
+wr_site_sum *wr_site_sum_of(wr_site_sums *s, int64_t stack, uint32_t api);
+
+/* Adds one block. False: out of memory. */
+bool wr_block_sum_add(wr_site_sums *s, int64_t stack, int device, uint64_t bytes);
+void wr_site_sums_free(wr_site_sums *s);
+
+/* Fills the model's lists of sites, `top` of each. m->apis must be there. */
+weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db, int top);
+void wr_sites_free(wr_sites *s);
+
+#endif

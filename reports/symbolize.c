@@ -1,0 +1,466 @@
+/* symbolize.c: see symbolize.h.
+ *
+ * Every module file gets one libdwfl session, opened when an address of it is first asked for and
+ * kept to the end, since names and file names point into it. A frame holds a return address: the
+ * call is before it, so the byte before it is what is looked up. Debug information is taken from
+ * the file and from the system's separate debug files, never from the network.
+ */
+#include "reports/symbolize.h"
+#include <dlfcn.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "reports/util.h"
+
+typedef struct module_file {
+  char *path;
+  Dwfl *session;
+  Dwfl_Module *module; /* NULL: gone, or no ELF file */
+  Dwarf_Addr bias;     /* file address + bias = address in the session */
+  char *build_id;      /* hex, "" when it has none */
+} module_file;
+
+typedef struct module_row {
+  int64_t id, process, base, start, end, loaded;
+  const char *path; /* the file's */
+  char *build_id;   /* recorded, "" when none */
+  size_t file;
+} module_row;
+
+typedef struct jit_symbol {
+  uint64_t start, bytes;
+  char *name;
+} jit_symbol;
+
+typedef struct process_row {
+  int64_t id, pid;
+  bool map_read;
+  jit_symbol *jit; /* sorted by start */
+  size_t jit_count, jit_capacity;
+} process_row;
+
+typedef struct span { /* of frames in the cache */
+  size_t first, count;
+} span;
+
+struct wr_symbols {
+  const wr_db *db;
+  sqlite3_stmt *stack; /* the frames of one */
+  module_file *files;
+  size_t file_count, file_capacity;
+  module_row *modules;
+  size_t module_count, module_capacity;
+  process_row *processes;
+  size_t process_count, process_capacity;
+  wr_map by_frame; /* row of frame -> place in spans */
+  span *spans;
+  size_t span_count, span_capacity;
+  wr_frame *frames; /* the cache: what addresses resolved to */
+  size_t frame_count, frame_capacity;
+  wr_frame *answer; /* of the last wr_symbols_stack() */
+  size_t answer_capacity;
+  char **strings; /* owned: demangled names */
+  size_t string_count, string_capacity;
+  char *(*demangle)(const char *, char *, size_t *, int *);
+  void *cxx; /* libstdc++, or NULL */
+};
+
+static weir_status out_of_memory(const wr_symbols *s)
+{
+  return weir_fail(WEIR_ENOMEM, "symbolizing %s: out of host memory", s->db->path);
+}
+
+/* ---- loading
+ * ------------------------------------------------------------------------------------------ */
+
+static int find_debuginfo(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base,
+                          const char *file, const char *link, GElf_Word crc, char **found)
+{
+  int fd = dwfl_build_id_find_debuginfo(mod, user, name, base, file, link, crc, found);
+  if (fd >= 0 || getenv("DEBUGINFOD_URLS"))
+    return fd; /* the standard search would ask the network */
+  return dwfl_standard_find_debuginfo(mod, user, name, base, file, link, crc, found);
+}
+
+static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
+                                         .find_debuginfo = find_debuginfo,
+                                         .section_address = dwfl_offline_section_address};
+
+static char *build_id_of(Dwfl_Module *module)
+{
+  const unsigned char *bits = NULL;
+  GElf_Addr address = 0;
+  int n = module ? dwfl_module_build_id(module, &bits, &address) : 0;
+  if (n <= 0) return calloc(1, 1);
+  char *text = calloc((size_t)n * 2 + 1, 1);
+  for (int i = 0; text && i < n; i++)
+    snprintf(text + (size_t)2 * (size_t)i, 3, "%02x", bits[i]);
+  return text;
+}
+
+static weir_status open_file(wr_symbols *s, module_file *f)
+{
+  if (f->session) return WEIR_OK;
+  f->session = dwfl_begin(&callbacks);
+  if (!f->session) return out_of_memory(s);
+  if (f->path[0] == '/' && !access(f->path, R_OK)) {
+    dwfl_report_begin(f->session);
+    f->module = dwfl_report_offline(f->session, f->path, f->path, -1);
+    dwfl_report_end(f->session, NULL, NULL);
+  }
+  if (f->module && !dwfl_module_getelf(f->module, &f->bias)) f->module = NULL;
+  f->build_id = build_id_of(f->module);
+  return f->build_id ? WEIR_OK : out_of_memory(s);
+}
+
+static weir_status file_of(wr_symbols *s, const char *path, size_t *out)
+{
+  for (size_t i = 0; i < s->file_count; i++) {
+    *out = i;
+    if (!strcmp(s->files[i].path, path)) return WEIR_OK;
+  }
+  if (!wr_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof(module_file)))
+    return out_of_memory(s);
+  s->files[s->file_count] = (module_file){.path = wr_format("%s", path)};
+  if (!s->files[s->file_count].path) return out_of_memory(s);
+  *out = s->file_count++;
+  return WEIR_OK;
+}
+
+static weir_status take_module(void *context, sqlite3_stmt *q)
+{
+  wr_symbols *s = context;
+  const char *path = (const char *)sqlite3_column_text(q, 2);
+  const char *build_id = (const char *)sqlite3_column_text(q, 3);
+  module_row m = {.id = sqlite3_column_int64(q, 0),
+                  .process = sqlite3_column_int64(q, 1),
+                  .base = sqlite3_column_int64(q, 4),
+                  .start = sqlite3_column_int64(q, 5),
+                  .end = sqlite3_column_int64(q, 6),
+                  .loaded = sqlite3_column_int64(q, 7)};
+  weir_status status = file_of(s, path ? path : "", &m.file);
+  if (status) return status;
+  if (!wr_grow(&s->modules, &s->module_capacity, s->module_count + 1, sizeof(m)))
+    return out_of_memory(s);
+  m.build_id = wr_format("%s", build_id ? build_id : "");
+  if (!m.build_id) return out_of_memory(s);
+  m.path = s->files[m.file].path;
+  s->modules[s->module_count++] = m;
+  return WEIR_OK;
+}
+
+static weir_status take_process(void *context, sqlite3_stmt *q)
+{
+  wr_symbols *s = context;
+  if (!wr_grow(&s->processes, &s->process_capacity, s->process_count + 1, sizeof(process_row)))
+    return out_of_memory(s);
+  s->processes[s->process_count++] =
+      (process_row){.id = sqlite3_column_int64(q, 0), .pid = sqlite3_column_int64(q, 1)};
+  return WEIR_OK;
+}
+
+static void find_demangler(wr_symbols *s)
+{
+  s->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+  void *function = s->cxx ? dlsym(s->cxx, "__cxa_demangle") : NULL;
+  memcpy(&s->demangle, &function, sizeof(function));
+}
+
+weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
+{
+  wr_symbols *s = calloc(1, sizeof(*s));
+  if (!s) return weir_fail(WEIR_ENOMEM, "symbolizing %s: out of host memory", db->path);
+  s->db = db;
+  weir_status status = wr_db_each(db,
+                                  "SELECT id, process, path, build_id, base, start, \"end\", loaded"
+                                  " FROM module WHERE start IS NOT NULL",
+                                  take_module, s);
+  if (!status) status = wr_db_each(db, "SELECT id, pid FROM process", take_process, s);
+  if (!status)
+    status = wr_db_prepare(db,
+                           "SELECT f.id, f.process, f.address, f.module, f.first FROM stack_frame s"
+                           " JOIN frame f ON f.id = s.frame WHERE s.stack = ? ORDER BY s.depth"
+                           " LIMIT 256",
+                           &s->stack);
+  find_demangler(s);
+  if (status)
+    wr_symbols_close(s);
+  else
+    *out = s;
+  return status;
+}
+
+void wr_symbols_close(wr_symbols *s)
+{
+  if (!s) return;
+  sqlite3_finalize(s->stack);
+  for (size_t i = 0; i < s->file_count; i++) {
+    if (s->files[i].session) dwfl_end(s->files[i].session);
+    free(s->files[i].path);
+    free(s->files[i].build_id);
+  }
+  for (size_t i = 0; i < s->module_count; i++)
+    free(s->modules[i].build_id);
+  for (size_t i = 0; i < s->process_count; i++) {
+    for (size_t j = 0; j < s->processes[i].jit_count; j++)
+      free(s->processes[i].jit[j].name);
+    free(s->processes[i].jit);
+  }
+  for (size_t i = 0; i < s->string_count; i++)
+    free(s->strings[i]);
+  wr_map_free(&s->by_frame);
+  free(s->files);
+  free(s->modules);
+  free(s->processes);
+  free(s->spans);
+  free(s->frames);
+  free(s->answer);
+  free(s->strings);
+  if (s->cxx) dlclose(s->cxx);
+  free(s);
+}
+
+/* ---- one address
+ * --------------------------------------------------------------------------------------- */
+
+/* Demangled where it can be; the answer lives as long as `s`. */
+static const char *pretty(wr_symbols *s, const char *name)
+{
+  if (!name || strncmp(name, "_Z", 2) != 0 || !s->demangle) return name;
+  int status = 0;
+  char *text = s->demangle(name, NULL, NULL, &status);
+  if (!text) return name;
+  if (!wr_grow(&s->strings, &s->string_capacity, s->string_count + 1, sizeof(char *))) {
+    free(text);
+    return name;
+  }
+  return s->strings[s->string_count++] = text;
+}
+
+static weir_status push(wr_symbols *s, wr_frame frame)
+{
+  if (!wr_grow(&s->frames, &s->frame_capacity, s->frame_count + 1, sizeof(frame)))
+    return out_of_memory(s);
+  s->frames[s->frame_count++] = frame;
+  return WEIR_OK;
+}
+
+static const char *die_name(wr_symbols *s, Dwarf_Die *die)
+{
+  Dwarf_Attribute attribute;
+  Dwarf_Attribute *linkage = dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute);
+  const char *name = linkage ? dwarf_formstring(linkage) : NULL;
+  return name ? pretty(s, name) : dwarf_diename(die);
+}
+
+/* Where an inlined function was called from. */
+static void call_place(Dwarf_Die *unit, Dwarf_Die *inlined, wr_frame *f)
+{
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0, line = 0;
+  Dwarf_Files *files = NULL;
+  size_t count = 0;
+  f->file = NULL;
+  f->line = 0;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) ||
+      dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) ||
+      dwarf_getsrcfiles(unit, &files, &count) || file >= count)
+    return;
+  f->file = dwarf_filesrc(files, (size_t)file, NULL, NULL);
+  f->line = (int)line;
+}
+
+/* The scopes around `address`, innermost first, from the innermost function on. Returns their
+ * number and *chain (malloc), 0 when nothing is known. */
+static int function_chain(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **chain)
+{
+  Dwarf_Die *scopes = NULL;
+  int n = dwarf_getscopes(unit, address, &scopes), count = 0;
+  for (int i = 0; i < n; i++) {
+    int tag = dwarf_tag(&scopes[i]);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+    count = dwarf_getscopes_die(&scopes[i], chain);
+    break;
+  }
+  free(scopes);
+  return count;
+}
+
+/* Pushes the function at `address` (of the session) and those it is inlined into. *pushed: any. */
+static weir_status push_inlines(wr_symbols *s, const module_file *file, Dwarf_Addr address,
+                                wr_frame f, bool *pushed)
+{
+  Dwarf_Addr bias = 0;
+  Dwarf_Die *unit = dwfl_module_addrdie(file->module, address, &bias), *chain = NULL;
+  int n = unit ? function_chain(unit, address - bias, &chain) : 0;
+  weir_status status = WEIR_OK;
+  for (int i = 0; !status && i < n; i++) {
+    int tag = dwarf_tag(&chain[i]);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+    const char *name = die_name(s, &chain[i]);
+    if (tag == DW_TAG_subprogram && name)
+      f.function = name;
+    else if (tag == DW_TAG_inlined_subroutine)
+      f.function = name;
+    status = push(s, f);
+    *pushed = true;
+    if (tag == DW_TAG_subprogram) break;
+    call_place(unit, &chain[i], &f);
+  }
+  free(chain);
+  return status;
+}
+
+static weir_status resolve_in_module(wr_symbols *s, const module_row *m, uint64_t address,
+                                     wr_frame f)
+{
+  module_file *file = &s->files[m->file];
+  f.module = m->path;
+  f.offset = address - (uint64_t)m->base;
+  weir_status status = open_file(s, file);
+  if (status) return status;
+  if (!file->module || (m->build_id[0] && strcmp(m->build_id, file->build_id) != 0))
+    return push(s, f);
+  Dwarf_Addr at = f.offset - 1 + file->bias;
+  GElf_Off offset;
+  GElf_Sym symbol;
+  f.function =
+      pretty(s, dwfl_module_addrinfo(file->module, at, &offset, &symbol, NULL, NULL, NULL));
+  Dwfl_Line *line = dwfl_module_getsrc(file->module, at);
+  if (line) f.file = dwfl_lineinfo(line, NULL, &f.line, NULL, NULL, NULL);
+  bool pushed = false;
+  status = push_inlines(s, file, at, f, &pushed);
+  return status || pushed ? status : push(s, f);
+}
+
+/* ---- perf maps
+ * ------------------------------------------------------------------------------------------ */
+
+static int by_start(const void *left, const void *right)
+{
+  const jit_symbol *a = left, *b = right;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static void read_perf_map(process_row *p)
+{
+  char path[64], *line = NULL;
+  size_t room = 0;
+  p->map_read = true;
+  snprintf(path, sizeof(path), "/tmp/perf-%lld.map", (long long)p->pid);
+  FILE *f = fopen(path, "re");
+  if (!f) return;
+  while (getline(&line, &room, f) > 0) {
+    unsigned long long start, bytes;
+    int name = 0;
+    if (sscanf(line, "%llx %llx %n", &start, &bytes, &name) < 2 || !name) continue;
+    if (!wr_grow(&p->jit, &p->jit_capacity, p->jit_count + 1, sizeof(jit_symbol))) break;
+    line[name + (int)strcspn(line + name, "\r\n")] = '\0';
+    char *text = wr_text(line + name, strlen(line + name), true);
+    if (!text) break;
+    p->jit[p->jit_count++] = (jit_symbol){start, bytes, text};
+  }
+  free(line);
+  fclose(f);
+  if (p->jit_count) qsort(p->jit, p->jit_count, sizeof(jit_symbol), by_start);
+}
+
+static const char *jit_name(process_row *p, uint64_t address)
+{
+  if (!p->map_read) read_perf_map(p);
+  size_t low = 0, high = p->jit_count;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (p->jit[mid].start <= address)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (!low || address - p->jit[low - 1].start >= p->jit[low - 1].bytes) return NULL;
+  return p->jit[low - 1].name;
+}
+
+/* ---- stacks
+ * ---------------------------------------------------------------------------------------------- */
+
+/* The module by its row, or, while a trace has not placed its frames, by address and time. */
+static const module_row *module_of(const wr_symbols *s, int64_t id, int64_t process,
+                                   int64_t address, int64_t first)
+{
+  const module_row *best = NULL;
+  for (size_t i = 0; i < s->module_count; i++) {
+    const module_row *m = &s->modules[i];
+    if (id && m->id == id && m->process == process) return m;
+    if (id || m->process != process || m->start >= address || m->end < address) continue;
+    if (!best || (m->loaded <= first && m->loaded > best->loaded)) best = m;
+  }
+  return best;
+}
+
+static weir_status resolve(wr_symbols *s, sqlite3_stmt *q, span *out)
+{
+  int64_t process = sqlite3_column_int64(q, 1), address = sqlite3_column_int64(q, 2);
+  const module_row *m =
+      module_of(s, sqlite3_column_int64(q, 3), process, address, sqlite3_column_int64(q, 4));
+  wr_frame f = {.module = "", .offset = (uint64_t)address};
+  out->first = s->frame_count;
+  weir_status status = WEIR_OK;
+  if (m) {
+    status = resolve_in_module(s, m, (uint64_t)address, f);
+  } else {
+    for (size_t i = 0; i < s->process_count; i++)
+      if (s->processes[i].id == process)
+        f.function = jit_name(&s->processes[i], (uint64_t)address - 1);
+    status = push(s, f);
+  }
+  out->count = s->frame_count - out->first;
+  return status;
+}
+
+/* The cached answer for the frame in the current row. */
+static weir_status frame_span(wr_symbols *s, sqlite3_stmt *q, span *out)
+{
+  bool added;
+  uint64_t *known = wr_map_put(&s->by_frame, (uint64_t)sqlite3_column_int64(q, 0), &added);
+  if (!known) return out_of_memory(s);
+  if (!added) {
+    *out = s->spans[*known];
+    return WEIR_OK;
+  }
+  if (!wr_grow(&s->spans, &s->span_capacity, s->span_count + 1, sizeof(span)))
+    return out_of_memory(s);
+  *known = s->span_count++;
+  s->spans[*known] = (span){0, 0};
+  size_t at = *known;
+  weir_status status = resolve(s, q, out);
+  s->spans[at] = *out;
+  return status;
+}
+
+weir_status wr_symbols_stack(wr_symbols *s, int64_t stack, const wr_frame **frames, size_t *count)
+{
+  weir_status status = WEIR_OK;
+  int code = SQLITE_DONE;
+  *count = 0;
+  sqlite3_bind_int64(s->stack, 1, stack);
+  while (!status && (code = sqlite3_step(s->stack)) == SQLITE_ROW) {
+    span part;
+    status = frame_span(s, s->stack, &part);
+    if (status) break;
+    if (!wr_grow(&s->answer, &s->answer_capacity, *count + part.count, sizeof(wr_frame))) {
+      status = out_of_memory(s);
+      break;
+    }
+    if (part.count)
+      memcpy(s->answer + *count, s->frames + part.first, part.count * sizeof(wr_frame));
+    *count += part.count;
+  }
+  if (!status && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
+  sqlite3_reset(s->stack);
+  *frames = s->answer;
+  return status;
+}

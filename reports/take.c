@@ -1,0 +1,341 @@
+/* take.c: records of a spool become rows of a trace.
+ *
+ * Called by the spool reader for every record, once. A record is either taken whole (its rows are
+ * in the batch) or refused with a status, and then delivered again later; so whatever can fail is
+ * done before the first row is added.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/api.h"
+#include "core/trace/stack.h"
+#include "reports/importer.h"
+
+/* Times further than this from a spool's opening are damage, not time. */
+#define BEFORE_OPENING INT64_C(60000000000)        /* 60 s, ns */
+#define AFTER_OPENING  INT64_C(315360000000000000) /* 10 years, ns */
+#define CLOCK_TREMOR   INT64_C(10000000) /* 10 ms: a corrected clock may step back so far */
+
+weir_status wr_out_of_memory(const weir_importer *im)
+{
+  return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->path);
+}
+
+int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns)
+{
+  int64_t since_opening = (int64_t)(mono_ns - s->opening);
+  int64_t opening = (int64_t)(s->opening - s->im->origin);
+  if (since_opening < -BEFORE_OPENING) since_opening = 0;
+  if (since_opening > AFTER_OPENING) since_opening = AFTER_OPENING;
+  return opening + s->boot_shift + since_opening;
+}
+
+int64_t wr_time(const wr_spool *s, uint64_t ticks)
+{
+  double ns = (double)(int64_t)(ticks - s->clock.base.ticks) * s->clock.ns_per_tick;
+  if (!(ns > -4e18 && ns < 4e18)) ns = 0;
+  return wr_time_of_mono(s, s->clock.base.mono_ns + (uint64_t)(int64_t)ns);
+}
+
+/* The thread's place in s->thread, made (with its row) at first sight. */
+static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_t *index)
+{
+  weir_importer *im = s->im;
+  const uint64_t *known = wr_map_get(&s->threads, serial);
+  if (known) {
+    *index = (size_t)*known;
+    return WEIR_OK;
+  }
+  if (!wr_grow(&s->thread, &s->thread_capacity, s->thread_count + 1, sizeof(wr_thread)))
+    return wr_out_of_memory(im);
+  wr_row *row = wr_batch_row(&im->batch, WR_TABLE_THREAD);
+  if (!row) return wr_out_of_memory(im);
+  uint64_t *entry = wr_map_put(&s->threads, serial, NULL);
+  if (!entry) {
+    im->batch.rows[WR_TABLE_THREAD].count--;
+    return wr_out_of_memory(im);
+  }
+  *index = s->thread_count++;
+  *entry = *index;
+  s->thread[*index] = (wr_thread){.id = ++im->threads, .last_end = INT64_MIN};
+  *row = (wr_row){.v = {im->threads, s->process, serial, tid}, .nulls = 1u << 4};
+  return WEIR_OK;
+}
+
+/* A function our table lacks (a newer writer's): its number must have a name for the views. */
+static weir_status note_odd_api(weir_importer *im, uint32_t api)
+{
+  bool added;
+  if (!wr_map_put(&im->odd_apis, api, &added)) return wr_out_of_memory(im);
+  if (!added) return WEIR_OK;
+  char buffer[24];
+  wr_op row = {.sql = "INSERT OR IGNORE INTO api VALUES(?,?2,'unknown','other',0)"};
+  wr_op string = {.sql = "INSERT OR IGNORE INTO StringIds VALUES(?,?)"};
+  row.v[0] = string.v[0] = api;
+  row.numbers = row.texts = string.numbers = string.texts = 1;
+  row.text[0] = wr_format("%s", wr_api_name(api, buffer));
+  string.text[0] = wr_format("%s", wr_api_name(api, buffer));
+  weir_status s = wr_batch_op(&im->batch, row);
+  weir_status t = wr_batch_op(&im->batch, string);
+  return s ? s : t;
+}
+
+static void fill_event(wr_row *row, const wr_spool *s, const weir_event *e, int64_t start,
+                       int64_t end)
+{
+  uint32_t nulls = 0;
+  row->v[3] = e->api;
+  row->v[4] = start;
+  row->v[5] = end;
+  row->v[6] = e->status;
+  row->v[8] = e->stack >> 24;
+  row->v[9] = e->device;
+  row->v[10] = e->src_device;
+  row->v[11] = e->copy;
+  row->v[12] = e->mem & 15;
+  row->v[13] = e->mem >> 4;
+  row->v[14] = e->flags;
+  row->v[15] = (int64_t)e->a;
+  row->v[16] = (int64_t)e->b;
+  row->v[17] = (int64_t)e->bytes;
+  row->v[18] = (int64_t)e->stream;
+  if (e->device == WEIR_DEVICE_NONE) nulls |= 1u << 9;
+  if (e->src_device == WEIR_DEVICE_NONE) nulls |= 1u << 10;
+  row->v[0] = s->process;
+  row->v[2] = e->kind;
+  row->nulls = nulls;
+}
+
+static weir_status take_event(void *context, uint32_t serial, uint32_t tid, const weir_event *e)
+{
+  wr_spool *s = context;
+  weir_importer *im = s->im;
+  if (im->batch.rows[WR_TABLE_EVENT].count >= WR_BATCH_EVENTS) {
+    weir_status full = wr_importer_flush(im);
+    if (full) return full;
+  }
+  size_t index;
+  weir_status status = find_thread(s, serial, tid, &index);
+  if (!status && e->api >= weir_api_count) status = note_odd_api(im, e->api);
+  if (status) return status;
+  wr_row *row = wr_batch_row(&im->batch, WR_TABLE_EVENT);
+  if (!row) return wr_out_of_memory(im);
+  wr_thread *t = &s->thread[index];
+  int64_t start = wr_time(s, e->start);
+  double length = (double)weir_event_duration(e) * s->clock.ns_per_tick;
+  if (!(length >= 0 && length < (double)AFTER_OPENING)) length = 0;
+  if (start < t->last_end && t->last_end - start < CLOCK_TREMOR) start = t->last_end;
+  int64_t end = start + (int64_t)length;
+  t->last_end = end;
+  fill_event(row, s, e, start, end);
+  row->v[1] = t->id;
+  const uint64_t *stack = NULL;
+  if (e->stack & 0xffffff)
+    stack = wr_map_get(&s->local_stacks, (uint64_t)serial << 32 | (e->stack & 0xffffff));
+  if (stack && *stack)
+    row->v[7] = (int64_t)*stack;
+  else
+    row->nulls |= 1u << 7;
+  int64_t id = ++im->events;
+  if (e->flags & WEIR_EVF_BATCH && t->last_call)
+    row->v[19] = t->last_call;
+  else
+    row->nulls |= 1u << 19, t->last_call = id;
+  s->events++;
+  return WEIR_OK;
+}
+
+/* ---- stacks ------------------------------------------------------------------------------------
+ */
+
+static weir_status find_frame(wr_spool *s, uint64_t address, int64_t time, int64_t *id)
+{
+  weir_importer *im = s->im;
+  uint64_t key = wr_mix(wr_mix(1, s->unloads), address);
+  uint64_t *known = wr_map_get(&s->frames, key);
+  if (!known) {
+    wr_row *row = wr_batch_row(&im->batch, WR_TABLE_FRAME);
+    if (!row) return wr_out_of_memory(im);
+    known = wr_map_put(&s->frames, key, NULL);
+    if (!known) {
+      im->batch.rows[WR_TABLE_FRAME].count--;
+      return wr_out_of_memory(im);
+    }
+    *known = (uint64_t)++im->frames;
+    *row = (wr_row){.v = {im->frames, s->process, (int64_t)address, time}, .nulls = 1u << 4};
+  }
+  *id = (int64_t)*known;
+  return WEIR_OK;
+}
+
+/* Adds a stack nobody has shown yet. Frames added before a failure are found again. */
+static weir_status add_stack(wr_spool *s, const uint64_t *frames, size_t depth, int64_t time)
+{
+  weir_importer *im = s->im;
+  int64_t ids[WEIR_STACK_MAX_DEPTH];
+  for (size_t i = 0; i < depth; i++) {
+    weir_status status = find_frame(s, frames[i], time, &ids[i]);
+    if (status) return status;
+  }
+  wr_rows *rows = &im->batch.rows[WR_TABLE_STACK_FRAME];
+  wr_rows *stacks = &im->batch.rows[WR_TABLE_STACK];
+  if (!wr_grow(&rows->row, &rows->capacity, rows->count + depth, sizeof(wr_row)) ||
+      !wr_grow(&stacks->row, &stacks->capacity, stacks->count + 1, sizeof(wr_row)))
+    return wr_out_of_memory(im);
+  int64_t id = ++im->stacks;
+  stacks->row[stacks->count++] = (wr_row){.v = {id, s->process, (int64_t)depth, time}};
+  for (size_t i = 0; i < depth; i++)
+    rows->row[rows->count++] = (wr_row){.v = {id, (int64_t)i, ids[i]}};
+  return WEIR_OK;
+}
+
+static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_event *head,
+                              const void *payload, size_t bytes)
+{
+  uint64_t frames[WEIR_STACK_MAX_DEPTH], hash = wr_mix(2, s->unloads);
+  size_t depth = bytes / sizeof(uint64_t);
+  if (depth > WEIR_STACK_MAX_DEPTH) depth = WEIR_STACK_MAX_DEPTH;
+  memcpy(frames, payload, depth * sizeof(uint64_t));
+  for (size_t i = 0; i < depth; i++)
+    hash = wr_mix(hash, frames[i]);
+  uint64_t *local =
+      wr_map_put(&s->local_stacks, (uint64_t)serial << 32 | (head->a & 0xffffff), NULL);
+  uint64_t *known = wr_map_get(&s->stacks, hash);
+  if (!local) return wr_out_of_memory(s->im);
+  if (!known) {
+    weir_status status = add_stack(s, frames, depth, wr_time(s, head->start));
+    if (status) return status;
+    known = wr_map_put(&s->stacks, hash, NULL);
+    if (!known) return wr_out_of_memory(s->im); /* the stack is there twice, which harms nobody */
+    *known = (uint64_t)s->im->stacks;
+  }
+  *local = *known;
+  return WEIR_OK;
+}
+
+/* ---- the other extended records -----------------------------------------------------------------
+ */
+
+static weir_status unload_module(wr_spool *s, const weir_module_info *info, int64_t time)
+{
+  s->unloads++;
+  uint64_t *known = wr_map_get(&s->modules, wr_mix(3, info->base));
+  if (!known) return WEIR_OK;
+  wr_op op = {.sql = "UPDATE module SET unloaded = ? WHERE id = ?",
+              .v = {time, (int64_t)*known},
+              .numbers = 2};
+  wr_map_delete(&s->modules, wr_mix(3, info->base));
+  return wr_batch_op(&s->im->batch, op);
+}
+
+static void hex(char *out, const unsigned char *bytes, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+    out[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+  }
+  out[2 * count] = '\0';
+}
+
+/* Every thread that meets a module tells of it: the first row counts while it stays loaded. */
+static weir_status take_module(wr_spool *s, const weir_event *head, const void *payload,
+                               size_t bytes)
+{
+  weir_module_info info;
+  if (bytes < sizeof(info)) return WEIR_OK;
+  memcpy(&info, payload, sizeof(info));
+  int64_t time = wr_time(s, head->start);
+  if (head->a == 0) return unload_module(s, &info, time);
+  size_t left = bytes - sizeof(info);
+  if (info.build_id_bytes > left || info.path_bytes > left - info.build_id_bytes) return WEIR_OK;
+  const char *tail = (const char *)payload + sizeof(info);
+  uint64_t *known = wr_map_get(&s->modules, wr_mix(3, info.base));
+  if (known) return WEIR_OK;
+  char build_id[2 * 64 + 1];
+  hex(build_id, (const unsigned char *)tail, info.build_id_bytes > 64 ? 64 : info.build_id_bytes);
+  weir_importer *im = s->im;
+  int64_t id = im->modules + 1, string = im->strings + 1;
+  wr_op row = {.sql = "INSERT INTO module(id, process, base, start, \"end\", string, loaded, path,"
+                      " build_id) VALUES(?,?,?,?,?,?,?,?,?)",
+               .v = {id, s->process, (int64_t)info.base, (int64_t)info.start, (int64_t)info.end,
+                     string, time},
+               .numbers = 7,
+               .texts = 2};
+  wr_op name = {
+      .sql = "INSERT INTO StringIds VALUES(?,?)", .v = {string}, .numbers = 1, .texts = 1};
+  row.text[0] = wr_text(tail + info.build_id_bytes, info.path_bytes, false);
+  row.text[1] = info.build_id_bytes ? wr_format("%s", build_id) : NULL;
+  name.text[0] = wr_text(tail + info.build_id_bytes, info.path_bytes, false);
+  known = wr_map_put(&s->modules, wr_mix(3, info.base), NULL);
+  weir_status status = row.text[0] && name.text[0] && known ? WEIR_OK : wr_out_of_memory(im);
+  if (known) *known = (uint64_t)id;
+  if (!status) im->modules = id, im->strings = string;
+  weir_status a = wr_batch_op(&im->batch, row), b = wr_batch_op(&im->batch, name);
+  return status ? status : a ? a : b;
+}
+
+static weir_status take_name(wr_spool *s, const weir_event *head, const void *payload, size_t bytes)
+{
+  static const char *const kinds[] = {"unknown", "kernel", "device", "api"};
+  wr_op op = {.sql = "INSERT INTO name(process, handle, kind, name) VALUES(?,?,?,?)",
+              .v = {s->process, (int64_t)head->a},
+              .numbers = 2,
+              .texts = 2};
+  op.text[0] = wr_format("%s", kinds[head->b <= 3 ? head->b : 0]);
+  op.text[1] = wr_text(payload, bytes, false);
+  return wr_batch_op(&s->im->batch, op);
+}
+
+static weir_status take_note(wr_spool *s, size_t thread, const weir_event *head,
+                             const void *payload, size_t bytes)
+{
+  wr_op op = {.sql = "INSERT INTO note(process, thread, time, text) VALUES(?,?,?,?)",
+              .v = {s->process, s->thread[thread].id, wr_time(s, head->start)},
+              .numbers = 3,
+              .texts = 1};
+  op.text[0] = wr_text(payload, bytes, false);
+  return wr_batch_op(&s->im->batch, op);
+}
+
+static weir_status take_thread(wr_spool *s, size_t thread, const void *payload, size_t bytes)
+{
+  weir_importer *im = s->im;
+  wr_op op = {.sql = "UPDATE thread SET name = ?2 WHERE id = ?1",
+              .v = {s->thread[thread].id},
+              .numbers = 1,
+              .texts = 1};
+  wr_op name = {.sql = "INSERT INTO StringIds SELECT ?1, ?2 WHERE NOT EXISTS"
+                       " (SELECT 1 FROM StringIds WHERE value = ?2)",
+                .v = {++im->strings},
+                .numbers = 1,
+                .texts = 1};
+  op.text[0] = wr_text(payload, bytes, false);
+  name.text[0] = wr_text(payload, bytes, false);
+  weir_status a = wr_batch_op(&im->batch, op), b = wr_batch_op(&im->batch, name);
+  return a ? a : b;
+}
+
+static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
+                                 const weir_event *head, const void *payload, size_t bytes)
+{
+  wr_spool *s = context;
+  size_t thread, waiting = s->im->batch.rows[WR_TABLE_STACK_FRAME].count + s->im->batch.op_count;
+  weir_status status = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
+  if (!status) status = find_thread(s, serial, tid, &thread);
+  if (status) return status;
+  switch (head->kind) {
+  case WEIR_EV_STACK:
+    return take_stack(s, serial, head, payload, bytes);
+  case WEIR_EV_MODULE:
+    return take_module(s, head, payload, bytes);
+  case WEIR_EV_NAME:
+    return take_name(s, head, payload, bytes);
+  case WEIR_EV_NOTE:
+    return take_note(s, thread, head, payload, bytes);
+  case WEIR_EV_THREAD:
+    return take_thread(s, thread, payload, bytes);
+  default:
+    return WEIR_OK; /* a newer writer's */
+  }
+}
+
+const weir_spool_visitor wr_take_visitor = {.event = take_event, .extended = take_extended};
