@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,6 +129,17 @@ pid_t start(int in, int out, const char *format, ...)
   (void)vsnprintf(line, sizeof line, format, args);
   va_end(args);
   return spawn(line, in, out, -1);
+}
+
+void adopt_collectors(void)
+{
+  ck_assert_int_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+}
+
+void wait_for_collectors(void)
+{
+  while (waitpid(-1, NULL, 0) > 0) {
+  }
 }
 
 long long ask(const char *trace, const char *query)

@@ -29,6 +29,11 @@ outcome *sh_status(int status, const char *format, ...) __attribute__((format(pr
 /* Starts one in the background with these ends of pipes (-1: none); returns its pid. */
 pid_t start(int in, int out, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* A collector that the preload library starts is nobody's child; after the first call, it is ours
+ * once its parents are gone, and the second waits for its end. */
+void adopt_collectors(void);
+void wait_for_collectors(void);
+
 /* The one number a query on a trace answers with. */
 long long ask(const char *trace, const char *query);
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -295,7 +294,7 @@ START_TEST(a_killed_collector_leaves_the_spools)
 {
   int status;
   ck_assert_int_eq(mkfifo("go", 0600), 0);
-  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  adopt_collectors();
   pid_t pid = start(-1, -1, "exec " RUN "-- " TELL_DIR "$VICTIM repeat 5 await go repeat 5 exit 6");
   int go = open("go", O_WRONLY);
   ck_assert_int_eq(kill(pid, SIGKILL), 0);
@@ -326,16 +325,9 @@ END_TEST
 
 #define PRELOADED "LD_PRELOAD=$BUILD/lib/libweir-preload.so LD_LIBRARY_PATH=$BUILD/lib/sim "
 
-/* The collector is detached; as its subreaper, we are who it ends under. */
-static void wait_for_collectors(void)
-{
-  while (waitpid(-1, NULL, 0) > 0) {
-  }
-}
-
 START_TEST(a_preloaded_program_leaves_a_trace)
 {
-  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  adopt_collectors();
   outcome *o =
       sh_status(8, PRELOADED "sh -c 'echo $$ >pid; exec $VICTIM repeat 4 out hello exit 8'");
   ck_assert_str_eq(o->out, "hello");
@@ -348,7 +340,7 @@ END_TEST
 
 START_TEST(a_preloaded_tree_leaves_one_trace)
 {
-  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  adopt_collectors();
   sh_status(0, PRELOADED "$VICTIM call fork repeat 2 fork repeat 3 exit 0");
   wait_for_collectors();
   sh_status(0, "mv weir.*.db t.db");
@@ -359,7 +351,7 @@ END_TEST
 
 START_TEST(a_preloaded_programs_trace_replaces_nothing)
 {
-  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  adopt_collectors();
   sh_status(0, "echo precious >t.db; export WEIR_OUTPUT=t.db; " PRELOADED "$VICTIM call; " PRELOADED
                "$VICTIM repeat 2");
   wait_for_collectors();
