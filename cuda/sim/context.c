@@ -57,17 +57,22 @@ CUresult sim_context_check(CUcontext c)
                                                                    : CUDA_SUCCESS;
 }
 
-/* Waits for the work of all contexts of the process that live. */
+/* A reference to a context that may be ending; false when it has ended. */
+static bool try_ref(CUcontext c)
+{
+  if (!sim_arena_has(&sim_contexts, c)) return false;
+  uint32_t n = atomic_load(&c->refs);
+  while (n && !atomic_compare_exchange_weak(&c->refs, &n, n + 1))
+    ;
+  return n != 0;
+}
+
 void sim_wait_all(void)
 {
-  for (size_t at = 0; at < __atomic_load_n(&sim_contexts.used, __ATOMIC_ACQUIRE);
-       at += sim_contexts.size) {
+  size_t used = __atomic_load_n(&sim_contexts.used, __ATOMIC_ACQUIRE);
+  for (size_t at = 0; at < used; at += sim_contexts.size) {
     CUcontext c = (CUcontext)(void *)(sim_contexts.base + at);
-    pthread_mutex_lock(&sim_devices_lock);
-    bool live = sim_context_check(c) == CUDA_SUCCESS;
-    if (live) sim_context_ref(c);
-    pthread_mutex_unlock(&sim_devices_lock);
-    if (!live) continue;
+    if (!try_ref(c)) continue;
     sim_context_wait(c);
     sim_context_unref(c);
   }
@@ -326,15 +331,20 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 CUresult sim_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
   NEED_DEVICE(d, dev);
-  if (primary_active(d)) empty(d->primary);
+  pthread_mutex_lock(&sim_devices_lock);
+  bool active = primary_active(d);
+  pthread_mutex_unlock(&sim_devices_lock);
+  if (active) empty(d->primary);
   return CUDA_SUCCESS;
 }
 
 CUresult sim_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
   NEED_DEVICE(d, dev);
+  pthread_mutex_lock(&sim_devices_lock);
   bool is_active = primary_active(d);
   if (flags) *flags = is_active ? d->primary->flags : d->primary_flags;
+  pthread_mutex_unlock(&sim_devices_lock);
   if (active) *active = is_active;
   return CUDA_SUCCESS;
 }
@@ -343,8 +353,10 @@ CUresult sim_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
   NEED_DEVICE(d, dev);
   if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&sim_devices_lock);
   d->primary_flags = flags;
   if (primary_active(d)) d->primary->flags = flags;
+  pthread_mutex_unlock(&sim_devices_lock);
   return CUDA_SUCCESS;
 }
 

@@ -28,7 +28,8 @@ extern "C" {
 #endif
 
 /* Work queued on `stream` after this call waits until weir_sim_release(); work queued before is not
- * affected. NULL is the legacy default stream of the current context. Holds nest. */
+ * affected. NULL is the legacy default stream of the current context. Holds nest. Destroying the
+ * stream or its context releases it. */
 int weir_sim_hold(void *stream);
 int weir_sim_release(void *stream);
 

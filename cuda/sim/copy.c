@@ -192,9 +192,11 @@ static bool returns_early(const struct copy *c, bool async)
   }
 }
 
-/* The source may change once the call returns: its bytes go along with the operation. */
-static CUresult stage(struct copy *c)
+/* The source may change once the call returns: when the operation has to be queued, its bytes go
+ * along with it. */
+static CUresult stage(struct sim_op *op)
 {
+  struct copy *c = (struct copy *)op;
   c->staged = malloc(c->width * c->height * c->depth);
   if (!c->staged) return CUDA_ERROR_OUT_OF_MEMORY;
   struct copy to_stage = *c;
@@ -207,15 +209,14 @@ static CUresult stage(struct copy *c)
 
 static CUresult submit_copy(struct copy *c, CUstream s, bool async, uint64_t *ticket)
 {
-  CUresult error = CUDA_SUCCESS;
+  enum sim_how how = returns_early(c, async) ? SIM_QUEUE : SIM_AND_WAIT;
   c->op.drop = drop_copy;
-  bool early = returns_early(c, async);
-  if (early && c->direction == SIM_H2D && c->src.memory == PAGEABLE) error = stage(c);
-  if (error) {
-    sim_op_free(&c->op);
-    return error;
+  if (how == SIM_QUEUE && c->direction == SIM_H2D && c->src.memory == PAGEABLE) {
+    c->op.park = stage;
+    /* on an idle stream the caller moves these few bytes sooner than it would stage them */
+    if (!atomic_load_explicit(&sim_link_slow, memory_order_relaxed)) how = SIM_AT_ONCE;
   }
-  return sim_submit(s, &c->op, early ? SIM_QUEUE : SIM_AND_WAIT, ticket);
+  return sim_submit(s, &c->op, how, ticket);
 }
 
 /* A new copy op; sides are filled by the caller, then start_copy() takes it over. */

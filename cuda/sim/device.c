@@ -174,7 +174,12 @@ static int visible_devices(int there, int chosen[SIM_MAX_DEVICES])
   return count;
 }
 
-CUresult sim_devices_start(void)
+void sim_devices_fork(void)
+{
+  pthread_mutex_init(&init_lock, NULL);
+}
+
+static CUresult devices_start(void)
 {
   int chosen[SIM_MAX_DEVICES];
   int count = visible_devices(devices_there(), chosen);
@@ -204,7 +209,7 @@ CUresult sim_cuInit(unsigned int flags)
   pthread_mutex_lock(&init_lock);
   CUresult error = CUDA_SUCCESS;
   if (atomic_load(&sim_gate) & SIM_GATE_UNINITIALISED) {
-    error = sim_devices_start();
+    error = devices_start();
     if (!error) atomic_fetch_and(&sim_gate, ~(uint32_t)SIM_GATE_UNINITIALISED);
   }
   pthread_mutex_unlock(&init_lock);

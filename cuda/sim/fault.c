@@ -13,7 +13,8 @@
 __thread struct sim_guard *sim_guard __attribute__((tls_model("initial-exec")));
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-#define SIGNALS (sizeof signals / sizeof *signals)
+#define SIGNALS     (sizeof signals / sizeof *signals)
+#define STACK_BYTES ((size_t)64 << 10)
 static struct sigaction before[SIGNALS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -53,6 +54,22 @@ static void install(void)
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < SIGNALS; i++)
     sigaction(signals[i], &action, &before[i]);
+}
+
+/* A twin that overruns its stack must leave the handler one. */
+void *sim_guard_stack(void)
+{
+  void *memory = malloc(STACK_BYTES);
+  stack_t on = {.ss_sp = memory, .ss_size = STACK_BYTES};
+  if (memory) sigaltstack(&on, NULL);
+  return memory;
+}
+
+void sim_guard_unstack(void *memory)
+{
+  stack_t off = {.ss_flags = SS_DISABLE};
+  if (memory) sigaltstack(&off, NULL);
+  free(memory);
 }
 
 /* Runs f(argument) under a guard; false, and *error, when it faulted or trapped. A guard that is

@@ -70,6 +70,7 @@ static void thread_end(void *record)
 static void fork_child(void)
 {
   pthread_mutex_init(&threads_lock, NULL);
+  sim_devices_fork();
   threads = sim_self;
   if (sim_self) {
     sim_self->next = NULL;

@@ -16,8 +16,9 @@
 #ifndef WEIR_SIM_INTERNAL_H
 #define WEIR_SIM_INTERNAL_H
 
-#define __CUDA_API_VERSION_INTERNAL 1 /* declare old ABIs and stream variants by their own names   \
-                                       */
+#define __CUDA_API_VERSION_INTERNAL                                                                \
+  1 /* declare old ABIs and stream variants by their own names                                     \
+     */
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <cudaProfilerTypedefs.h>
@@ -163,7 +164,7 @@ extern struct sim_device sim_devices[SIM_MAX_DEVICES];
 extern int sim_device_count;
 extern pthread_mutex_t sim_devices_lock; /* primary contexts */
 
-CUresult sim_devices_start(void);
+void sim_devices_fork(void); /* in a child: nobody is initialising */
 static inline struct sim_device *sim_device(CUdevice ordinal)
 {
   return ordinal >= 0 && ordinal < sim_device_count ? &sim_devices[ordinal] : NULL;
@@ -213,7 +214,7 @@ void sim_context_ref(CUcontext context);
 void sim_context_unref(CUcontext context);
 /* Waits for all work of the context; its sticky error. */
 CUresult sim_context_wait(CUcontext context);
-/* The same for every context of the process. */
+/* For the work of every context of the process. */
 void sim_wait_all(void);
 /* Makes an error of the sticky class stay with the context. */
 void sim_context_fail(CUcontext context, CUresult error);
@@ -227,6 +228,7 @@ struct sim_op {
   struct sim_op *next;
   void (*run)(struct sim_op *op, CUstream stream); /* NULL: only order */
   void (*drop)(struct sim_op *op);                 /* frees what the op owns; NULL: nothing */
+  CUresult (*park)(struct sim_op *op);             /* before it is queued; NULL: nothing to do */
   uint64_t seq;
   bool always; /* runs after a sticky error too */
   uint32_t deps, dep_room;
@@ -404,7 +406,8 @@ struct sim_guard {
   volatile CUresult error;
 };
 extern __thread struct sim_guard *sim_guard __attribute__((tls_model("initial-exec")));
-void sim_guard_start(void); /* installs the fault handler, once */
+void *sim_guard_stack(void); /* gives a worker a stack of its own to handle faults on ... */
+void sim_guard_unstack(void *memory); /* ... and takes it back */
 bool sim_guard_run(void (*f)(void *), void *argument, CUresult *error);
 
 uint64_t sim_now_ns(void);

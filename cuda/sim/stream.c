@@ -200,6 +200,7 @@ static void *work(void *argument)
 {
   CUstream s = argument;
   sim_thread_start();
+  void *stack = sim_guard_stack();
   pthread_mutex_lock(&s->lock);
   for (;;) {
     while (!s->head || atomic_load(&s->done) + 1 != s->head->seq) {
@@ -224,6 +225,7 @@ end:
   unlist(s);
   pthread_mutex_unlock(&s->context->lock);
   sim_stream_unref(s);
+  sim_guard_unstack(stack);
   return NULL;
 }
 
@@ -276,6 +278,7 @@ CUresult sim_submit(CUstream s, struct sim_op *op, enum sim_how how, uint64_t *t
   CUresult error = implicit_deps(s, op);
   uint64_t seq = op->seq = s->queued + 1;
   bool here = how != SIM_QUEUE && !op->deps && sim_is_done(s, seq - 1);
+  if (!error && !here && op->park) error = op->park(op);
   if (!error && !here && !append(s, op)) error = CUDA_ERROR_OUT_OF_MEMORY;
   if (!error) atomic_store_explicit(&s->queued, seq, memory_order_release);
   pthread_mutex_unlock(&context->lock);
