@@ -1,0 +1,49 @@
+# End to end: programs under the built weir, their own count held against the trace.
+# One victim in two builds: the runtime shared, and the runtime stand-in linked in.
+
+E2E      := $(O)/tests/e2e
+E2E_OBJ  := $(OBJ)/tests/e2e
+E2E_WARN := -Wno-deprecated-declarations # it calls what CUDA has deprecated, too
+
+E2E_VICTIM := $(call objs,$(addprefix tests/e2e/,random_caller.c random_ops.c)) $(E2E_OBJ)/random_ops_ptds.o $(E2E_OBJ)/kernels.o
+
+EXTRA_tests/e2e/random_ops.c = $(E2E_WARN)
+
+$(E2E_OBJ)/random_ops_ptds.o: tests/e2e/random_ops.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (per-thread default stream)"
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) $(E2E_WARN) \
+	  -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c $< -o $@
+
+$(E2E_OBJ)/kernels.o: tests/e2e/kernels.cu cuda/sim/weir_kernel.h cuda/sim/twin.h | examples-nvcc
+	@mkdir -p $(@D)
+	$(say) NVCC $<
+	$(Q)$(EX_NVCC) -gencode arch=compute_75,code=compute_75 -c $< -o $@
+
+$(E2E)/random_caller: $(E2E_VICTIM)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(NVCC) -cudart shared -Xlinker '$(EX_TWIN)' $^ -o $@ $(if $(SAN),-Xcompiler -fsanitize=$(SAN)) \
+	  -L$(CUDA_LIB)/stubs -lcuda -lpthread
+
+$(E2E)/random_caller_static: $(E2E_VICTIM) $(RT_STATIC)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(NVCC) -cudart none -Xlinker '$(EX_TWIN)' $(E2E_VICTIM) $(SIM)/libweir_sim_cudart_static.a -o $@ \
+	  $(if $(SAN),-Xcompiler -fsanitize=$(SAN)) -L$(CUDA_LIB)/stubs -lcuda -ldl -lpthread
+
+$(E2E)/test_counts: $(E2E_OBJ)/test_counts.o
+$(E2E)/test_counts_all: $(E2E_OBJ)/test_counts_all.o
+$(E2E)/test_counts $(E2E)/test_counts_all: $(E2E_OBJ)/compare.o $(OBJ)/tests/tools/command.o $(call objs,core/trace/api.c)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)
+
+$(E2E_OBJ)/test_counts_all.o: tests/e2e/test_counts.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (500 seeds)"
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DSEEDS=500 -c $< -o $@
+
+TESTS      += $(E2E)/test_counts
+TESTS_ALL  += $(E2E)/test_counts_all
+TEST_TOOLS += $(E2E)/random_caller $(E2E)/random_caller_static
