@@ -10,11 +10,13 @@
  * hash. When the arena has reached its limit the table starts over and stacks are written again
  * under new ids; memory is bounded and nothing is wrong.
  *
- * The unwinder remembers how to unwind an address, and that memory must not outlive the code. A
- * dlclose announces itself to weir_stack_unloaded(), perhaps before anything is unmapped, and
- * destructors that run meanwhile fill the cache again. So for some captures after an announcement
- * the loader's own count of unloadings is asked, and the caches are flushed again when it has
- * moved.
+ * The unwinder remembers how to unwind an address, and that memory must not outlive the code: with
+ * another library at the place the stack comes out wrong, or unw_backtrace reads outside of it and
+ * the program dies. unw_flush_cache() flushes only what is behind the memory that matters, a cache
+ * of frames each thread has (src/x86_64/Gtrace.c, 0.99 to 1.8: no flush reaches it). Each thread
+ * empties its own, at its first capture after an unloading. Where it is was found at the start by
+ * what must be in it; a libunwind in which it was not found is given up for backtrace() at the
+ * first unloading: slow, and right.
  */
 #include "core/trace/stack.h"
 
@@ -22,12 +24,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/base/trylock.h"
 
@@ -37,7 +41,6 @@ enum {
   FIRST_SLOTS = 512,     /* of a table */
   FIRST_WORDS = 1 << 13, /* of an arena */
   MOST_WORDS = 1 << 24,  /* 128 MiB a thread */
-  WATCH = 4096,          /* captures that ask the loader after a dlclose was announced */
   FIRST_MODULES = 256,
   PATH_ROOM = 1024 /* bytes of a module's path that are recorded */
 };
@@ -48,19 +51,20 @@ typedef int capture_function(void **frames, int count);
 typedef int flush_function(void *space, uintptr_t low, uintptr_t high);
 
 static struct {
-  capture_function *capture; /* NULL: off */
-  flush_function *flush;     /* NULL: the unwinder has no cache of its own */
-  void **space;              /* libunwind's unw_local_addr_space */
-  unsigned depth;            /* frames recorded at most */
+  _Atomic(capture_function *) capture; /* NULL: off */
+  flush_function *flush;               /* NULL: the unwinder has no cache of its own */
+  void **space;                        /* libunwind's unw_local_addr_space */
+  const void *library;                 /* an address in libunwind's data */
+  ptrdiff_t cache_at; /* of a thread's frame cache in libunwind's TLS block; -1: not found */
+  unsigned depth;     /* frames recorded at most */
   uintptr_t skip[SKIPS][2];
   unsigned skips;
-  _Atomic uint32_t epoch;   /* one more at each unloading */
-  _Atomic uint32_t watch;   /* captures still to ask the loader */
-  _Atomic uint64_t unloads; /* dlpi_subs when the caches were last flushed */
-} unwinder = {.epoch = 1};
+  _Atomic uint32_t closing; /* dlclose() calls under way */
+  _Atomic uint64_t unloads; /* dlpi_subs when the caches were last flushed: the epoch */
+} unwinder = {.cache_at = -1};
 
 struct weir_stacks {
-  uint32_t epoch;       /* of unwinder.epoch, when it was filled */
+  uint64_t epoch;       /* unwinder.unloads when it was filled */
   uint32_t spool_epoch; /* of the spool its STACK records are in */
   uint32_t last_id;
   uint32_t count;     /* stacks in it */
@@ -106,52 +110,11 @@ static bool use_libunwind(const char *beside, void *(*real_dlopen)(const char *,
   void *flush = real_dlsym(library, UNWIND_PRIVATE("flush_cache"));
   void *space = real_dlsym(library, UNWIND_SPACE);
   if (!capture || !flush || !space) return false;
-  unwinder.capture = (capture_function *)(uintptr_t)capture;
+  atomic_store(&unwinder.capture, (capture_function *)(uintptr_t)capture);
   unwinder.flush = (flush_function *)(uintptr_t)flush;
   unwinder.space = space;
+  unwinder.library = space;
   return true;
-}
-
-const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
-                            void *(*real_dlsym)(void *, const char *), unsigned depth)
-{
-  void *frames[4];
-  int saved = errno;
-  const char *name = "off";
-  unwinder.capture = NULL;
-  unwinder.flush = NULL;
-  unwinder.depth = depth < WEIR_STACK_MAX_DEPTH ? depth : WEIR_STACK_MAX_DEPTH;
-  if (depth) {
-    name = "libunwind";
-    if (!use_libunwind(beside, real_dlopen, real_dlsym)) {
-      name = "backtrace";
-      unwinder.capture = backtrace;
-    }
-    unwinder.capture(frames, 4); /* the first one allocates and loads: here, not in a CUDA call */
-  }
-  errno = saved;
-  return name;
-}
-
-void weir_stack_skip_range(uintptr_t start, uintptr_t end)
-{
-  if (unwinder.skips >= SKIPS) return;
-  unwinder.skip[unwinder.skips][0] = start;
-  unwinder.skip[unwinder.skips][1] = end;
-  unwinder.skips++;
-}
-
-static bool ours(uintptr_t address)
-{
-  for (unsigned i = 0; i < unwinder.skips; i++)
-    if (address - unwinder.skip[i][0] < unwinder.skip[i][1] - unwinder.skip[i][0]) return true;
-  return false;
-}
-
-static void flush(void)
-{
-  if (unwinder.flush) unwinder.flush(*unwinder.space, 0, 0);
-  atomic_fetch_add(&unwinder.epoch, 1);
 }
 
 /* ---- the loader's counters --------------------------------------------------------------------
@@ -175,22 +138,166 @@ static counters loader_counters(void)
   return c;
 }
 
-void weir_stack_unloaded(void)
+/* ---- libunwind's frame cache ------------------------------------------------------------------
+ */
+
+/* How it lies in memory: a pointer in the library's TLS block leads to `frame_cache`, whose frames
+ * are a hash table of FRAME_BYTES entries that begin with the address they are for, 0 in empty
+ * ones. */
+typedef struct frame_cache {
+  char *frames;
+  size_t log_size; /* of the table, in entries */
+  size_t used;     /* entries that are not empty */
+} frame_cache;
+
+enum { FRAME_BYTES = 16, LEAST_LOG = 8, MOST_LOG = 28 };
+
+/* This thread's TLS block of libunwind. */
+typedef struct tls_block {
+  char *data; /* NULL: the thread has none yet */
+  size_t bytes;
+} tls_block;
+
+static int find_tls(struct dl_phdr_info *info, size_t size, void *out)
 {
-  if (!unwinder.capture) return;
-  int saved = errno;
-  atomic_store(&unwinder.unloads, loader_counters().subs);
-  flush();
-  atomic_store(&unwinder.watch, WATCH);
-  errno = saved;
+  tls_block *block = out, found = {NULL, 0};
+  bool here = false;
+  (void)size;
+  for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    here |= p->p_type == PT_LOAD &&
+            (uintptr_t)unwinder.library - info->dlpi_addr - p->p_vaddr < p->p_memsz;
+    if (p->p_type == PT_TLS) found = (tls_block){info->dlpi_tls_data, p->p_memsz};
+  }
+  if (here) *block = found;
+  return here;
 }
 
-/* After an announcement: flushes when the loader has unmapped something since. */
-static void watch_loader(void)
+/* Whether this is the cache: as many entries as it says are in use, one of them for `address`.
+ * Reads by pread from /proc/self/mem, since the pointers may be anything. */
+static bool is_frame_cache(int mem, uintptr_t at, uintptr_t address)
+{
+  frame_cache cache;
+  uint64_t part[512];
+  size_t used = 0;
+  bool found = false;
+  if (pread(mem, &cache, sizeof cache, (off_t)at) != (ssize_t)sizeof cache) return false;
+  if (cache.log_size < LEAST_LOG || cache.log_size > MOST_LOG || !cache.used) return false;
+  const size_t bytes = (size_t)FRAME_BYTES << cache.log_size;
+  for (size_t done = 0; done < bytes; done += sizeof part) {
+    if (pread(mem, part, sizeof part, (off_t)((uintptr_t)cache.frames + done)) !=
+        (ssize_t)sizeof part)
+      return false;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i += FRAME_BYTES / sizeof *part) {
+      used += part[i] != 0;
+      found |= part[i] == address - 1; /* libunwind looks calls up, not returns */
+    }
+  }
+  return found && used == cache.used;
+}
+
+/* Finds the pointer to the cache in the TLS block, right after a capture through `address`. */
+static void find_frame_cache(uintptr_t address)
+{
+  tls_block block = {NULL, 0};
+  dl_iterate_phdr(find_tls, &block);
+  int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+  for (size_t at = 0; mem >= 0 && block.data && at + sizeof(void *) <= block.bytes;
+       at += sizeof(void *)) {
+    uintptr_t pointer;
+    memcpy(&pointer, block.data + at, sizeof pointer);
+    if (!pointer || !is_frame_cache(mem, pointer, address)) continue;
+    unwinder.cache_at = (ptrdiff_t)at;
+    break;
+  }
+  if (mem >= 0) close(mem);
+}
+
+/* Empties this thread's. */
+static void clear_frame_cache(void)
+{
+  tls_block block = {NULL, 0};
+  frame_cache *cache;
+  if (unwinder.cache_at < 0) return;
+  dl_iterate_phdr(find_tls, &block);
+  if (!block.data) return;
+  memcpy(&cache, block.data + unwinder.cache_at, sizeof cache);
+  if (!cache) return;
+  memset(cache->frames, 0, (size_t)FRAME_BYTES << cache->log_size);
+  cache->used = 0;
+}
+
+/* ---- choosing the unwinder --------------------------------------------------------------------
+ */
+
+const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
+                            void *(*real_dlsym)(void *, const char *), unsigned depth)
+{
+  void *frames[4] = {NULL};
+  int saved = errno;
+  atomic_store(&unwinder.capture, NULL);
+  unwinder.flush = NULL;
+  unwinder.cache_at = -1;
+  unwinder.depth = depth < WEIR_STACK_MAX_DEPTH ? depth : WEIR_STACK_MAX_DEPTH;
+  if (depth) {
+    if (!use_libunwind(beside, real_dlopen, real_dlsym)) atomic_store(&unwinder.capture, backtrace);
+    backtrace(frames, 4); /* the first ones allocate and load: here, not in a CUDA call */
+    atomic_load (&unwinder.capture)(frames, 4);
+    if (unwinder.flush) find_frame_cache((uintptr_t)frames[0]);
+    atomic_store(&unwinder.unloads, loader_counters().subs);
+  }
+  errno = saved;
+  return weir_stack_unwinder();
+}
+
+const char *weir_stack_unwinder(void)
+{
+  capture_function *capture = atomic_load(&unwinder.capture);
+  return !capture ? "off" : capture == backtrace ? "backtrace" : "libunwind";
+}
+
+void weir_stack_skip_range(uintptr_t start, uintptr_t end)
+{
+  if (unwinder.skips >= SKIPS) return;
+  unwinder.skip[unwinder.skips][0] = start;
+  unwinder.skip[unwinder.skips][1] = end;
+  unwinder.skips++;
+}
+
+static bool ours(uintptr_t address)
+{
+  for (unsigned i = 0; i < unwinder.skips; i++)
+    if (address - unwinder.skip[i][0] < unwinder.skip[i][1] - unwinder.skip[i][0]) return true;
+  return false;
+}
+
+/* Begins a new epoch if the loader has unmapped something since the last. What is common is flushed
+ * before the epoch can be seen; two threads may both do so. */
+static void flush_if_unloaded(void)
 {
   uint64_t seen = atomic_load(&unwinder.unloads), subs = loader_counters().subs;
-  atomic_fetch_sub_explicit(&unwinder.watch, 1, memory_order_relaxed);
-  if (subs != seen && atomic_compare_exchange_strong(&unwinder.unloads, &seen, subs)) flush();
+  if (subs == seen) return;
+  if (unwinder.flush && unwinder.cache_at < 0)
+    atomic_store(&unwinder.capture, backtrace);
+  else if (unwinder.flush)
+    unwinder.flush(*unwinder.space, 0, 0);
+  while (seen < subs && !atomic_compare_exchange_weak(&unwinder.unloads, &seen, subs))
+    continue;
+}
+
+void weir_stack_unloading(void)
+{
+  atomic_fetch_add(&unwinder.closing, 1);
+}
+
+void weir_stack_unloaded(void)
+{
+  int saved = errno;
+  if (atomic_load(&unwinder.capture)) flush_if_unloaded();
+  uint32_t closing = atomic_load(&unwinder.closing);
+  while (closing && !atomic_compare_exchange_weak(&unwinder.closing, &closing, closing - 1))
+    continue;
+  errno = saved;
 }
 
 /* ---- the module map ---------------------------------------------------------------------------
@@ -511,9 +618,10 @@ static weir_stacks *table_of(weir_stacks **table)
  */
 static bool prepare(weir_stacks *t)
 {
-  uint32_t epoch = atomic_load_explicit(&unwinder.epoch, memory_order_acquire);
+  uint64_t epoch = atomic_load_explicit(&unwinder.unloads, memory_order_acquire);
   uint32_t spool_epoch = weir_spool_epoch();
   if (__builtin_expect(t->epoch != epoch || t->spool_epoch != spool_epoch, 0)) {
+    if (t->epoch != epoch) clear_frame_cache();
     empty(t);
     t->epoch = epoch;
     t->spool_epoch = spool_epoch;
@@ -524,11 +632,12 @@ static bool prepare(weir_stacks *t)
 static uint32_t capture(weir_stacks **table, weir_writer *w)
 {
   void *frames[WEIR_STACK_MAX_DEPTH + SPARE];
-  if (__builtin_expect(atomic_load_explicit(&unwinder.watch, memory_order_relaxed) != 0, 0))
-    watch_loader();
+  if (__builtin_expect(atomic_load_explicit(&unwinder.closing, memory_order_relaxed) != 0, 0))
+    flush_if_unloaded();
   weir_stacks *t = table_of(table);
   if (!t || !prepare(t)) return WEIR_STACK_NONE;
-  int got = unwinder.capture(frames, (int)unwinder.depth + SPARE);
+  int got = atomic_load_explicit(&unwinder.capture,
+                                 memory_order_relaxed)(frames, (int)unwinder.depth + SPARE);
   int first = 0;
   while (first < got && ours((uintptr_t)frames[first]))
     first++;
@@ -546,7 +655,7 @@ static uint32_t capture(weir_stacks **table, weir_writer *w)
 
 uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w)
 {
-  if (!unwinder.capture) return WEIR_STACK_NONE;
+  if (!atomic_load_explicit(&unwinder.capture, memory_order_relaxed)) return WEIR_STACK_NONE;
   int saved = errno;
   uint32_t id = capture(table, w);
   errno = saved;

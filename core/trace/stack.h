@@ -28,6 +28,10 @@ typedef struct weir_stacks weir_stacks; /* one thread's table; mapped memory, no
 const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
                             void *(*real_dlsym)(void *, const char *), unsigned depth);
 
+/* The name of the unwinder in use now: what weir_stack_init() said, or "backtrace" after a
+ * libunwind whose caches we cannot flush was given up at an unloading. */
+const char *weir_stack_unwinder(void);
+
 /* Frames inside [start, end) are ours and are left out at the top. At most 4 ranges. */
 void weir_stack_skip_range(uintptr_t start, uintptr_t end);
 
@@ -35,9 +39,11 @@ void weir_stack_skip_range(uintptr_t start, uintptr_t end);
  * WEIR_STACK_NONE when off or dropped. `*table` is created on first use. */
 uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w);
 
-/* A library is being unloaded, or has just been: caches are flushed, a new epoch begins. Any
- * thread, before or after the real dlclose(): destructors that dlclose runs may capture stacks too,
- * so a flush follows when the loader has unmapped something. */
+/* To be called around the real dlclose(): a library may be going, and has perhaps gone. When one
+ * has, caches are flushed and a new epoch begins, for every thread by its next capture, including
+ * captures between the two calls (destructors, other threads). Any thread; nests.
+ * weir_stack_unloaded() alone serves where nobody can capture in between. */
+void weir_stack_unloading(void);
 void weir_stack_unloaded(void);
 
 /* Gives the thread's table back (thread exit), or forgets it (forked child). */

@@ -27,6 +27,8 @@ static weir_stacks *stacks;
 static void set_up(void)
 {
   void *first[1];
+  memset(&pen, 0, sizeof pen);
+  weir_stack_release(&stacks);
   make_folder(folder);
   open_spool(folder, 0);
   backtrace(first, 1); /* loads libgcc: before a module map is taken */
@@ -234,6 +236,7 @@ START_TEST(capturing_keeps_errno)
   errno = 4711;
   weir_stack_capture(&stacks, &pen);
   ck_assert_int_eq(errno, 4711);
+  weir_stack_unloading();
   weir_stack_unloaded();
   ck_assert_int_eq(errno, 4711);
   weir_stack_capture(&stacks, &pen);
@@ -319,41 +322,69 @@ END_TEST
 /* ---- libraries that come and go ---------------------------------------------------------------
  */
 
-/* announce: 0 after dlclose, 1 before it, with the old code running once more in between. */
+/* What is compared, by _i: in which order the two take the place (a frame too small read as too
+ * large reaches beyond the stack, one too large read as too small into it), and when the unwinder
+ * hears of it: after dlclose, or before it and then again when the next library has already been in
+ * use. */
 START_TEST(another_library_at_the_same_place_is_unwound_rightly)
 {
   enum { ROUNDS = 12 };
-  static sight sights[ROUNDS][4];
+  static sight sights[ROUNDS][3];
   static const char *const names[] = {"plugin_small.so", "plugin_large.so"};
+  const bool around = _i & 2;
   void *place = NULL;
   unsigned reused = 0;
   start(32);
   for (int round = 0; round < ROUNDS; round++) {
     call_function *call;
-    void *library = load(names[round % 2], &call);
+    void *library = load(names[(round + _i) % 2], &call);
     reused += place == (void *)(uintptr_t)call;
     place = (void *)(uintptr_t)call;
     for (volatile int i = 0; i < 2; i++)
       call(look, &sights[round][i]);
-    if (_i) {
-      weir_stack_unloaded();
-      call(look, &sights[round][2]);
-      dlclose(library);
-    } else {
-      dlclose(library);
-      weir_stack_unloaded();
-    }
+    if (around && round) weir_stack_unloaded();
+    if (around) weir_stack_unloading();
+    call(look, &sights[round][2]); /* as a destructor would */
+    dlclose(library);
+    if (!around) weir_stack_unloaded();
   }
   read_spool();
+  ck_assert_str_eq(weir_stack_unwinder(), "libunwind"); /* not by giving it up */
   ck_assert_uint_gt(reused, 0);
   for (int round = 0; round < ROUNDS; round++) {
     ck_assert_uint_eq(sights[round][0].id, sights[round][1].id);
-    for (int i = 0; i < (_i ? 3 : 2); i++)
+    for (int i = 0; i < 3; i++)
       ck_assert_msg(is_true(&sights[round][i]), "round %d, capture %d", round, i);
     for (int before = 0; before < round; before++) /* the same addresses mean something else now */
       ck_assert_uint_ne(sights[round][0].id, sights[before][0].id);
   }
   ck_assert_uint_ge(seen.gone, ROUNDS - 1);
+}
+END_TEST
+
+/* A libunwind whose cache is not found (here: one that is not libunwind's) is given up in time. */
+static void *other_symbols(void *library, const char *name)
+{
+  static void *nothing;
+  return strstr(name, "local_addr_space") ? (void *)&nothing : dlsym(library, name);
+}
+
+START_TEST(an_unwinder_that_cannot_be_flushed_is_given_up)
+{
+  static sight sights[4];
+  static const char *const names[] = {"plugin_large.so", "plugin_small.so"};
+  ck_assert_str_eq(weir_stack_init(NULL, dlopen, other_symbols, 32), "libunwind");
+  for (int round = 0; round < 4; round++) {
+    call_function *call;
+    void *library = load(names[round % 2], &call);
+    call(look, &sights[round]);
+    dlclose(library);
+    weir_stack_unloaded();
+  }
+  read_spool();
+  ck_assert_str_eq(weir_stack_unwinder(), "backtrace");
+  for (int round = 0; round < 4; round++)
+    ck_assert(is_true(&sights[round]));
 }
 END_TEST
 
@@ -571,6 +602,7 @@ START_TEST(threads_capture_while_libraries_come_and_go)
     void *library = load(i % 2 ? "plugin_small.so" : "plugin_large.so", &call);
     call(look, &s);
     ck_assert_uint_ne(s.id, WEIR_STACK_NONE);
+    weir_stack_unloading();
     dlclose(library);
     weir_stack_unloaded();
   }
@@ -596,7 +628,8 @@ int main(void)
   tcase_add_test(t, capturing_keeps_errno);
   tcase_add_test(t, a_dropped_stack_is_tried_again);
   tcase_add_test(t, our_own_frames_are_left_out);
-  tcase_add_loop_test(t, another_library_at_the_same_place_is_unwound_rightly, 0, 2);
+  tcase_add_loop_test(t, another_library_at_the_same_place_is_unwound_rightly, 0, 4);
+  tcase_add_test(t, an_unwinder_that_cannot_be_flushed_is_given_up);
   tcase_add_test(t, the_module_map_is_the_loaders);
   tcase_add_test(t, modules_are_recorded_as_they_come_and_go);
   tcase_add_test(t, a_forked_child_records_stacks_and_modules_anew);
