@@ -44,6 +44,16 @@ $(E2E_OBJ)/test_counts_all.o: tests/e2e/test_counts.c | check-tools
 	$(say) CC "$< (500 seeds)"
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DSEEDS=500 -c $< -o $@
 
-TESTS      += $(E2E)/test_counts
+$(E2E)/ticker: $(E2E_OBJ)/ticker.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_LIB) -lcudart -lpthread
+
+$(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+
+TESTS      += $(addprefix $(E2E)/test_,counts hardship)
 TESTS_ALL  += $(E2E)/test_counts_all
-TEST_TOOLS += $(E2E)/random_caller $(E2E)/random_caller_static
+TEST_TOOLS += $(addprefix $(E2E)/,random_caller random_caller_static ticker)

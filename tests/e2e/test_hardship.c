@@ -1,0 +1,114 @@
+/* test_hardship.c: what a trace holds when the program or the disk came to a bad end. */
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tests/e2e/ticker.h"
+#include "tests/tools/command.h"
+
+#ifndef KILLS
+#define KILLS 100
+#endif
+
+#define MEMSETS "select count(*) from event where kind = 4"
+
+static ticker_page *new_counters(void)
+{
+  int fd = open("counters", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  ck_assert_int_ge(fd, 0);
+  ck_assert_int_eq(ftruncate(fd, 4096), 0);
+  ticker_page *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ck_assert_ptr_ne(p, MAP_FAILED);
+  (void)close(fd);
+  return p;
+}
+
+/* The moment is a number of calls: no clock decides when the program dies. */
+static void await_calls(const ticker_page *p, uint64_t calls, pid_t weir)
+{
+  while (atomic_load(&p->done) < calls) {
+    ck_assert_int_eq(waitpid(weir, NULL, WNOHANG), 0);
+    (void)sched_yield();
+  }
+}
+
+START_TEST(a_program_killed_at_any_moment_has_every_finished_call_in_its_trace)
+{
+  srand(1);
+  for (int i = 0; i < KILLS; i++) {
+    ticker_page *p = new_counters();
+    pid_t weir = start(-1, -1,
+                       "exec $WEIR run -o t.db --sim --stacks=%s -- sh -c "
+                       "'echo $$ > pid; exec $BUILD/tests/e2e/ticker counters 0'",
+                       i % 2 ? "off" : "8");
+    await_calls(p, 1 + (uint64_t)rand() % 20000, weir);
+    outcome *o = sh_status(0, "kill -KILL $(cat pid)");
+    (void)o;
+    int status = 0;
+    ck_assert_int_eq(waitpid(weir, &status, 0), weir);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "weir ended with %x", status);
+    uint64_t done = atomic_load(&p->done), begun = atomic_load(&p->begun);
+    uint64_t held = (uint64_t)ask("t.db", MEMSETS);
+    ck_assert_msg(held >= done && held <= begun,
+                  "kill %d: the program finished %llu of %llu calls, the trace holds %llu", i,
+                  (unsigned long long)done, (unsigned long long)begun, (unsigned long long)held);
+    (void)munmap(p, sizeof *p);
+  }
+}
+END_TEST
+
+/* A tmpfs of our own, in a mount namespace of our own: false where the machine forbids it. */
+static bool small_disk(const char *size)
+{
+  ck_assert_int_eq(mkdir("disk", 0700), 0);
+  if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+    return false;
+  return mount("tmpfs", "disk", "tmpfs", 0, size) == 0;
+}
+
+START_TEST(on_a_full_disk_the_program_ends_as_it_would_and_every_event_is_held_or_counted)
+{
+  enum { CALLS = 100000 };
+  (void)new_counters();
+  if (!small_disk("size=3m")) {
+    (void)fprintf(stderr, "no mount namespace here: the full disk was not tried\n");
+    return;
+  }
+  outcome *o = sh_status(0,
+                         "LD_LIBRARY_PATH=$BUILD/lib/sim LD_PRELOAD=$BUILD/lib/libweir-preload.so "
+                         "WEIR_STACKS=off WEIR_SPOOL_DIR=$PWD/disk "
+                         "$BUILD/tests/e2e/ticker counters %d",
+                         (int)CALLS);
+  ck_assert_str_eq(o->out, "400000\n");
+  ck_assert_str_eq(o->err, "");
+  (void)sh_status(0, "$WEIR import disk/*.spool -o t.db");
+  long long held = ask("t.db", "select count(*) from event");
+  long long dropped = ask("t.db", "select sum(dropped) from process");
+  ck_assert_int_gt(held, 10000);
+  ck_assert_int_gt(dropped, 10000);
+  long long others = ask("t.db", "select count(*) from event where kind <> 4");
+  ck_assert_int_eq(held - others + dropped, 4 * CALLS);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("hardship");
+  TCase *t = tcase_create("killed");
+  tcase_set_timeout(t, 600);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_test(t, a_program_killed_at_any_moment_has_every_finished_call_in_its_trace);
+  tcase_add_test(t, on_a_full_disk_the_program_ends_as_it_would_and_every_event_is_held_or_counted);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
