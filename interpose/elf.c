@@ -25,6 +25,7 @@ void *(*weir_real_dlsym)(void *, const char *);
 void *(*weir_real_dlvsym)(void *, const char *, const char *);
 void *(*weir_real_dlopen)(const char *, int);
 int (*weir_real_dlclose)(void *);
+void *(*weir_real_dlmopen)(long, const char *, int);
 uintptr_t weir_own_start, weir_own_end;
 const char *weir_own_path;
 
@@ -283,53 +284,165 @@ bool weir_object_needs(const void *address, const char *soname)
   return false;
 }
 
+/* ---- banks ---- */
+
+/* Does the object define versions of this name? */
+static bool defines_version(const weir_object *o, const char *name)
+{
+  const char *at = (const char *)o->verdef;
+
+  while (at) {
+    const ElfW(Verdef) *def = (const ElfW(Verdef) *)(const void *)at;
+    const ElfW(Verdaux) *aux = (const ElfW(Verdaux) *)(const void *)(at + def->vd_aux);
+    if (!(def->vd_flags & VER_FLG_BASE) && strcmp(o->strings + aux->vda_name, name) == 0)
+      return true;
+    at = def->vd_next ? at + def->vd_next : NULL;
+  }
+  return false;
+}
+
+/* The soname tells, or, for a runtime that was packed under a name of somebody's own
+ * (libcudart-1a2b3c4d.so.12), the version of its symbols. */
+static int object_bank(const weir_object *o)
+{
+  for (int bank = 0; bank < WEIR_BANKS; bank++)
+    if (strcmp(o->soname, weir_bank_soname(bank)) == 0) return bank;
+  for (int bank = WEIR_BANK_RT11; o->verdef && bank < WEIR_BANKS; bank++)
+    if (defines_version(o, weir_bank_soname(bank))) return bank;
+  return -1;
+}
+
 int weir_bank_of(const void *address)
 {
   weir_object o;
 
-  if (!weir_object_at(&o, address)) return -1;
-  for (int bank = 0; bank < WEIR_BANKS; bank++)
-    if (strcmp(o.soname, weir_bank_soname(bank)) == 0) return bank;
-  return -1;
+  return weir_object_at(&o, address) && !weir_is_own(address) ? object_bank(&o) : -1;
 }
 
-typedef struct symbol_search {
-  const char *soname, *symbol;
+enum { COPIES = 8 }; /* of one library that are told apart */
+
+/* Where a bank's symbol is in this process. */
+typedef struct survey {
+  int bank;
+  const char *symbol;
   unsigned index; /* of the object at hand, in the loader's order */
   bool past_us;   /* our own object has gone by */
-  void *found;
-} symbol_search;
+  void *at_start; /* what everybody's reference binds to: see survey_object() */
+  unsigned count; /* copies of the bank's library, else */
+  weir_object copies[COPIES];
+  void *found[COPIES];
+} survey;
 
-/* A call through our export goes where it would have gone without us: to the next definition in the
- * startup objects behind us (a program's own shim, say), else to the library itself wherever it was
- * loaded. */
-static int defines_symbol(struct dl_phdr_info *i, size_t size, void *context)
+static _Atomic bool many_copies[WEIR_BANKS]; /* seen: who calls decides which one is meant */
+static _Atomic bool loaded_late[WEIR_BANKS]; /* not among the startup objects: more may come */
+
+/* A reference binds to the first fitting definition among the startup objects behind us (the
+ * library itself, or a program's own shim for it), just as if we were not there. Else to the
+ * library that came with whoever refers to it. */
+static int survey_object(struct dl_phdr_info *i, size_t size, void *context)
 {
-  symbol_search *s = context;
+  survey *s = context;
+  const char *version = s->bank == WEIR_BANK_DRIVER ? NULL : weir_bank_soname(s->bank);
   bool startup = s->index++ < startup_objects;
+  void *found;
   weir_object o;
 
   (void)size;
   if (!weir_object_read(&o, i->dlpi_addr, phdr_dynamic(i))) return 0;
-  if (phdr_holds(i, (uintptr_t)&weir_own_path)) {
+  if (o.base == weir_own_start) {
     s->past_us = true;
     return 0;
   }
-  if (strcmp(o.soname, s->soname) == 0)
-    s->found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_DEFAULT);
-  else if (startup && s->past_us)
-    s->found = weir_object_symbol(&o, s->symbol, s->soname, WEIR_FIT_REFERENCE);
-  return s->found != NULL;
+  if (startup && s->past_us) {
+    s->at_start = weir_object_symbol(&o, s->symbol, version, WEIR_FIT_REFERENCE);
+    if (s->at_start) return 1;
+  }
+  if (s->count == COPIES || object_bank(&o) != s->bank) return 0;
+  found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_DEFAULT);
+  if (!found) return 0;
+  s->copies[s->count] = o;
+  s->found[s->count++] = found;
+  return 0;
+}
+
+static void make_survey(survey *s, int bank, const char *symbol)
+{
+  *s = (survey){.bank = bank, .symbol = symbol};
+  weir_loader_find();
+  if (iterate_phdr) iterate_phdr(survey_object, s);
+  if (s->at_start) return;
+  if (s->count) atomic_store_explicit(&loaded_late[bank], true, memory_order_relaxed);
+  if (s->count > 1) atomic_store_explicit(&many_copies[bank], true, memory_order_relaxed);
+}
+
+/* The address outside of us that our innermost frames will return to. All our code keeps frame
+ * pointers, and no frame but ours is looked at. */
+static const void *program_caller(void)
+{
+  void *const *frame = __builtin_frame_address(0);
+
+  for (int depth = 0; depth < 16; depth++) {
+    if (!weir_is_own(frame[1])) return frame[1];
+    frame = frame[0];
+  }
+  return NULL;
+}
+
+/* Which of several copies a caller means: the one it is in, the one it was linked with, or the
+ * first, which the loader gives to those who ask by soname. */
+static void *callers_copy(const survey *s, const void *caller)
+{
+  weir_object at;
+
+  if (s->count == 1 || !weir_object_at(&at, caller)) return s->found[0];
+  for (unsigned i = 0; i < s->count; i++)
+    if (at.base == s->copies[i].base) return s->found[i];
+  for (unsigned i = 0; i < s->count; i++)
+    if (weir_object_needs(caller, s->copies[i].soname)) return s->found[i];
+  return s->found[0];
 }
 
 void *weir_elf_symbol(const char *soname, const char *symbol)
 {
-  symbol_search s = {.soname = soname, .symbol = symbol};
+  survey s;
 
-  weir_loader_find();
-  if (iterate_phdr) iterate_phdr(defines_symbol, &s);
-  return s.found;
+  for (int bank = 0; bank < WEIR_BANKS; bank++) {
+    if (strcmp(soname, weir_bank_soname(bank)) != 0) continue;
+    make_survey(&s, bank, symbol);
+    if (s.at_start) return s.at_start;
+    return s.count ? callers_copy(&s, program_caller()) : NULL;
+  }
+  return NULL;
 }
+
+bool weir_elf_settled(int bank)
+{
+  return !atomic_load_explicit(&many_copies[bank], memory_order_relaxed);
+}
+
+bool weir_elf_is_the_one(int bank, const char *symbol, const void *address)
+{
+  weir_object at, one;
+  survey s;
+
+  make_survey(&s, bank, symbol);
+  if (!s.at_start && s.count != 1) return false;
+  return weir_object_at(&at, address) &&
+         weir_object_at(&one, s.at_start ? s.at_start : s.found[0]) && at.base == one.base;
+}
+
+bool weir_elf_late(int bank)
+{
+  return atomic_load_explicit(&loaded_late[bank], memory_order_relaxed);
+}
+
+void weir_elf_unloaded(void)
+{
+  for (int bank = 0; bank < WEIR_BANKS; bank++)
+    atomic_store_explicit(&many_copies[bank], false, memory_order_relaxed);
+}
+
+/* ---- what was loaded and unloaded ---- */
 
 static int read_unloads(struct dl_phdr_info *i, size_t size, void *context)
 {
@@ -410,6 +523,7 @@ void weir_loader_find(void)
   find_next("dlvsym", &weir_real_dlvsym);
   find_next("dlopen", &weir_real_dlopen);
   find_next("dlclose", &weir_real_dlclose);
+  find_next("dlmopen", &weir_real_dlmopen);
   find_next("dlsym", &weir_real_dlsym);
   atomic_store_explicit(&done, true, memory_order_release);
 }

@@ -78,11 +78,17 @@ extern void *(*weir_real_dlvsym)(void *, const char *, const char *);
 extern void *(*weir_real_dlopen)(const char *, int);
 extern int (*weir_real_dlclose)(void *);
 
-/* The address of `symbol` in the loaded object with this soname, without dl* calls, our library and
- * locks of ours; NULL when none. For a driver or runtime symbol called through our export. */
+/* The address of a bank's symbol, without dl* calls, our library and locks of ours; NULL when none is
+ * loaded. `soname` is the bank's. For a driver or runtime symbol called through our export: what the
+ * caller's reference would be bound to without us. */
 void *weir_elf_symbol(const char *soname, const char *symbol);
 
-/* The bank of the object that holds `address`, or -1 when it is none we know. Asks the soname. */
+/* Whether an answer of weir_elf_symbol() for this bank holds for every caller. False: several copies of
+ * the library are loaded and the answer was for the caller at hand, so it must not be remembered. */
+bool weir_elf_settled(int bank);
+
+/* The bank of the object that holds `address`, or -1 when it is none we know. Asks the soname, and for
+ * a runtime packed under another name the version its symbols have. */
 int weir_bank_of(const void *address);
 
 /* ---- hooks' side (hooks.gen.c, hooks.c, proc_address.c) ---------------------------------------- */

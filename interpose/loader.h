@@ -47,6 +47,17 @@ void *weir_object_handle(const void *address);
 /* Is `address` inside an object that asks for `soname` (DT_NEEDED)? */
 bool weir_object_needs(const void *address, const char *soname);
 
+/* Is `address`, found by a look-up of a bank's symbol, in the one object of this namespace that
+ * every reference to that symbol means? If not (a second copy, another namespace, a shim in front),
+ * its wrapper would lead astray. */
+bool weir_elf_is_the_one(int bank, const char *symbol, const void *address);
+
+/* The bank's library was loaded by dlopen, so that another copy of it may come in the same way. */
+bool weir_elf_late(int bank);
+
+/* An object has gone: how many copies there are is to be found out anew. */
+void weir_elf_unloaded(void);
+
 /* How many objects were ever unloaded. */
 unsigned long long weir_loader_unloads(void);
 
@@ -62,6 +73,12 @@ static inline bool weir_is_own(const void *address)
 {
   return (uintptr_t)address >= weir_own_start && (uintptr_t)address < weir_own_end;
 }
+
+extern void *(*weir_real_dlmopen)(long, const char *, int);
+
+/* The program has opened a library in a namespace of its own, where we see nothing (process.c):
+ * goes into the trace, now or with its first event. */
+void weir_note_namespace(void);
 
 /* WEIR_DEEPBIND=keep: dlopen's flag is left alone. */
 extern bool weir_keep_deepbind;

@@ -1,4 +1,4 @@
-/* lookup.c: what dlsym, dlvsym, dlopen and dlclose do before and after the real ones.
+/* lookup.c: what dlsym, dlvsym, dlopen, dlmopen and dlclose do before and after the real ones.
  *
  * The exported functions are trampolines (trampoline_*.S): they keep the arguments, ask a filter
  * here and then either return the filter's answer or jump to the real function, which sees the
@@ -22,7 +22,7 @@
 
 /* What a filter tells its trampoline. Returned in two registers. */
 typedef struct weir_verdict {
-  void *answer; /* to be returned, or dlopen's new mode */
+  void *answer; /* to be returned, or the new mode of dlopen and dlmopen */
   void *target; /* to be jumped to; NULL: return the answer */
 } weir_verdict;
 
@@ -30,6 +30,7 @@ weir_verdict weir_filter_dlsym(void *handle, const char *name, const void *calle
 weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *caller,
                                 const char *version);
 weir_verdict weir_filter_dlopen(int mode);
+weir_verdict weir_filter_dlmopen(long space, int mode);
 
 bool weir_keep_deepbind;
 
@@ -77,7 +78,7 @@ static void *wrap(const char *name, void *real)
   bank = weir_bank_of(real);
   if (bank < 0) return real;
   row = weir_row_find(bank, name);
-  if (row) return weir_row_offer(row, real);
+  if (row) return weir_elf_is_the_one(bank, name, real) ? weir_row_offer(row, real) : real;
   note_unwrapped(name);
   return real;
 }
@@ -164,12 +165,37 @@ weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *call
   return filter(handle, name, version, caller, WEIR_CODE(weir_real_dlvsym));
 }
 
+/* A library about to be opened may bring its own copy of a runtime that was opened, not linked:
+ * what is known of that runtime's originals is asked for again at the next call of each. */
+static void doubt_originals(void)
+{
+  if (!weir_elf_late(WEIR_BANK_RT11) && !weir_elf_late(WEIR_BANK_RT12) &&
+      !weir_elf_late(WEIR_BANK_RT13))
+    return;
+  for (uint32_t i = 0; i < weir_row_count; i++)
+    if (weir_rows[i].bank != WEIR_BANK_DRIVER && weir_elf_late(weir_rows[i].bank))
+      atomic_store_explicit(weir_rows[i].real, NULL, memory_order_relaxed);
+}
+
 /* A plug-in opened with RTLD_DEEPBIND would bind past our exports. */
 weir_verdict weir_filter_dlopen(int mode)
 {
   if (__builtin_expect(!weir_real_dlopen, 0)) weir_loader_find();
   if (!weir_keep_deepbind) mode &= ~RTLD_DEEPBIND;
+  doubt_originals();
   return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlopen)};
+}
+
+/* Another namespace has libraries of its own, which no export of ours and none of our stand-ins
+ * reach: the trace says that there was one. */
+weir_verdict weir_filter_dlmopen(long space, int mode)
+{
+  weir_loader_find();
+  if (space != LM_ID_BASE)
+    weir_note_namespace();
+  else if (!weir_keep_deepbind)
+    mode &= ~RTLD_DEEPBIND;
+  return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlmopen)};
 }
 
 /* Originals in an object that has gone are forgotten, so that the next call looks again. */
@@ -196,6 +222,7 @@ int weir_own_dlclose(void *handle)
   if (weir_loader_unloads() == unloads) return result;
   saved = errno;
   forget_unloaded();
+  weir_elf_unloaded();
   weir_helpers_forget();
   weir_stack_unloaded();
   errno = saved;

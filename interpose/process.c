@@ -39,9 +39,10 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
-#define EPOCH_NEVER   UINT32_MAX /* a thread that has not begun, or has ended */
-#define STACKS_DEPTH  32
-#define ROOM_FOR_TREE (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
+#define EPOCH_NEVER      UINT32_MAX /* a thread that has not begun, or has ended */
+#define UNWINDER_WAIT_NS 100000000
+#define STACKS_DEPTH     32
+#define ROOM_FOR_TREE    (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
 __thread weir_thread weir_self = {.epoch = EPOCH_NEVER};
 _Atomic bool weir_recording;
@@ -59,14 +60,18 @@ static struct {
   bool tried;           /* this image has tried to open its spool */
   bool off;             /* never record (AT_SECURE) */
   bool automatic;       /* nobody runs us: folder and collector are our business */
-  bool unwinder;        /* weir_stack_init() was called */
   unsigned depth;       /* of stacks, 0: off */
   uint64_t limit;       /* bytes a spool, 0: the default */
+  uint64_t api_hash;    /* of our table of functions, 0: not made yet */
   pthread_key_t key;    /* its destructor ends a thread */
-  char directory[PATH_MAX]; /* of spools; "": none */
-  char output[PATH_MAX];    /* trace, when automatic */
-  char home[PATH_MAX];      /* folder of our own file; "": not known */
-} life = {.lock = PTHREAD_MUTEX_INITIALIZER, .depth = STACKS_DEPTH};
+  char directory[PATH_MAX];      /* of spools; "": none */
+  char output[PATH_MAX];         /* trace, when automatic */
+  char home[PATH_MAX];           /* folder of our own file; "": not known */
+  _Atomic bool unwinder;         /* it is set up */
+  pthread_mutex_t unwinder_lock; /* over setting it up */
+} life = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .unwinder_lock = PTHREAD_MUTEX_INITIALIZER,
+          .depth = STACKS_DEPTH};
 
 static _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_*, for spools still to come */
 static _Atomic uint32_t unknown_lookups;
@@ -260,12 +265,13 @@ static void read_directory(void)
 
 static weir_status open_spool(void)
 {
-  weir_spool_options options = {.directory = life.directory,
-                                .limit_bytes = life.limit,
-                                .api_count = weir_api_count,
-                                .api_hash = weir_api_hash(weir_api_count)};
-  weir_status status = weir_spool_open(&options);
+  weir_spool_options options = {
+      .directory = life.directory, .limit_bytes = life.limit, .api_count = weir_api_count};
+  weir_status status;
 
+  if (!life.api_hash) life.api_hash = weir_api_hash(weir_api_count);
+  options.api_hash = life.api_hash;
+  status = weir_spool_open(&options);
   if (status == WEIR_OK) publish_coverage(weir_spool_current());
   return status;
 }
@@ -361,9 +367,11 @@ static void begin_image(void)
  * count itself there after its own spool is open (`counted`: the parent knows of the fork). */
 static void begin_child(bool counted)
 {
+  const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   weir_spool_header *parent = weir_spool_current();
   void *kept = MAP_FAILED;
 
+  life.unwinder_lock = unlocked; /* whoever held it is not in this image */
   if (parent) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
   weir_spool_after_fork();
   begin_image();
@@ -429,17 +437,28 @@ static void begin_thread(weir_thread *t)
   t->named = weir_writer_extended(&t->writer, WEIR_EV_THREAD, &head, name, strlen(name));
 }
 
-/* The first event of an image with stacks. Says so in the trace where the quick unwinder is
- * missing. */
+/* Opening a library takes the dynamic linker's lock, which a plug-in's constructor may hold while
+ * it waits for us: so this is outside our lock, and who waits here for another thread's set-up does
+ * so for a while only and then goes without stacks. Returns the unwinder's name to who has set it
+ * up. */
 static const char *begin_unwinder(void)
 {
-  const char *name;
+  const char *name = NULL;
+  struct timespec until;
 
-  if (life.unwinder) return NULL;
-  life.unwinder = true;
-  name = weir_stack_init(life.home[0] ? life.home : NULL, weir_real_dlopen, weir_real_dlsym,
-                         life.depth);
-  weir_stack_skip_range(weir_own_start, weir_own_end);
+  if (atomic_load_explicit(&life.unwinder, memory_order_acquire)) return NULL;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += UNWINDER_WAIT_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  if (pthread_mutex_timedlock(&life.unwinder_lock, &until)) return NULL;
+  if (!atomic_load_explicit(&life.unwinder, memory_order_relaxed)) {
+    weir_stack_skip_range(weir_own_start, weir_own_end);
+    name = weir_stack_init(life.home[0] ? life.home : NULL, weir_real_dlopen, weir_real_dlsym,
+                           life.depth);
+    atomic_store_explicit(&life.unwinder, true, memory_order_release);
+  }
+  pthread_mutex_unlock(&life.unwinder_lock);
   return name;
 }
 
@@ -449,6 +468,28 @@ static void note(weir_thread *t, const char *text)
       .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
 
   weir_writer_extended(&t->writer, WEIR_EV_NOTE, &head, text, strlen(text));
+}
+
+enum { NAMESPACE_NONE, NAMESPACE_UNSAID, NAMESPACE_SAID };
+static _Atomic int
+    namespaces; /* the program made some with dlmopen; a child inherits that it was said */
+
+static void say_namespace(weir_thread *t)
+{
+  int unsaid = NAMESPACE_UNSAID;
+
+  if (atomic_compare_exchange_strong(&namespaces, &unsaid, NAMESPACE_SAID))
+    note(t, "dlmopen was called: CUDA calls from libraries in other namespaces are not seen");
+}
+
+void weir_note_namespace(void)
+{
+  weir_thread *t = &weir_self;
+  int none = NAMESPACE_NONE;
+
+  atomic_compare_exchange_strong(&namespaces, &none, NAMESPACE_UNSAID);
+  if (t->epoch == atomic_load(&weir_process_epoch) && atomic_load(&weir_recording))
+    say_namespace(t);
 }
 
 /* Sets the process up if the constructor has not, and the image if it was forked behind our back.
@@ -477,11 +518,12 @@ bool weir_thread_start(weir_thread *t)
   pthread_mutex_lock(&life.lock);
   open_image();
   recording = atomic_load(&weir_recording);
-  if (recording) unwinder = begin_unwinder();
   pthread_mutex_unlock(&life.lock);
+  if (recording) unwinder = begin_unwinder();
   begin_thread(t);
   if (unwinder && strcmp(unwinder, "backtrace") == 0)
     note(t, "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
+  if (recording) say_namespace(t);
   errno = saved;
   return recording;
 }

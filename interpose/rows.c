@@ -95,6 +95,7 @@ void *weir_row_resolve(const weir_row *row)
 {
   void *real = weir_elf_symbol(weir_bank_soname(row->bank), row->name), *none = NULL;
   if (!real || real == row->wrapper) return NULL;
+  if (!weir_elf_settled(row->bank)) return real;
   atomic_compare_exchange_strong(row->real, &none, real);
   weir_helpers_retry();
   return none ? none : real;

@@ -27,7 +27,7 @@ $(PRELOAD): $(PRELOAD_OBJS) interpose/exports.map
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared $(LDFLAGS) -Wl,-soname,libweir-preload.so -Wl,--version-script,interpose/exports.map \
-	  -Wl,-Bsymbolic -Wl,-z,now -Wl,--as-needed -Wl,--exclude-libs,ALL -o $@ $(PRELOAD_OBJS) -lpthread -ldl
+	  -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,defs -Wl,--as-needed -Wl,--exclude-libs,ALL -o $@ $(PRELOAD_OBJS) -lpthread -ldl
 
 # The quick unwinder, beside us; where the system has none, glibc's backtrace() serves.
 LIBUNWIND := $(realpath $(shell $(CC) -print-file-name=libunwind.so.8))

@@ -1,4 +1,4 @@
-/* trampoline_aarch64.S: the exported dlsym, dlvsym and dlopen; see trampoline_x86_64.S.
+/* trampoline_aarch64.S: the exported dlsym, dlvsym, dlopen and dlmopen; see trampoline_x86_64.S.
  *
  * The filter answers in x0 and its target in x1. x30 holds the program's return address; it is signed
  * by nobody while it is on the stack here, and entries are BTI landing pads.
@@ -75,6 +75,15 @@ ENTRY dlopen, weir_own_dlopen
         mov     w1, w17
         br      x16
 LEAVE dlopen, weir_own_dlopen
+
+/* void *dlmopen(long namespace, const char *file, int mode) */
+ENTRY dlmopen, weir_own_dlmopen
+        mov     w1, w2
+        bl      weir_filter_dlmopen
+        UNWIND
+        mov     w2, w17
+        br      x16
+LEAVE dlmopen, weir_own_dlmopen
 #endif
 
         .section .note.GNU-stack, "", %progbits

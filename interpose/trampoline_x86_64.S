@@ -1,4 +1,4 @@
-/* trampoline_x86_64.S: the exported dlsym, dlvsym and dlopen.
+/* trampoline_x86_64.S: the exported dlsym, dlvsym, dlopen and dlmopen.
  *
  * Each keeps the argument registers, gives the filter in lookup.c what it needs, and then returns the
  * filter's answer (rax, when its target in rdx is 0) or jumps to the target with stack and arguments
@@ -93,6 +93,21 @@ ENTRY dlopen, weir_own_dlopen
         movl    %eax, %esi
         jmp     *%rdx
 LEAVE dlopen, weir_own_dlopen
+
+/* void *dlmopen(long namespace, const char *file, int mode) */
+ENTRY dlmopen, weir_own_dlmopen
+        KEEP    %rdi
+        KEEP    %rsi
+        ROOM    8
+        movl    %edx, %esi
+        call    weir_filter_dlmopen
+        UNROOM  8
+        RESTORE %rsi
+        RESTORE %rdi
+        movq    %rdx, %rcx
+        movl    %eax, %edx
+        jmp     *%rcx
+LEAVE dlmopen, weir_own_dlmopen
 
         .section .note.gnu.property, "a"
         .p2align 3

@@ -34,6 +34,12 @@ bool weir_thread_start(weir_thread *t)
   return atomic_load(&weir_recording);
 }
 
+bool weir_elf_settled(int bank)
+{
+  (void)bank;
+  return true;
+}
+
 void *weir_elf_symbol(const char *soname, const char *symbol)
 {
   for (int b = 0; b < WEIR_BANKS; b++)

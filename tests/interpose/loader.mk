@@ -7,7 +7,9 @@ VL_CC     = $(CC) -O2 -g -Wall -Wextra -pthread '-DPLUGINS="$(abspath $(VL))/plu
 VL_RTS   := $(VL)/libcudart.so.12 $(VL)/libcudart.so.13 $(VL)/libcuda.so.1
 VL_CALLS := $(VL)/calls-lazy $(VL)/calls-now $(VL)/calls-noplt $(VL)/calls-nopie $(VL)/calls-12
 VL_ALL   := $(VL_RTS) $(VL_CALLS) $(VL)/look $(VL)/life $(VL)/plugins/plugin.so $(VL)/plugins/deep/libdeep.so \
-            $(VL)/libembed.so $(VL)/libshim.so $(VL)/calls-shim $(VL)/throw $(VL)/plugins/throw_plugin.so
+            $(VL)/libembed.so $(VL)/libshim.so $(VL)/calls-shim $(VL)/calls-early $(VL)/libearly.so \
+            $(VL)/libcudart-1a2b3c.so.13 $(VL)/plugins/packed.so \
+            $(VL)/throw $(VL)/plugins/throw_plugin.so
 
 LOADER_SUITES := test_loader_elf test_loader_lookup test_loader_life test_loader_quiet
 LOADER_BINS   := $(addprefix $(O)/tests/interpose/,$(LOADER_SUITES))
@@ -38,10 +40,20 @@ $(VL)/calls-now:   VL_HOW := -Wl,-z,now
 $(VL)/calls-noplt: VL_HOW := -fno-plt
 $(VL)/calls-nopie: VL_HOW := -no-pie -fno-pie
 $(VL)/calls-shim:  VL_HOW := -Wl,--no-as-needed $(VL)/libshim.so
+$(VL)/calls-early: VL_HOW := -Wl,--no-as-needed
 $(VL)/calls-12:    VL_RT  := libcudart.so.12
 $(VL_CALLS) $(VL)/calls-shim: $(VL_SRC)/calls.c $(VL_RTS) $(VL)/libshim.so
 	$(say) VICTIM $@
 	$(Q)$(VL_CC) $(VL_HOW) -o $@ $< $(VL)/$(or $(VL_RT),libcudart.so.13) -Wl,-rpath,'$$ORIGIN'
+
+$(VL)/calls-early: $(VL_SRC)/calls.c $(VL)/libearly.so
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) $(VL_HOW) -o $@ $< $(VL)/libcudart.so.13 $(VL)/libearly.so -Wl,-rpath,'$$ORIGIN'
+
+$(VL)/libearly.so: $(VL_SRC)/early.c $(VL_RTS)
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -shared -fPIC -Wl,-soname,$(@F) -o $@ $< $(VL)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN' -ldl
 
 $(VL)/look: $(VL_SRC)/look.c
 	@mkdir -p $(@D)
@@ -56,6 +68,17 @@ $(VL)/plugins/plugin.so: $(VL_SRC)/plugin.c $(VL_RTS)
 	@mkdir -p $(@D)
 	$(say) VICTIM $@
 	$(Q)$(VL_CC) -shared -fPIC -o $@ $< $(VL)/libcudart.so.13 -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/deep' -ldl
+
+# A runtime as wheels pack it: its own soname, and the versions it was born with.
+$(VL)/libcudart-1a2b3c.so.13: $(VL_SRC)/fake_cudart.c $(VL)/libcudart.so.13
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -shared -fPIC -Wl,-Bsymbolic -DMAJOR=14 '-DSONAME="$(@F)"' -Wl,-soname,$(@F) \
+	  -Wl,--version-script,$(VL)/libcudart.so.13.map -o $@ $<
+
+$(VL)/plugins/packed.so: $(VL_SRC)/plugin.c $(VL)/libcudart-1a2b3c.so.13
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -shared -fPIC -o $@ $< $(VL)/libcudart-1a2b3c.so.13 -Wl,-rpath,'$$ORIGIN/..'
 
 # A library that only the plug-in's RUNPATH leads to.
 $(VL)/plugins/deep/libdeep.so: $(VL_SRC)/fake_cuda.c

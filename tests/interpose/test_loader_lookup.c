@@ -181,6 +181,37 @@ START_TEST(test_a_plugins_runpath_counts_for_what_it_opens)
 }
 END_TEST
 
+START_TEST(test_a_namespace_works_and_is_said_to_be_unseen)
+{
+  tally t = look("namespace");
+
+  ck_assert_uint_eq(t.events, 1); /* the one in the base namespace */
+  ck_assert_uint_eq(t.notes, 1);
+}
+END_TEST
+
+START_TEST(test_a_runtime_packed_under_another_name_is_seen)
+{
+  ck_assert_uint_eq(look("packed").events, 3);
+}
+END_TEST
+
+/* Of each plug-in's three calls two are by name. Once there are two copies, looked-up functions are
+ * passed as they are. */
+START_TEST(test_two_copies_of_one_runtime_keep_to_their_own)
+{
+  ck_assert_uint_eq(look("copies").events, 3 + 2 + 2);
+}
+END_TEST
+
+START_TEST(test_calls_before_our_constructor_are_seen)
+{
+  const char *const argv[] = {built("tests/victims/loader/calls-early"), NULL};
+
+  ck_assert_uint_eq(twice(argv, NULL).events, 5 + 3);
+}
+END_TEST
+
 START_TEST(test_a_library_with_a_runtime_inside_keeps_its_own)
 {
   ck_assert_uint_eq(look("embed").events, 0);
@@ -253,6 +284,10 @@ static Suite *suite(void)
   tcase_add_test(t, test_deepbind_can_be_kept);
   tcase_add_test(t, test_a_plugin_loaded_again_elsewhere_is_seen_again);
   tcase_add_test(t, test_a_plugins_runpath_counts_for_what_it_opens);
+  tcase_add_test(t, test_a_namespace_works_and_is_said_to_be_unseen);
+  tcase_add_test(t, test_a_runtime_packed_under_another_name_is_seen);
+  tcase_add_test(t, test_two_copies_of_one_runtime_keep_to_their_own);
+  tcase_add_test(t, test_calls_before_our_constructor_are_seen);
   tcase_add_test(t, test_a_library_with_a_runtime_inside_keeps_its_own);
   tcase_add_test(t, test_64_threads_look_up_at_once);
   tcase_add_test(t, test_a_linked_shim_is_called_as_without_us);

@@ -172,6 +172,37 @@ static void look_embed(void)
   use("default", dlsym(RTLD_DEFAULT, "cudaMalloc"));
 }
 
+static void run_plugin(const char *path)
+{
+  ((int (*)(void))dlsym(open_or_die(path, RTLD_NOW | RTLD_LOCAL), "plugin_run"))();
+}
+
+/* A runtime packed under another soname, alone; then beside the one everybody knows. */
+static void look_packed(void)
+{
+  run_plugin(PLUGINS "/packed.so");
+}
+
+static void look_copies(void)
+{
+  run_plugin(PLUGINS "/plugin.so");
+  run_plugin(PLUGINS "/packed.so");
+  run_plugin(PLUGINS "/plugin.so");
+  use("handle", dlsym(open_or_die("libcudart-1a2b3c.so.13", RTLD_NOW), "cudaMalloc"));
+  use("handle", dlsym(open_or_die("libcudart.so.13", RTLD_NOW), "cudaMalloc"));
+}
+
+/* A namespace of its own: nothing there is ours to see, and all of it works. */
+static void look_namespace(void)
+{
+  void *h = dlmopen(LM_ID_NEWLM, "libcudart.so.13", RTLD_NOW | RTLD_LOCAL), *d;
+
+  if (!h) printf("%s\n", dlerror());
+  use("namespace", dlsym(h, "cudaMalloc"));
+  d = dlmopen(LM_ID_BASE, "libcudart.so.12", RTLD_NOW | RTLD_LOCAL);
+  use("base", dlsym(d, "cudaMalloc"));
+}
+
 static pthread_barrier_t all_there;
 
 static void *look_thread(void *h)
@@ -214,11 +245,13 @@ int main(int argc, char **argv)
   static const struct {
     const char *name;
     void (*run)(void);
-  } modes[] = {{"handle", look_handle}, {"nothing", look_nothing},   {"global", look_global},
-               {"local", look_local},   {"both", look_both},         {"version", look_version},
-               {"self", look_self},     {"odd", look_odd},           {"plugin", look_plugin},
-               {"reload", look_reload}, {"deepbind", look_deepbind}, {"runpath", look_runpath},
-               {"embed", look_embed},   {"threads", look_threads}};
+  } modes[] = {
+      {"handle", look_handle},       {"nothing", look_nothing},   {"global", look_global},
+      {"local", look_local},         {"both", look_both},         {"version", look_version},
+      {"self", look_self},           {"odd", look_odd},           {"plugin", look_plugin},
+      {"reload", look_reload},       {"deepbind", look_deepbind}, {"runpath", look_runpath},
+      {"namespace", look_namespace}, {"packed", look_packed},     {"copies", look_copies},
+      {"embed", look_embed},         {"threads", look_threads}};
 
   for (unsigned i = 0; argc > 1 && i < sizeof modes / sizeof *modes; i++) {
     if (strcmp(argv[1], modes[i].name) != 0) continue;
