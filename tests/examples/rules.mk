@@ -10,7 +10,7 @@ TEST_TOOLS += $(TX_NO_TWINS) $(EXAMPLES_SHARED) $(EXAMPLES_SIM_STATIC)
 $(TX_NO_TWINS): $(TX)/no_twins/%: $(OBJ)/$(EX_DIR)/%.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(NVCC) -cudart shared $< -o $@
+	$(Q)$(NVCC) -cudart shared $(EX_SAN) $< -o $@
 
 $(TX)/test_examples: $(OBJ)/tests/examples/test_examples.o
 	@mkdir -p $(@D)

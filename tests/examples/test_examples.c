@@ -29,12 +29,14 @@ static const char *build(void)
   return folder;
 }
 
-/* Runs build/examples/PROGRAM on the software device with more environment. */
+/* Runs a program of the build folder on the software device with more environment. (What an example
+ * leaks is its own affair, also where the stand-in has a leak checker in it.) */
 static struct outcome run(const char *environment, const char *program, const char *argument)
 {
   struct outcome o = {.status = -1};
   char command[2048];
-  snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s/lib/sim' %s '%s/%s' %s 2>/dev/null",
+  snprintf(command, sizeof command,
+           "LD_LIBRARY_PATH='%s/lib/sim' ASAN_OPTIONS=detect_leaks=0 %s '%s/%s' %s 2>/dev/null",
            build(), environment, build(), program, argument);
   FILE *f = popen(command, "r");
   ck_assert_ptr_nonnull(f);
@@ -126,6 +128,9 @@ START_TEST(the_driver_example_is_right_with_one_device_and_two)
 }
 END_TEST
 
+/* A sanitized library cannot be loaded into a python that is not. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WITH_PYTHON
 START_TEST(the_python_example_is_right_with_one_device_and_two)
 {
   const char *wanted = "pageable: ok\npinned: ok\nmemset: ok\n";
@@ -139,6 +144,7 @@ START_TEST(the_python_example_is_right_with_one_device_and_two)
                    0);
 }
 END_TEST
+#endif
 
 int main(void)
 {
@@ -150,7 +156,9 @@ int main(void)
   tcase_add_loop_test(c, an_example_notices_a_wrong_result, 0, EXAMPLES);
   tcase_add_loop_test(c, an_example_stops_at_an_error, 0, EXAMPLES);
   tcase_add_test(c, the_driver_example_is_right_with_one_device_and_two);
+#ifdef WITH_PYTHON
   tcase_add_test(c, the_python_example_is_right_with_one_device_and_two);
+#endif
   tcase_set_timeout(c, 300);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);

@@ -5,7 +5,7 @@ ST     := $(O)/tests/sim_rt
 ST_OBJ := $(OBJ)/tests/sim_rt
 # Not a RUNPATH: it must also serve the runtime's own dlopen of the driver.
 ST_RPATH := --disable-new-dtags,-rpath,'$$ORIGIN/../../lib/sim'
-ST_NVCC   = $(NVCC) -std=c++17 -O1 -g -I. -gencode arch=compute_75,code=compute_75 \
+ST_NVCC   = $(NVCC) -std=c++17 -O1 -g -I. -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90 -no-compress \
             -Xcompiler -Wall,-D_GNU_SOURCE
 ST_SUITES := test_runtime test_runtime_static test_runtime_ptds test_surface test_launch \
              test_launch_static test_launch_ptds

@@ -232,6 +232,8 @@ END_TEST
 __device__ int numbers[16];
 __constant__ float table[8];
 __managed__ int shared_number;
+__device__ int seven = 7;
+__constant__ float ramp[3] = {1, 2, 3};
 static int not_a_variable;
 
 START_TEST(symbols_are_read_and_written)
@@ -255,6 +257,18 @@ START_TEST(symbols_are_read_and_written)
   ck_assert_ptr_eq(p, q);
   ok(cudaMemcpy(out, p, sizeof out, cudaMemcpyDeviceToHost));
   ck_assert_int_eq(out[5], 25);
+}
+END_TEST
+
+/* The test has machine code in its image, which says them. */
+START_TEST(variables_begin_with_their_initial_values)
+{
+  int n = -1;
+  float f[3] = {};
+  ok(cudaMemcpyFromSymbol(&n, seven, sizeof n));
+  ok(cudaMemcpyFromSymbol(f, ramp, sizeof f));
+  ck_assert_int_eq(n, 7);
+  ck_assert_float_eq(f[2], 3);
 }
 END_TEST
 
@@ -312,6 +326,7 @@ int main(void)
   tcase_add_test(c, a_kernel_says_what_it_is);
   tcase_add_test(c, kernels_run_on_the_device_that_is_current_and_after_a_reset);
   tcase_add_test(c, symbols_are_read_and_written);
+  tcase_add_test(c, variables_begin_with_their_initial_values);
   tcase_add_test(c, symbols_that_are_none_and_ranges_outside_are_refused);
   tcase_add_test(c, a_variable_of_another_device_is_another_variable);
   tcase_add_test(c, a_managed_variable_is_one_for_host_and_device);

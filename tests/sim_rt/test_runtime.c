@@ -752,9 +752,11 @@ static const char *const counted[] = {"cuMemAlloc_v2",
                                       FLAVOURS("cuStreamWaitEvent"),
                                       NULL};
 
-/* `call` makes one call of the driver that counts, and that call is one of `name`. */
+/* `call` makes one call of the driver that counts, and that call is one of `name`. What was queued
+ * before is done then: the calls use the same memory on different streams. */
 #define ONE(call, name)                                                                            \
   do {                                                                                             \
+    ok(cudaDeviceSynchronize());                                                                   \
     uint64_t all_ = sim_count_all(counted), own_ = sim_count(name);                                \
     ok(call);                                                                                      \
     ck_assert_msg(sim_count(name) == own_ + 1, "%s did not call %s once", #call, name);            \

@@ -4,12 +4,16 @@
 #   $(O)/examples/static/NAME      NVIDIA's static runtime: what nvcc does by default; needs a real driver
 # The driver example knows no runtime, and is in the first folder only.
 
+comma := ,
+
 EX      := $(O)/examples
 EX_DIR  := tools/examples
 EX_CUDA := train pipeline stencil
 EX_ARCH ?= -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90
 EX_NVCC  = $(NVCC) -std=c++17 -O2 -g -I. -Xcompiler -Wall,-fno-omit-frame-pointer
 EX_TWIN := --export-dynamic-symbol=weir_twin_*
+# A sanitized stand-in needs the sanitizer's runtime in the program, first.
+EX_SAN   = $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$(s))
 
 EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) driver ctypes_vector.py)
 EXAMPLES_SIM_STATIC := $(addprefix $(EX)/sim_static/,$(EX_CUDA))
@@ -27,13 +31,12 @@ $(OBJ)/$(EX_DIR)/%.o: $(EX_DIR)/%.cu $(EX_DIR)/check.h cuda/sim/weir_kernel.h cu
 $(EX_CUDA:%=$(EX)/%): $(EX)/%: $(OBJ)/$(EX_DIR)/%.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(NVCC) -cudart shared -Xlinker '$(EX_TWIN)' $< -o $@
+	$(Q)$(NVCC) -cudart shared $(EX_SAN) -Xlinker '$(EX_TWIN)' $< -o $@
 
 $(EXAMPLES_SIM_STATIC): $(EX)/sim_static/%: $(OBJ)/$(EX_DIR)/%.o $(RT_STATIC)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(NVCC) -cudart none -Xlinker '$(EX_TWIN)' $< $(SIM)/libweir_sim_cudart_static.a -o $@ \
-	  $(if $(SAN),-Xcompiler -fsanitize=$(SAN)) -ldl -lpthread
+	$(Q)$(NVCC) -cudart none $(EX_SAN) -Xlinker '$(EX_TWIN)' $< $(RT_STATIC) -o $@ -ldl -lpthread
 
 $(EXAMPLES_STATIC): $(EX)/static/%: $(OBJ)/$(EX_DIR)/%.o
 	@mkdir -p $(@D)

@@ -4,10 +4,9 @@
  * the host symbols that stand for them before main(). Nothing reaches the driver then: a binary is
  * loaded, as a context-independent library, when the first of its symbols is used.
  *
- * On the software device a __device__ variable has no storage until it is defined there, since
- * nobody reads the image: when the driver offers weir_sim_define_global(), a loaded binary's
- * variables are defined by it, as zeros. Other drivers find them in the image, initial values and
- * all.
+ * The software device reads the variables of an image where it can (machine code, not compressed). What
+ * it does not find is defined there, as zeros, by weir_sim_define_global(), which other drivers do not
+ * have and do not need.
  *
  * Invariant: everything here is guarded by `lock`; entries leave only with their binary.
  * Words: stub: the host function that nvcc makes for a kernel and that launches it.
@@ -81,21 +80,8 @@ static struct entry *add(const void *key, struct binary *binary, enum kind kind,
   return e;
 }
 
-/* ---- loading
- * ------------------------------------------------------------------------------------------ */
-
-typedef int define_global(void *module, const char *name, size_t bytes, const void *initial);
-
-static void define_variables(const struct binary *b)
-{
-  define_global *define = NULL;
-  void *p = rt_driver_symbol("weir_sim_define_global");
-  if (!p) return;
-  memcpy(&define, &p, sizeof define);
-  for (size_t i = 0; i < BUCKETS; i++)
-    for (const struct entry *e = table[i]; e; e = e->next)
-      if (e->binary == b && e->kind == VARIABLE) define(b->library, e->name, e->bytes, NULL);
-}
+/* ---- loading ------------------------------------------------------------------------------------
+ */
 
 static cudaError_t load(struct binary *b)
 {
@@ -103,8 +89,29 @@ static cudaError_t load(struct binary *b)
   b->error = rt_result(
       rt_drv->LibraryLoadData(&b->library, b->wrapper->image, NULL, NULL, 0, NULL, NULL, 0));
   b->loaded = true;
-  if (!b->error) define_variables(b);
   return b->error;
+}
+
+typedef int define_global(void *module, const char *name, size_t bytes, const void *initial);
+
+/* A variable that the driver does not find: the software device has to be told of it. */
+static CUresult define_variable(const struct entry *e)
+{
+  define_global *define = NULL;
+  void *p = rt_driver_symbol("weir_sim_define_global");
+  if (!p) return CUDA_ERROR_NOT_FOUND;
+  memcpy(&define, &p, sizeof define);
+  return (CUresult)define(e->binary->library, e->name, e->bytes, NULL);
+}
+
+static cudaError_t find_variable(const struct entry *e, CUdeviceptr *address, size_t *bytes)
+{
+  cudaError_t error = load(e->binary);
+  if (error) return error;
+  CUresult r = rt_drv->LibraryGetGlobal(address, bytes, e->binary->library, e->name);
+  if (r == CUDA_ERROR_NOT_FOUND && (r = define_variable(e)) == CUDA_SUCCESS)
+    r = rt_drv->LibraryGetGlobal(address, bytes, e->binary->library, e->name);
+  return r == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : rt_result(r);
 }
 
 /* A managed variable lives in the image where the driver reads it, and in an allocation of ours
@@ -172,9 +179,8 @@ cudaError_t rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes)
   if (e && e->kind == MANAGED && !(error = place_managed(e))) {
     *address = e->address;
     *bytes = e->bytes;
-  } else if (e && e->kind == VARIABLE && !(error = load(e->binary))) {
-    error = rt_result(rt_drv->LibraryGetGlobal(address, bytes, e->binary->library, e->name));
-    if (error == cudaErrorSymbolNotFound) error = cudaErrorInvalidSymbol;
+  } else if (e && e->kind == VARIABLE) {
+    error = find_variable(e, address, bytes);
   }
   pthread_mutex_unlock(&lock);
   return error;
