@@ -471,7 +471,7 @@ static void hand_back(weir_spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
   uint8_t free_byte = (uint8_t)((c->state & ~(uint32_t)STATE_MASK) | WEIR_CHUNK_FREE);
-  atomic_thread_fence(memory_order_seq_cst);
+  __sync_synchronize(); /* what was read is read before the writer may overwrite it */
   while (pwrite(r->fd, &free_byte, 1, (off_t)entry_offset(index)) < 0 && errno == EINTR)
     continue;
 }

@@ -200,12 +200,13 @@ END_TEST
 START_TEST(ticks_never_go_back)
 {
   weir_clock_init();
-  uint64_t last = weir_ticks();
+  uint64_t last = weir_ticks(), steps_back = 0;
   for (int i = 0; i < 1000000; i++) {
     uint64_t now = weir_ticks();
-    ck_assert(now >= last);
+    steps_back += now < last;
     last = now;
   }
+  ck_assert_uint_eq(steps_back, 0);
 }
 END_TEST
 
@@ -251,13 +252,15 @@ END_TEST
 START_TEST(the_map_survives_nonsense)
 {
   static const uint64_t odd[] = {0, 1, 12345, UINT64_MAX / 2, UINT64_MAX / 2 + 1, UINT64_MAX};
+  int wrong = 0;
   for (int i = 0; i < 6 * 6 * 6 * 6 * 6; i++) {
     weir_clock_pair a = {odd[i % 6], odd[i / 6 % 6]}, b = {odd[i / 36 % 6], odd[i / 216 % 6]};
     weir_clock_map map = weir_clock_map_make(a, b, odd[i / 1296]);
-    ck_assert(map.ns_per_tick >= 1e-3 && map.ns_per_tick <= 1e3);
+    wrong += !(map.ns_per_tick >= 1e-3 && map.ns_per_tick <= 1e3);
     for (int j = 0; j < 6; j++)
       weir_clock_to_mono_ns(&map, odd[j]); /* UBSan judges */
   }
+  ck_assert_int_eq(wrong, 0);
 }
 END_TEST
 
@@ -268,16 +271,17 @@ START_TEST(the_map_holds_what_was_put)
 {
   weir_map map = {0};
   ck_assert_ptr_null(weir_map_get(&map, 0));
+  int wrong = 0;
   for (uint64_t i = 0; i < 100000; i++)
-    ck_assert_int_eq(weir_map_put(&map, i * UINT64_C(0x100000001), i), WEIR_OK);
+    wrong += weir_map_put(&map, i * UINT64_C(0x100000001), i) != WEIR_OK;
   for (uint64_t i = 0; i < 100000; i += 2)
     weir_map_put(&map, i * UINT64_C(0x100000001), i + 7);
   ck_assert_uint_eq(map.count, 100000);
   for (uint64_t i = 0; i < 100000; i++) {
     uint64_t *value = weir_map_get(&map, i * UINT64_C(0x100000001));
-    ck_assert_ptr_nonnull(value);
-    ck_assert_uint_eq(*value, i % 2 ? i : i + 7);
+    wrong += !value || *value != (i % 2 ? i : i + 7);
   }
+  ck_assert_int_eq(wrong, 0);
   ck_assert_ptr_null(weir_map_get(&map, 5));
   weir_map_free(&map);
 }

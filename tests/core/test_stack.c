@@ -107,29 +107,34 @@ static void read_spool(void)
 
 typedef struct sight {
   uint32_t id;
-  int count;          /* of truth */
-  void *truth[TRUTH]; /* from the function that captured outwards */
+  void *caller; /* where look() returns to: both sides are compared from there outwards */
+  int count;    /* of truth */
+  void *truth[TRUTH];
 } sight;
 
 static __attribute__((noinline)) int look(void *context)
 {
   sight *s = context;
+  s->caller = __builtin_return_address(0);
   s->id = weir_stack_capture(&stacks, &pen);
   s->count = backtrace(s->truth, TRUTH);
   __asm__ volatile("" ::: "memory");
   return 0;
 }
 
-/* The recorded stack must hold the truth's frames from its second on (the first is in look(), where
- * the two were taken at different addresses), cut at the depth. */
+/* Whether the recorded stack is the true one, cut at the depth. */
 static bool is_true(const sight *s)
 {
   const uint64_t *frames = seen.frames[s->id];
+  const uint64_t caller = (uint64_t)(uintptr_t)s->caller;
   uint32_t count = seen.count[s->id], at = 0;
-  while (at < count && frames[at] != (uint64_t)(uintptr_t)s->truth[1])
+  int i = 0;
+  while (at < count && frames[at] != caller)
     at++;
-  if (at == count) return false;
-  for (int i = 1; i < s->count && at < count; i++, at++)
+  while (i < s->count && s->truth[i] != s->caller)
+    i++;
+  if (at == count || i == s->count) return false;
+  for (; i < s->count && at < count; i++, at++)
     if (frames[at] != (uint64_t)(uintptr_t)s->truth[i]) return false;
   return at == count;
 }
@@ -225,7 +230,7 @@ START_TEST(deep_recursion_is_cut_at_the_depth)
   ck_assert_uint_ne(a.id, WEIR_STACK_NONE);
   read_spool();
   ck_assert_uint_eq(seen.count[a.id], depths[_i]);
-  if (depths[_i] > 8) ck_assert(is_true(&a));
+  if (depths[_i] > 8) ck_assert(is_true(&a)); /* else look()'s caller may be beyond it */
 }
 END_TEST
 
@@ -313,7 +318,7 @@ START_TEST(our_own_frames_are_left_out)
   weir_stack_skip_range(text[0], text[1]);
   call(look, &s);
   read_spool();
-  ck_assert_uint_eq(seen.frames[s.id][0], (uint64_t)(uintptr_t)s.truth[1]);
+  ck_assert_uint_eq(seen.frames[s.id][0], (uint64_t)(uintptr_t)s.caller);
   ck_assert(is_true(&s));
   dlclose(library);
 }
@@ -522,10 +527,12 @@ START_TEST(the_unwinder_captures_nothing)
   ck_assert_ptr_nonnull(dlopen("libunwind.so.8", RTLD_LAZY | RTLD_NOLOAD)); /* it is there */
   ck_assert_ptr_null(dlsym(RTLD_DEFAULT, "unw_backtrace"));
   ck_assert_ptr_null(strstr(home_of("_Unwind_RaiseException"), "libunwind"));
+#if !SANITIZED /* a sanitizer has these names itself */
   ck_assert_ptr_nonnull(dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL));
   ck_assert_ptr_nonnull(strstr(home_of("_Unwind_RaiseException"), "libgcc_s"));
   ck_assert_ptr_nonnull(strstr(home_of("_Unwind_Backtrace"), "libgcc_s"));
-  ck_assert_ptr_nonnull(strstr(home_of("backtrace"), SANITIZED ? "" : "libc.so"));
+  ck_assert_ptr_nonnull(strstr(home_of("backtrace"), "libc.so"));
+#endif
 }
 END_TEST
 
