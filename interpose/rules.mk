@@ -36,5 +36,7 @@ $(LIB)/libunwind.so.8:
 	@mkdir -p $(@D)
 	$(Q)if [ -n "$(LIBUNWIND)" ]; then ln -sf "$(LIBUNWIND)" $@; fi
 
+include interpose/gen.mk
+
 all: interpose
 .PHONY: interpose
