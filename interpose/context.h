@@ -37,7 +37,7 @@ void *weir_helper_find(enum weir_helper which);
 /* Helpers looked for in vain may be there now: a driver has come. */
 void weir_helpers_retry(void);
 
-static inline void *weir_helper(enum weir_helper which)
+WEIR_INLINE void *weir_helper(enum weir_helper which)
 {
   void *p = atomic_load_explicit(&weir_helpers[which], memory_order_acquire);
   return __builtin_expect((uintptr_t)p > 1, 1) ? p : weir_helper_find(which);
@@ -54,7 +54,7 @@ void weir_context_meet(weir_thread *t, CUcontext context);
 
 /* Makes t->last_* those of the thread's current context. Before a slot is taken: may write a NAME.
  */
-static inline void weir_context_refresh(weir_thread *t)
+WEIR_INLINE void weir_context_refresh(weir_thread *t)
 {
   CUcontext now = NULL;
   PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000);

@@ -1,10 +1,17 @@
 /* event_fill.h: the event of a call, begun with what every event has, filled by an extractor,
- * committed. Inside one call nothing else is written to the spool between begin and commit. */
+ * committed. Until the commit it lives in registers: a record stored in pieces and read back for
+ * its check would wait for the stores. */
 #ifndef WEIR_INTERPOSE_EVENT_FILL_H
 #define WEIR_INTERPOSE_EVENT_FILL_H
 
 #include "interpose/context.h"
 #include "interpose/record.h"
+
+/* What an extractor fills; fields as in weir_event. */
+typedef struct weir_fill {
+  uint64_t a, b, bytes, stream;
+  unsigned kind, flags, device, src_device, copy, mem, context;
+} weir_fill;
 
 /* Captures begun and not ended, whole process: while 0 no stream is asked whether it is capturing.
  */
@@ -18,35 +25,26 @@ bool weir_is_capturing(uint64_t stream);
 void weir_called_first(uint16_t api, uint32_t epoch);
 extern _Atomic uint32_t weir_called[]; /* by api: epoch it was last first called in */
 
-static inline void weir_event_context(weir_event *e, unsigned number)
+/* Begins the event after weir_context_refresh(). */
+WEIR_INLINE weir_fill weir_begin_here(const weir_call *c, weir_event_kind kind)
 {
-  e->stack = (e->stack & 0xffffffu) | (uint32_t)number << 24;
+  return (weir_fill){.kind = kind,
+                     .flags = c->flags,
+                     .device = WEIR_DEVICE_NONE,
+                     .src_device = WEIR_DEVICE_NONE,
+                     .context = c->thread->last_context_number};
 }
 
-static inline weir_event *weir_begin(weir_call *c, weir_event_kind kind)
+WEIR_INLINE weir_fill weir_begin(const weir_call *c, weir_event_kind kind)
 {
-  weir_thread *t = c->thread;
-  weir_context_refresh(t);
-  uint32_t stack = weir_stack_capture(&t->stacks, &t->writer);
-  weir_event *e = weir_writer_slots(&t->writer, 1);
-  if (__builtin_expect(!e, 0)) e = &c->scratch;
-  e->kind = (uint8_t)kind;
-  e->flags = c->flags;
-  e->api = c->api;
-  e->start = c->start;
-  weir_event_set_duration(e, c->end - c->start);
-  e->status = c->status;
-  e->stack = (stack & 0xffffffu) | (uint32_t)t->last_context_number << 24;
-  e->device = e->src_device = WEIR_DEVICE_NONE;
-  e->copy = e->mem = 0;
-  e->a = e->b = e->bytes = e->stream = 0;
-  return e;
+  weir_context_refresh(c->thread);
+  return weir_begin_here(c, kind);
 }
 
 /* The stream, default streams normalised, and whether the work went into a capture. */
-static inline void weir_set_stream(weir_call *c, weir_event *e, uint64_t stream)
+WEIR_INLINE void weir_set_stream(weir_fill *e, uint64_t stream)
 {
-  if (stream == 0) stream = c->flags & WEIR_EVF_PTDS ? WEIR_STREAM_PER_THREAD : WEIR_STREAM_LEGACY;
+  if (stream == 0) stream = e->flags & WEIR_EVF_PTDS ? WEIR_STREAM_PER_THREAD : WEIR_STREAM_LEGACY;
   e->stream = stream;
   if (__builtin_expect(atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0, 0) &&
       stream != WEIR_STREAM_LEGACY && weir_is_capturing(stream))
@@ -54,18 +52,44 @@ static inline void weir_set_stream(weir_call *c, weir_event *e, uint64_t stream)
 }
 
 /* The event belongs to another context than the thread's. */
-static inline void weir_set_context(weir_event *e, uint64_t context)
+WEIR_INLINE void weir_set_context(weir_fill *e, uint64_t context)
 {
-  weir_event_context(e, weir_context_number(context));
-  e->device = (uint8_t)weir_context_device(context);
+  e->context = weir_context_number(context);
+  e->device = weir_context_device(context);
 }
 
-static inline void weir_commit(weir_call *c, weir_event *e)
+#define WEIR_BYTE(value, at) ((uint64_t)((value)&255u) << (at))
+
+/* Writes the event: seven words, and last, with release order, the first, which holds the check. */
+WEIR_INLINE void weir_commit(const weir_call *c, const weir_fill *e)
 {
-  if (__builtin_expect(e == &c->scratch, 0)) return;
+  _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the words below are laid out so");
+  _Static_assert(offsetof(weir_event, api) == 6 && offsetof(weir_event, status) == 22 &&
+                     offsetof(weir_event, device) == 28 && offsetof(weir_event, mem) == 31,
+                 "the words below are the event's");
+  weir_thread *t = c->thread;
   uint32_t seen = atomic_load_explicit(&weir_called[c->api], memory_order_relaxed);
-  if (__builtin_expect(seen != c->thread->epoch, 0)) weir_called_first(c->api, c->thread->epoch);
-  weir_writer_commit(&c->thread->writer, 1);
+  if (__builtin_expect(seen != t->epoch, 0)) weir_called_first(c->api, t->epoch);
+  uint64_t stack = weir_stack_capture(&t->stacks, &t->writer), took = c->end - c->start;
+  weir_event *slot = weir_writer_slots(&t->writer, 1);
+  if (__builtin_expect(!slot, 0)) return;
+  if (__builtin_expect(took >> 48, 0)) took = (UINT64_C(1) << 48) - 1;
+  const weir_event_word w[8] = {
+      WEIR_BYTE(e->kind, 32) | WEIR_BYTE(e->flags, 40) | (uint64_t)c->api << 48,
+      c->start,
+      took | (uint64_t)c->status << 48,
+      (stack & 0xffffff) | WEIR_BYTE(e->context, 24) | WEIR_BYTE(e->device, 32) |
+          WEIR_BYTE(e->src_device, 40) | WEIR_BYTE(e->copy, 48) | WEIR_BYTE(e->mem, 56),
+      e->a,
+      e->b,
+      e->bytes,
+      e->stream};
+  weir_event_word *to = (weir_event_word *)(void *)slot;
+  to[1] = w[1], to[2] = w[2], to[3] = w[3], to[4] = w[4], to[5] = w[5], to[6] = w[6], to[7] = w[7];
+  uint32_t check = weir_words_check(w, t->writer.place);
+  __atomic_store_n(to, w[0] | check, __ATOMIC_RELEASE);
+  t->writer.next++;
+  t->writer.place++;
 }
 
 #endif

@@ -22,15 +22,15 @@ static void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned 
   weir_block_add((weir_block){ptr, bytes, tag | more});
 }
 
-static weir_event *begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
-                               unsigned device, weir_tag more)
+static weir_fill begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
+                             unsigned device, weir_tag more)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_ALLOC);
+  weir_fill e = weir_begin_here(c, WEIR_EV_ALLOC);
   remember(c, ptr, bytes, mem, device, more);
-  e->a = ptr;
-  e->bytes = bytes;
-  e->mem = (uint8_t)mem;
-  e->device = (uint8_t)(mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : device);
+  e.a = ptr;
+  e.bytes = bytes;
+  e.mem = (uint8_t)mem;
+  e.device = (uint8_t)(mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : device);
   return e;
 }
 
@@ -43,16 +43,17 @@ static unsigned here(const weir_call *c)
 
 void weir_x_alloc(weir_call *c, weir_word ptr, weir_word bytes, weir_word mem)
 {
-  weir_commit(c, begin_alloc(c, ptr, bytes, (unsigned)mem, here(c), 0));
+  weir_fill e = begin_alloc(c, ptr, bytes, (unsigned)mem, here(c), 0);
+  weir_commit(c, &e);
 }
 
 /* Bytes of a pitched allocation are those it takes: pitch * rows. */
 void weir_x_alloc_pitch(weir_call *c, weir_word ptr, weir_word pitch, weir_word rows,
                         weir_word width)
 {
-  weir_event *e = begin_alloc(c, ptr, (pitch ? pitch : width) * rows, WEIR_MEM_DEVICE, here(c), 0);
-  e->b = pitch;
-  weir_commit(c, e);
+  weir_fill e = begin_alloc(c, ptr, (pitch ? pitch : width) * rows, WEIR_MEM_DEVICE, here(c), 0);
+  e.b = pitch;
+  weir_commit(c, &e);
 }
 
 void weir_x_alloc_3d(weir_call *c, const struct cudaPitchedPtr *out, weir_word width,
@@ -80,20 +81,20 @@ void weir_x_alloc_async(weir_call *c, weir_word ptr, weir_word bytes, weir_word 
                         weir_word pool)
 {
   unsigned device = pool || stream > WEIR_STREAM_PER_THREAD ? device_of(c, ptr) : here(c);
-  weir_event *e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
-  e->b = pool;
-  weir_set_stream(c, e, stream);
-  weir_commit(c, e);
+  weir_fill e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
+  e.b = pool;
+  weir_set_stream(&e, stream);
+  weir_commit(c, &e);
 }
 
 /* CUDA C++ Programming Guide, "Implicit Synchronization": a page-locked host memory allocation
  * keeps work before and after it from running together. */
 void weir_x_alloc_host(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags)
 {
-  weir_event *e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, here(c), 0);
-  e->b = flags;
-  e->flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_commit(c, e);
+  weir_fill e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, here(c), 0);
+  e.b = flags;
+  e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  weir_commit(c, &e);
 }
 
 uint64_t weir_format_bytes(CUarray_format format, unsigned channels)
@@ -138,14 +139,14 @@ static uint64_t array_bytes(uint64_t element, uint64_t w, uint64_t h, uint64_t d
 void weir_x_alloc_array(weir_call *c, weir_word handle, weir_word element, weir_word width,
                         weir_word height, weir_word depth, weir_word levels, weir_word flags)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_ALLOC);
+  weir_fill e = weir_begin(c, WEIR_EV_ALLOC);
   remember(c, handle, 0, WEIR_MEM_ARRAY, c->thread->last_device,
            (weir_tag)(element & 1023) << WEIR_TAG_ELEMENT);
-  e->a = handle;
-  e->bytes = array_bytes(element, width, height, depth, levels, flags);
-  e->mem = WEIR_MEM_ARRAY;
-  e->device = c->thread->last_device;
-  weir_commit(c, e);
+  e.a = handle;
+  e.bytes = array_bytes(element, width, height, depth, levels, flags);
+  e.mem = WEIR_MEM_ARRAY;
+  e.device = c->thread->last_device;
+  weir_commit(c, &e);
 }
 
 /* A free takes its block out ahead of the real one (pointers.h), and puts it back when that fails.
@@ -155,18 +156,18 @@ static void free_before(weir_call *c, uint64_t ptr)
   c->held = weir_block_take(ptr);
 }
 
-static weir_event *begin_free(weir_call *c, uint64_t ptr, unsigned mem)
+static weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_FREE);
+  weir_fill e = weir_begin(c, WEIR_EV_FREE);
   weir_tag tag = c->held.tag;
   if (c->status != 0 && tag) weir_block_add(c->held);
-  e->a = ptr;
-  e->bytes = c->held.bytes;
-  e->mem = (uint8_t)(tag ? weir_tag_mem(tag) : mem);
-  bool host = e->mem == WEIR_MEM_PINNED;
-  e->device = (uint8_t)(host  ? WEIR_DEVICE_NONE
-                        : tag ? weir_tag_device(tag)
-                              : c->thread->last_device);
+  e.a = ptr;
+  e.bytes = c->held.bytes;
+  e.mem = (uint8_t)(tag ? weir_tag_mem(tag) : mem);
+  bool host = e.mem == WEIR_MEM_PINNED;
+  e.device = (uint8_t)(host  ? WEIR_DEVICE_NONE
+                       : tag ? weir_tag_device(tag)
+                             : c->thread->last_device);
   return e;
 }
 
@@ -174,7 +175,7 @@ static weir_event *begin_free(weir_call *c, uint64_t ptr, unsigned mem)
  * cuMemAllocAsync or cuMemAllocFromPoolAsync ... For all other pointers, this API may perform
  * implicit synchronization" (cuda.h; cudaFree says the same). Arrays and page-locked memory: no
  * word there, and the driver does as for device memory. */
-static void mark_free(const weir_call *c, weir_event *e)
+static void mark_free(const weir_call *c, weir_fill *e)
 {
   if (e->a && c->status == 0 && !(c->held.tag & WEIR_TAG_POOL)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
 }
@@ -186,9 +187,9 @@ void weir_x_free_before(weir_call *c, weir_word ptr)
 
 void weir_x_free(weir_call *c, weir_word ptr)
 {
-  weir_event *e = begin_free(c, ptr, WEIR_MEM_UNKNOWN);
-  mark_free(c, e);
-  weir_commit(c, e);
+  weir_fill e = begin_free(c, ptr, WEIR_MEM_UNKNOWN);
+  mark_free(c, &e);
+  weir_commit(c, &e);
 }
 
 void weir_x_free_async_before(weir_call *c, weir_word ptr)
@@ -198,9 +199,9 @@ void weir_x_free_async_before(weir_call *c, weir_word ptr)
 
 void weir_x_free_async(weir_call *c, weir_word ptr, weir_word stream)
 {
-  weir_event *e = begin_free(c, ptr, WEIR_MEM_DEVICE);
-  weir_set_stream(c, e, stream);
-  weir_commit(c, e);
+  weir_fill e = begin_free(c, ptr, WEIR_MEM_DEVICE);
+  weir_set_stream(&e, stream);
+  weir_commit(c, &e);
 }
 
 void weir_x_free_host_before(weir_call *c, weir_word ptr)
@@ -210,9 +211,9 @@ void weir_x_free_host_before(weir_call *c, weir_word ptr)
 
 void weir_x_free_host(weir_call *c, weir_word ptr)
 {
-  weir_event *e = begin_free(c, ptr, WEIR_MEM_PINNED);
-  mark_free(c, e);
-  weir_commit(c, e);
+  weir_fill e = begin_free(c, ptr, WEIR_MEM_PINNED);
+  mark_free(c, &e);
+  weir_commit(c, &e);
 }
 
 void weir_x_free_array_before(weir_call *c, weir_word ptr)
@@ -222,20 +223,20 @@ void weir_x_free_array_before(weir_call *c, weir_word ptr)
 
 void weir_x_free_array(weir_call *c, weir_word ptr)
 {
-  weir_event *e = begin_free(c, ptr, WEIR_MEM_ARRAY);
-  mark_free(c, e);
-  weir_commit(c, e);
+  weir_fill e = begin_free(c, ptr, WEIR_MEM_ARRAY);
+  mark_free(c, &e);
+  weir_commit(c, &e);
 }
 
 void weir_x_host_register(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_HOSTREG);
+  weir_fill e = weir_begin(c, WEIR_EV_HOSTREG);
   remember(c, ptr, bytes, WEIR_MEM_PINNED, c->thread->last_device, 0);
-  e->a = ptr;
-  e->b = flags;
-  e->bytes = bytes;
-  e->mem = WEIR_MEM_PINNED;
-  weir_commit(c, e);
+  e.a = ptr;
+  e.b = flags;
+  e.bytes = bytes;
+  e.mem = WEIR_MEM_PINNED;
+  weir_commit(c, &e);
 }
 
 void weir_x_host_unregister_before(weir_call *c, weir_word ptr)
@@ -245,11 +246,11 @@ void weir_x_host_unregister_before(weir_call *c, weir_word ptr)
 
 void weir_x_host_unregister(weir_call *c, weir_word ptr)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_HOSTREG);
+  weir_fill e = weir_begin(c, WEIR_EV_HOSTREG);
   if (c->status != 0 && c->held.tag) weir_block_add(c->held);
-  e->a = ptr;
-  e->mem = WEIR_MEM_PINNED;
-  weir_commit(c, e);
+  e.a = ptr;
+  e.mem = WEIR_MEM_PINNED;
+  weir_commit(c, &e);
 }
 
 /* ---- waits, streams, events -------------------------------------------------------------------
@@ -257,32 +258,32 @@ void weir_x_host_unregister(weir_call *c, weir_word ptr)
 
 void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word context)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_SYNC);
-  e->copy = (uint8_t)type;
-  e->a = event;
-  e->device = c->thread->last_device;
-  if (context) weir_set_context(e, context);
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_SYNC);
+  e.copy = (uint8_t)type;
+  e.a = event;
+  e.device = c->thread->last_device;
+  if (context) weir_set_context(&e, context);
+  weir_commit(c, &e);
 }
 
 void weir_x_sync_stream(weir_call *c, weir_word type, weir_word stream, weir_word event)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_SYNC);
-  e->copy = (uint8_t)type;
-  e->a = event;
-  e->device = c->thread->last_device;
-  weir_set_stream(c, e, stream);
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_SYNC);
+  e.copy = (uint8_t)type;
+  e.a = event;
+  e.device = c->thread->last_device;
+  weir_set_stream(&e, stream);
+  weir_commit(c, &e);
 }
 
 static void stream_event(weir_call *c, uint64_t stream, bool create, uint64_t flags)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_STREAM);
-  e->a = create;
-  e->b = flags;
-  e->stream = stream;
-  e->device = c->thread->last_device;
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_STREAM);
+  e.a = create;
+  e.b = flags;
+  e.stream = stream;
+  e.device = c->thread->last_device;
+  weir_commit(c, &e);
 }
 
 void weir_x_stream_create(weir_call *c, weir_word stream, weir_word flags)
@@ -315,45 +316,45 @@ void weir_x_capture_end(weir_call *c, weir_word stream, weir_word graph)
 
 void weir_x_event(weir_call *c, weir_word event, weir_word b)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_EVENT);
-  e->a = event;
-  e->b = b;
-  e->device = c->thread->last_device;
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_EVENT);
+  e.a = event;
+  e.b = b;
+  e.device = c->thread->last_device;
+  weir_commit(c, &e);
 }
 
 void weir_x_event_record(weir_call *c, weir_word event, weir_word stream, weir_word flags)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_EVENT);
-  e->a = event;
-  e->b = flags;
-  e->device = c->thread->last_device;
-  weir_set_stream(c, e, stream);
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_EVENT);
+  e.a = event;
+  e.b = flags;
+  e.device = c->thread->last_device;
+  weir_set_stream(&e, stream);
+  weir_commit(c, &e);
 }
 
 /* ---- launches ---------------------------------------------------------------------------------
  */
 
 /* Grid packed: x in 32 bits, y and z in 16 each, which are their limits. */
-static weir_event *begin_launch(weir_call *c, uint64_t function, const uint64_t g[3],
-                                uint64_t threads)
+static weir_fill begin_launch(weir_call *c, uint64_t function, const uint64_t g[3],
+                              uint64_t threads)
 {
   weir_name_launch(c, function);
-  weir_event *e = weir_begin(c, WEIR_EV_LAUNCH);
-  e->a = function;
-  e->b = (g[0] & UINT32_MAX) | (g[1] & 0xffff) << 32 | (g[2] & 0xffff) << 48;
-  e->bytes = g[0] * g[1] * g[2] * threads;
-  e->device = c->thread->last_device;
+  weir_fill e = weir_begin(c, WEIR_EV_LAUNCH);
+  e.a = function;
+  e.b = (g[0] & UINT32_MAX) | (g[1] & 0xffff) << 32 | (g[2] & 0xffff) << 48;
+  e.bytes = g[0] * g[1] * g[2] * threads;
+  e.device = c->thread->last_device;
   return e;
 }
 
 void weir_x_launch(weir_call *c, weir_word function, weir_word gx, weir_word gy, weir_word gz,
                    weir_word bx, weir_word by, weir_word bz, weir_word stream)
 {
-  weir_event *e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz);
-  weir_set_stream(c, e, stream);
-  weir_commit(c, e);
+  weir_fill e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz);
+  weir_set_stream(&e, stream);
+  weir_commit(c, &e);
 }
 
 /* The block's shape was set by an earlier call: threads are not known here, blocks are counted. */
@@ -420,11 +421,11 @@ void weir_x_named_list(weir_call *c, const CUkernel *kernels, weir_word count, w
 
 void weir_x_context(weir_call *c, weir_word a, weir_word device, weir_word b)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_CONTEXT);
-  e->a = a;
-  e->b = b;
-  e->device = device < WEIR_DEVICE_NONE ? (uint8_t)device : c->thread->last_device;
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_CONTEXT);
+  e.a = a;
+  e.b = b;
+  e.device = device < WEIR_DEVICE_NONE ? (uint8_t)device : c->thread->last_device;
+  weir_commit(c, &e);
 }
 
 /* The handle may be a destroyed context's, come back for another device. */
@@ -442,12 +443,12 @@ void weir_x_context_destroy(weir_call *c, weir_word context)
     weir_blocks_drop(weir_tag_make(0, 0, 255), weir_tag_make(0, 0, number));
     weir_context_forget(context);
   }
-  weir_event *e = weir_begin(c, WEIR_EV_RESET);
-  e->a = context;
-  e->bytes = 1;
-  e->device = (uint8_t)device;
-  weir_event_context(e, number); /* of the context that is gone: its blocks carry this number */
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_RESET);
+  e.a = context;
+  e.bytes = 1;
+  e.device = (uint8_t)device;
+  e.context = number; /* of the context that is gone: its blocks carry this number */
+  weir_commit(c, &e);
 }
 
 void weir_x_reset(weir_call *c, weir_word device)
@@ -456,9 +457,9 @@ void weir_x_reset(weir_call *c, weir_word device)
     weir_blocks_drop(weir_tag_make(0, 255, 0), weir_tag_make(0, (unsigned)device, 0));
     weir_context_forget_device((unsigned)device);
   }
-  weir_event *e = weir_begin(c, WEIR_EV_RESET);
-  e->device = device < WEIR_DEVICE_NONE ? (uint8_t)device : WEIR_DEVICE_NONE;
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_RESET);
+  e.device = device < WEIR_DEVICE_NONE ? (uint8_t)device : WEIR_DEVICE_NONE;
+  weir_commit(c, &e);
 }
 
 /* The last release of a primary context destroys it; only the driver counts. */
@@ -497,11 +498,11 @@ void weir_x_reset_current(weir_call *c)
 
 void weir_x_call(weir_call *c, weir_word a, weir_word b, weir_word bytes, weir_word stream)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_CALL);
-  e->a = a;
-  e->b = b;
-  e->bytes = bytes;
-  e->device = c->thread->last_device;
-  if (stream != WEIR_NO_STREAM) weir_set_stream(c, e, stream);
-  weir_commit(c, e);
+  weir_fill e = weir_begin(c, WEIR_EV_CALL);
+  e.a = a;
+  e.b = b;
+  e.bytes = bytes;
+  e.device = c->thread->last_device;
+  if (stream != WEIR_NO_STREAM) weir_set_stream(&e, stream);
+  weir_commit(c, &e);
 }

@@ -76,7 +76,7 @@ static weir_copy_kind direction(const side *dst, const side *src)
  * initiated" even for pageable sources); "from device memory to device memory, no host-side
  * synchronization is performed". Asynchronous form: pageable host memory "might be synchronous with
  * respect to host", and host to host "is fully synchronous". */
-static bool copy_waits(const weir_event *e, const side *dst, const side *src)
+static bool copy_waits(const weir_fill *e, const side *dst, const side *src)
 {
   if (e->bytes == 0 || (dst->on_device && src->on_device)) return false;
   if (!(e->flags & WEIR_EVF_ASYNC)) return true;
@@ -87,17 +87,17 @@ static bool copy_waits(const weir_event *e, const side *dst, const side *src)
 /* The event of a copy; the sides were found with the thread's context already asked for. */
 static void record(weir_call *c, side dst, side src, uint64_t bytes, uint64_t stream)
 {
-  weir_event *e = weir_begin(c, WEIR_EV_COPY);
-  e->a = dst.at;
-  e->b = src.at;
-  e->bytes = bytes;
-  e->mem = (uint8_t)(dst.mem | src.mem << 4);
-  e->device = dst.device;
-  e->src_device = src.device;
-  e->copy = (uint8_t)direction(&dst, &src);
-  if (copy_waits(e, &dst, &src)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_set_stream(c, e, stream);
-  weir_commit(c, e);
+  weir_fill e = weir_begin_here(c, WEIR_EV_COPY);
+  e.a = dst.at;
+  e.b = src.at;
+  e.bytes = bytes;
+  e.mem = (uint8_t)(dst.mem | src.mem << 4);
+  e.device = dst.device;
+  e.src_device = src.device;
+  e.copy = (uint8_t)direction(&dst, &src);
+  if (copy_waits(&e, &dst, &src)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  weir_set_stream(&e, stream);
+  weir_commit(c, &e);
 }
 
 static enum said kind_dst(uint64_t kind)
@@ -153,6 +153,7 @@ static side typed_side(const weir_call *c, CUmemorytype type, const void *host, 
 static void record_nothing(weir_call *c, uint64_t stream)
 {
   side none = {0, WEIR_MEM_UNKNOWN, WEIR_DEVICE_NONE, false};
+  weir_context_refresh(c->thread);
   record(c, none, none, 0, stream);
 }
 
@@ -288,14 +289,14 @@ void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value
 {
   weir_context_refresh(c->thread);
   side to = side_of(c, dst, DEVICE);
-  weir_event *e = weir_begin(c, WEIR_EV_MEMSET);
-  e->a = dst;
-  e->b = value;
-  e->bytes = bytes;
-  e->mem = to.mem;
-  e->device = to.device;
+  weir_fill e = weir_begin_here(c, WEIR_EV_MEMSET);
+  e.a = dst;
+  e.b = value;
+  e.bytes = bytes;
+  e.mem = to.mem;
+  e.device = to.device;
   bool host_sees = to.mem == WEIR_MEM_PINNED || to.mem == WEIR_MEM_MANAGED;
-  if (host_sees && bytes && !(e->flags & WEIR_EVF_ASYNC)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_set_stream(c, e, stream);
-  weir_commit(c, e);
+  if (host_sees && bytes && !(e.flags & WEIR_EVF_ASYNC)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  weir_set_stream(&e, stream);
+  weir_commit(c, &e);
 }

@@ -13,6 +13,7 @@
 #include "interpose/table.h"
 
 static weir_table stubs, handles;
+_Atomic uint64_t weir_named[WEIR_NAMED_SLOTS];
 
 static uint32_t hash_name(const char *name)
 {
@@ -42,6 +43,7 @@ static const char *stub_name(uint64_t stub)
 void weir_name_like_stub(uint64_t handle, uint64_t stub)
 {
   weir_table_put(&handles, handle, stub, 0);
+  atomic_store_explicit(&weir_named[weir_named_slot(handle)], 0, memory_order_relaxed);
 }
 
 static void write_name(weir_call *c, uint64_t handle, const char *name)
@@ -71,18 +73,21 @@ static const char *ask_name(const weir_call *c, uint64_t handle)
   return ask(&name, (CUfunction)(uintptr_t)handle) == CUDA_SUCCESS ? name : NULL;
 }
 
-void weir_name_launch(weir_call *c, uint64_t handle)
+void weir_name_launch_slow(weir_call *c, uint64_t handle, uint64_t mixed)
 {
+  if (!handle) return;
   const weir_entry *e = weir_table_find(&handles, handle);
   uint64_t y = e ? atomic_load_explicit(&e->y, memory_order_acquire) : 0;
-  if (__builtin_expect((uint32_t)y == epoch_now(), 1) || !handle) return;
-  uint64_t stub = e ? atomic_load_explicit(&e->x, memory_order_relaxed) : 0;
-  const char *name = stub_name(stub ? stub : handle);
-  if (!name && c->status == 0) name = ask_name(c, handle);
-  if (!name && c->status != 0) return; /* no kernel, perhaps: asked again when it works */
-  weir_table_put(&handles, handle, stub,
-                 (uint64_t)(name ? hash_name(name) : 0) << 32 | epoch_now());
-  if (name) write_name(c, handle, name);
+  if ((uint32_t)y != epoch_now()) {
+    uint64_t stub = e ? atomic_load_explicit(&e->x, memory_order_relaxed) : 0;
+    const char *name = stub_name(stub ? stub : handle);
+    if (!name && c->status == 0) name = ask_name(c, handle);
+    if (!name && c->status != 0) return; /* no kernel, perhaps: asked again when it works */
+    y = (uint64_t)(name ? hash_name(name) : 0) << 32 | epoch_now();
+    weir_table_put(&handles, handle, stub, y);
+    if (name) write_name(c, handle, name);
+  }
+  atomic_store_explicit(&weir_named[weir_named_slot(handle)], mixed, memory_order_relaxed);
 }
 
 void weir_name_of_kernel(weir_call *c, uint64_t handle, uint64_t kernel)

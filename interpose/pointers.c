@@ -1,10 +1,5 @@
-/* pointers.c: see pointers.h.
- *
- * Words: top: 512 roots, one a 2^48 bytes (57-bit addresses); root: 2^18 entries of 1 GiB; node:
- * 512 entries, of 2 MiB or of 4 KiB. An entry is 0; or a node's address (bit 0 clear); or a mark:
- * bit 0 set, tag in bits 1-31, count of blocks in the page from bit 32. Nodes are never given back:
- * their number is bounded by the address space the program has ever used.
- */
+/* pointers.c: see pointers.h, which has the tree's layout. Nodes are never given back: their number
+ * is bounded by the address space the program has ever used. */
 #include "interpose/pointers.h"
 
 #include <stdatomic.h>
@@ -12,14 +7,19 @@
 #include <sys/mman.h>
 #include "interpose/table.h"
 
-typedef _Atomic uint64_t entry;
+typedef weir_pointer_entry entry;
 
-enum { GIB = 30, GRANULE = 21, PAGE = 12, FAN = 512 };
-#define ROOT_ENTRIES (UINT64_C(1) << 18)
+enum {
+  GIB = WEIR_GIB_SHIFT,
+  GRANULE = WEIR_GRANULE_SHIFT,
+  PAGE = WEIR_PAGE_SHIFT,
+  FAN = WEIR_POINTER_FAN
+};
+#define ROOT_ENTRIES WEIR_ROOT_ENTRIES
 #define ONE          (UINT64_C(1) << 32) /* a count of one */
 #define TAG_BITS     UINT32_C(0xfffff)
 
-static _Atomic(entry *) top[512];
+weir_pointer_entry weir_pointer_top[512];
 static weir_table blocks;
 
 static bool is_mark(uint64_t e)
@@ -45,24 +45,14 @@ static entry *node_of(uint64_t e)
 static entry *root_of(uint64_t address, bool make)
 {
   if (address >> 57) return NULL;
-  _Atomic(entry *) *slot = &top[address >> 48];
-  entry *r = atomic_load_explicit(slot, memory_order_acquire);
-  if (r || !make) return r;
+  entry *slot = &weir_pointer_top[address >> 48];
+  uint64_t r = atomic_load_explicit(slot, memory_order_acquire);
+  if (r || !make) return node_of(r);
   entry *mine = weir_pages(ROOT_ENTRIES * sizeof(entry));
   if (!mine) return NULL;
-  if (atomic_compare_exchange_strong(slot, &r, mine)) return mine;
+  if (atomic_compare_exchange_strong(slot, &r, (uint64_t)(uintptr_t)mine)) return mine;
   munmap(mine, ROOT_ENTRIES * sizeof(entry));
-  return r;
-}
-
-weir_tag weir_pointer_tag(uint64_t address)
-{
-  entry *r = root_of(address, false);
-  if (!r) return 0;
-  uint64_t e = atomic_load_explicit(&r[address >> GIB & (ROOT_ENTRIES - 1)], memory_order_acquire);
-  for (int shift = GRANULE; e && !is_mark(e); shift -= GRANULE - PAGE)
-    e = atomic_load_explicit(&node_of(e)[address >> shift & (FAN - 1)], memory_order_acquire);
-  return tag_of(e);
+  return node_of(r);
 }
 
 /* The node below an entry, made when there is none: empty, or full of the mark it takes the place

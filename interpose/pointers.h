@@ -13,7 +13,9 @@
 #ifndef WEIR_INTERPOSE_POINTERS_H
 #define WEIR_INTERPOSE_POINTERS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef uint32_t weir_tag; /* 0: unknown */
@@ -62,8 +64,32 @@ weir_block weir_block_take(uint64_t start);
 /* The block that starts there; tag 0 when there is none. */
 weir_block weir_block_at(uint64_t start);
 
+/* The tree (pointers.c). top: 512 roots, one a 2^48 bytes (57-bit addresses); root: 2^18 entries of
+ * 1 GiB; node: 512 entries, of 2 MiB or of 4 KiB. An entry is 0; or a node's address (bit 0 clear);
+ * or a mark: bit 0 set, tag in bits 1-31, count of blocks in the page from bit 32. */
+typedef _Atomic uint64_t weir_pointer_entry;
+
+enum { WEIR_GIB_SHIFT = 30, WEIR_GRANULE_SHIFT = 21, WEIR_PAGE_SHIFT = 12, WEIR_POINTER_FAN = 512 };
+#define WEIR_ROOT_ENTRIES (UINT64_C(1) << 18)
+
+extern weir_pointer_entry weir_pointer_top[512]; /* addresses of roots */
+
 /* What the address points to; 0: no block that we know. */
-weir_tag weir_pointer_tag(uint64_t address);
+static inline weir_tag weir_pointer_tag(uint64_t address)
+{
+  if (address >> 57) return 0;
+  uint64_t root = atomic_load_explicit(&weir_pointer_top[address >> 48], memory_order_acquire);
+  if (!root) return 0;
+  const weir_pointer_entry *at = (weir_pointer_entry *)(uintptr_t)root;
+  uint64_t e = atomic_load_explicit(&at[address >> WEIR_GIB_SHIFT & (WEIR_ROOT_ENTRIES - 1)],
+                                    memory_order_acquire);
+  for (int shift = WEIR_GRANULE_SHIFT; e && !(e & 1);
+       shift -= WEIR_GRANULE_SHIFT - WEIR_PAGE_SHIFT) {
+    at = (weir_pointer_entry *)(uintptr_t)e;
+    e = atomic_load_explicit(&at[address >> shift & (WEIR_POINTER_FAN - 1)], memory_order_acquire);
+  }
+  return (uint32_t)e >> 1;
+}
 
 /* Takes out all blocks whose tag equals `want` in the bits of `mask`. */
 void weir_blocks_drop(weir_tag mask, weir_tag want);

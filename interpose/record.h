@@ -30,28 +30,31 @@ enum weir_kind {
 
 typedef struct weir_call {
   weir_thread *thread;
-  uint64_t start;     /* ticks when the real function was called */
-  uint64_t end;       /* ticks when it returned */
-  weir_block held;    /* of a free: the block it takes out, put back if it fails */
-  uint16_t api;       /* core/trace/api.def */
-  uint16_t status;    /* CUresult or cudaError_t */
-  uint8_t flags;      /* WEIR_EVF_* that follow from the function alone */
-  uint8_t bank;       /* enum weir_bank */
-  int kept_errno;     /* what the real function left */
-  weir_event scratch; /* filled in place of a slot when the event is dropped */
+  uint64_t start;  /* ticks when the real function was called */
+  uint64_t end;    /* ticks when it returned */
+  weir_block held; /* of a free: the block it takes out, put back if it fails */
+  uint16_t api;    /* core/trace/api.def */
+  uint16_t status; /* CUresult or cudaError_t */
+  uint8_t flags;   /* WEIR_EVF_* that follow from the function alone */
+  uint8_t bank;    /* enum weir_bank */
+  int kept_errno;  /* what the real function left */
+  int *errno_at;   /* the thread's errno */
 } weir_call;
+
+/* The generated file is too large for the compiler's taste to inline these by itself. */
+#define WEIR_INLINE static inline __attribute__((always_inline))
 
 extern _Atomic(void *) weir_reals[];
 
 /* The original of a row, looked up when a linked program calls before anyone asked for it. */
-static inline void *weir_real(uint32_t row)
+WEIR_INLINE void *weir_real(uint32_t row)
 {
   void *real = atomic_load_explicit(&weir_reals[row], memory_order_acquire);
   return __builtin_expect(real != NULL, 1) ? real : weir_row_resolve(&weir_rows[row]);
 }
 
 /* True: this call owns the event and weir_leave() must follow. */
-static inline bool weir_enter(weir_call *c, uint16_t api, unsigned flags, int bank)
+WEIR_INLINE bool weir_enter(weir_call *c, uint16_t api, unsigned flags, int bank)
 {
   weir_thread *t = &weir_self;
   if (t->depth || !weir_thread_ready(t)) return false;
@@ -64,21 +67,22 @@ static inline bool weir_enter(weir_call *c, uint16_t api, unsigned flags, int ba
   return true;
 }
 
-static inline void weir_forward(weir_call *c)
+WEIR_INLINE void weir_forward(weir_call *c)
 {
   c->start = weir_ticks();
 }
 
-static inline void weir_returned(weir_call *c, uint32_t status)
+WEIR_INLINE void weir_returned(weir_call *c, uint32_t status)
 {
   c->end = weir_ticks();
   c->status = (uint16_t)status;
-  c->kept_errno = errno;
+  c->errno_at = &errno;
+  c->kept_errno = *c->errno_at;
 }
 
-static inline void weir_leave(weir_call *c)
+WEIR_INLINE void weir_leave(weir_call *c)
 {
-  errno = c->kept_errno;
+  *c->errno_at = c->kept_errno;
   c->thread->depth = 0;
 }
 

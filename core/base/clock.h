@@ -43,7 +43,7 @@ static inline uint64_t weir_clock_monotonic_ns(void)
 }
 
 /* The event clock. 13-26 ns on x86 under virtualisation. */
-static inline uint64_t weir_ticks(void)
+static inline __attribute__((always_inline)) uint64_t weir_ticks(void)
 {
 #if defined(__x86_64__)
   if (__builtin_expect(weir_clock_kind_in_use == WEIR_CLOCK_TSC, 1)) return __builtin_ia32_rdtsc();

@@ -130,17 +130,24 @@ static inline void weir_event_set_duration(weir_event *e, uint64_t ticks)
   e->duration_hi = (uint16_t)(ticks >> 32);
 }
 
-/* The commit word a slot must hold: never 0. `place` is generation << 16 | slot index. */
-static inline uint32_t weir_event_check(const weir_event *e, uint64_t place)
+typedef uint64_t __attribute__((__may_alias__)) weir_event_word;
+
+/* weir_event_check() of a record given as its eight words; the low half of w[0] does not count. Who has
+ * them in registers need not read back what it has just stored in pieces. */
+static inline uint32_t weir_words_check(const weir_event_word w[8], uint64_t place)
 {
-  typedef uint64_t __attribute__((__may_alias__)) word;
-  const word *w = (const word *)(const void *)e;
   uint64_t x = (w[0] >> 32) * UINT64_C(0x9e3779b97f4a7c15) ^ place * UINT64_C(0xbf58476d1ce4e5b9);
   x ^= w[1] + (w[2] << 7 | w[2] >> 57);
   x ^= w[3] + (w[4] << 13 | w[4] >> 51);
   x ^= w[5] + (w[6] << 29 | w[6] >> 35) + (w[7] << 41 | w[7] >> 23);
   x *= UINT64_C(0xd6e8feb86659fd93);
   return (uint32_t)(x >> 32) | 1u;
+}
+
+/* The commit word a slot must hold: never 0. `place` is generation << 16 | slot index. */
+static inline uint32_t weir_event_check(const weir_event *e, uint64_t place)
+{
+  return weir_words_check((const weir_event_word *)(const void *)e, place);
 }
 
 /* Check of an extended record's payload, over whole slots. */
