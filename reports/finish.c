@@ -19,29 +19,12 @@ static void fold_wal(const wr_db *db)
   sqlite3_busy_timeout(db->handle, 5000);
 }
 
-static weir_status query_number(const wr_db *db, const char *sql, int64_t *out)
-{
-  sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(db, sql, &q);
-  if (s) return s;
-  int code = sqlite3_step(q);
-  if (code == SQLITE_ROW)
-    *out = sqlite3_column_int64(q, 0);
-  else
-    s = code == SQLITE_DONE ? WEIR_OK : wr_db_fail(db, "reading");
-  sqlite3_finalize(q);
-  return s;
-}
-
 /* Times count from the earliest opening or event; what was before the origin moves it. */
-static weir_status shift_times(const wr_db *db)
+static weir_status shift_times(const weir_importer *im)
 {
-  int64_t least = 0;
-  weir_status s = query_number(db,
-                               "SELECT min(0, (SELECT min(start) FROM event),"
-                               " (SELECT min(start) FROM process))",
-                               &least);
-  if (s || least >= 0) return s;
+  const wr_db *db = &im->db;
+  weir_status s = WEIR_OK;
+  if (!im->least) return s;
   static const char *const updates[] = {
       "UPDATE event SET start = start - ?1, \"end\" = \"end\" - ?1",
       "UPDATE process SET start = start - ?1, \"end\" = \"end\" - ?1",
@@ -55,18 +38,23 @@ static weir_status shift_times(const wr_db *db)
     sqlite3_stmt *q = NULL;
     s = wr_db_prepare(db, updates[i], &q);
     if (s) break;
-    sqlite3_bind_int64(q, 1, least);
+    sqlite3_bind_int64(q, 1, im->least);
     s = wr_db_run(db, q);
     sqlite3_finalize(q);
   }
   return s;
 }
 
-static weir_status write_duration(const wr_db *db)
+static weir_status write_duration(const weir_importer *im)
 {
-  return wr_db_exec(db, "INSERT OR REPLACE INTO meta SELECT 'duration_ns', COALESCE(max("
-                        "(SELECT COALESCE(max(\"end\"), 0) FROM event),"
-                        "(SELECT COALESCE(max(\"end\"), 0) FROM process)), 0)");
+  sqlite3_stmt *q = NULL;
+  weir_status s =
+      wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('duration_ns', ?)", &q);
+  if (s) return s;
+  sqlite3_bind_int64(q, 1, im->latest - im->least);
+  s = wr_db_run(&im->db, q);
+  sqlite3_finalize(q);
+  return s;
 }
 
 /* The module of a frame: the one whose code holds the byte before the return address, loaded when
@@ -118,8 +106,8 @@ static weir_status look_at_modules(const wr_db *db)
 static weir_status complete(weir_importer *im)
 {
   const wr_db *db = &im->db;
-  weir_status s = shift_times(db);
-  if (!s) s = write_duration(db);
+  weir_status s = shift_times(im);
+  if (!s) s = write_duration(im);
   if (!s) s = add_programs(db);
   if (!s) s = place_frames(db);
   if (!s) s = look_at_modules(db);

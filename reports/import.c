@@ -246,6 +246,7 @@ static weir_status start_process(wr_spool *s)
   op.text[2] = wr_text(s->path, strlen(s->path), false);
   weir_status status = wr_batch_op(&im->batch, op);
   if (!status && s->process == 1) status = queue_origin(im);
+  wr_span(im, wr_time_of_mono(s, s->opening), wr_time_of_mono(s, s->opening));
   if (!status) s->started = true;
   return status;
 }
@@ -306,6 +307,7 @@ static weir_status drain(wr_spool *s, bool final)
   weir_status status = s->started ? WEIR_OK : start_process(s);
   if (status) return status;
   s->clock = weir_spool_reader_clock(s->reader);
+  s->polls++;
   weir_spool_visitor visitor = wr_take_visitor;
   visitor.context = s;
   status = weir_spool_drain(s->reader, &visitor, final);
@@ -357,6 +359,7 @@ static weir_status queue_end(wr_spool *s)
   int64_t end = wr_time_of_mono(s, last > s->opening ? last : s->opening);
   for (size_t i = 0; i < s->thread_count; i++)
     if (s->thread[i].last_end > end) end = s->thread[i].last_end;
+  wr_span(s->im, 0, end);
   wr_op op = {.sql = "UPDATE process SET \"end\" = ?2, end_detail = NULLIF(?3, -1), events = ?4,"
                      " end_reason = ?5 WHERE id = ?1",
               .v = {s->process, end, s->detail, (int64_t)s->events},

@@ -20,7 +20,8 @@
 
 typedef struct wr_thread {
   int64_t id;        /* row of thread */
-  int64_t last_end;  /* ns, of its last event: a corrected clock must not reorder a thread */
+  int64_t last_end;  /* ns, of its last event */
+  uint64_t poll;     /* that brought it: a clock corrected since must not reorder the thread */
   int64_t last_call; /* row of its last event that began a call */
 } wr_thread;
 
@@ -32,13 +33,14 @@ typedef struct wr_spool {
   uint64_t opening;     /* CLOCK_MONOTONIC ns, of the spool's boot */
   int64_t boot_shift;   /* ns to add to bring its boot's clock onto the first spool's */
   weir_clock_map clock; /* of this poll */
+  uint64_t polls;       /* so far */
   wr_map threads;       /* serial -> index into thread */
   wr_thread *thread;
   size_t thread_count, thread_capacity;
   wr_map local_stacks; /* thread serial << 32 | id -> row of stack */
   wr_map stacks;       /* hash of the frames -> row of stack */
   wr_map frames;       /* hash of epoch and address -> row of frame */
-  wr_map modules;      /* hash of place and path -> row of module, those loaded now */
+  wr_map modules;      /* those loaded now, by base: row of module; identity */
   uint64_t unloads;    /* modules gone so far: addresses may mean something else since */
   uint64_t events;
   uint64_t seen_losses; /* sum of the loss counts last written */
@@ -61,8 +63,9 @@ struct weir_importer {
   uint64_t origin_realtime; /* CLOCK_REALTIME ns at `origin` */
   uint8_t boot_id[16];      /* of the first spool */
   int64_t threads, stacks, frames, modules, strings, events; /* last row ids given out */
-  uint64_t written;                                          /* events committed */
-  wr_map odd_apis;                                           /* function numbers our table lacks */
+  int64_t least, latest; /* times of the rows so far, ns; 0 at first */
+  uint64_t written;      /* events committed */
+  wr_map odd_apis;       /* function numbers our table lacks */
   bool finished;
 };
 
@@ -71,6 +74,9 @@ weir_status wr_out_of_memory(const weir_importer *im);
 /* ns since the trace's origin of a tick value of spool `s`. */
 int64_t wr_time(const wr_spool *s, uint64_t ticks);
 int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns);
+
+/* Widens the trace's span. */
+void wr_span(weir_importer *im, int64_t start, int64_t end);
 
 /* The visitor that turns records into rows; its context is a wr_spool. */
 extern const weir_spool_visitor wr_take_visitor;

@@ -34,9 +34,10 @@ typedef struct pass {
   live_block *blocks;
   size_t block_count, block_capacity, unused; /* unused: head of the free list, slot + 1 */
   wr_map per_device; /* process and device -> live blocks, so that a reset need not look in vain */
-  account *accounts; /* [DEVICES][CLASSES] */
-  account total;     /* the device side of all devices */
-  int64_t place;     /* memory operations so far */
+  wr_map context_device; /* process and context number -> device, as its allocations tell */
+  account *accounts;     /* [DEVICES][CLASSES] */
+  account total;         /* the device side of all devices */
+  int64_t place;         /* memory operations so far */
 } pass;
 
 bool wr_mem_device_side(int mem)
@@ -159,6 +160,12 @@ static weir_status begin_block(pass *p, const memory_event *e)
   else
     p->block_count++;
   p->blocks[slot] = (live_block){.alloc = *e, .born = p->place};
+  if (e->device != NO_DEVICE && e->context) {
+    uint64_t *home =
+        wr_map_put(&p->context_device, device_key(e->process, (int)(e->context & 255)), NULL);
+    if (!home) return out_of_memory();
+    *home = (uint64_t)e->device;
+  }
   *entry = slot;
   ++*live;
   count_block(p, e, true, e->time);
@@ -174,17 +181,32 @@ static weir_status free_block(pass *p, const memory_event *e)
   return emit(p, NULL, 0, e, WR_BLOCK_UNKNOWN);
 }
 
+static uint64_t live_on(const pass *p, int64_t process, int device)
+{
+  const uint64_t *live = wr_map_get(&p->per_device, device_key(process, device));
+  return live ? *live : 0;
+}
+
+/* Pinned memory has no device of its own: it goes with its context's. */
+static int home_of(const pass *p, const memory_event *e)
+{
+  const uint64_t *known = NULL;
+  if (e->device == NO_DEVICE && e->context)
+    known = wr_map_get(&p->context_device, device_key(e->process, (int)(e->context & 255)));
+  return known ? (int)*known : e->device;
+}
+
 /* A device (or, bytes 1, one context of it) is gone and all its blocks with it. */
 static weir_status reset_device(pass *p, const memory_event *e)
 {
-  const uint64_t *live = wr_map_get(&p->per_device, device_key(e->process, e->device));
-  if (!live || !*live) return WEIR_OK;
   weir_status s = WEIR_OK;
+  if (!live_on(p, e->process, e->device) && !live_on(p, e->process, NO_DEVICE)) return s;
   for (size_t i = 0; !s && i < p->block_count; i++) {
     const live_block *b = &p->blocks[i];
-    if (!b->born || b->alloc.process != e->process || b->alloc.device != e->device) continue;
-    if (e->bytes == 1 && b->alloc.context != e->context) continue;
-    s = end_block(p, i, e, WR_BLOCK_RESET);
+    if (!b->born || b->alloc.process != e->process) continue;
+    bool gone = e->bytes == 1 ? e->context && b->alloc.context == e->context
+                              : home_of(p, &b->alloc) == e->device && e->device != NO_DEVICE;
+    if (gone) s = end_block(p, i, e, WR_BLOCK_RESET);
   }
   return s;
 }
@@ -280,6 +302,7 @@ weir_status wr_lifetimes(wr_batch *batch)
   if (!s) s = write_accounts(&p);
   wr_map_free(&p.by_pointer);
   wr_map_free(&p.per_device);
+  wr_map_free(&p.context_device);
   free(p.blocks);
   free(p.accounts);
   return s;

@@ -36,6 +36,12 @@ int64_t wr_time(const wr_spool *s, uint64_t ticks)
   return wr_time_of_mono(s, s->clock.base.mono_ns + (uint64_t)(int64_t)ns);
 }
 
+void wr_span(weir_importer *im, int64_t start, int64_t end)
+{
+  if (start < im->least) im->least = start;
+  if (end > im->latest) im->latest = end;
+}
+
 /* The thread's place in s->thread, made (with its row) at first sight. */
 static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_t *index)
 {
@@ -123,9 +129,12 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   int64_t start = wr_time(s, e->start);
   double length = (double)weir_event_duration(e) * s->clock.ns_per_tick;
   if (!(length >= 0 && length < (double)AFTER_OPENING)) length = 0;
-  if (start < t->last_end && t->last_end - start < CLOCK_TREMOR) start = t->last_end;
+  bool corrected = t->poll != s->polls;
+  if (corrected && start < t->last_end && t->last_end - start < CLOCK_TREMOR) start = t->last_end;
   int64_t end = start + (int64_t)length;
   t->last_end = end;
+  t->poll = s->polls;
+  wr_span(im, start, end);
   fill_event(row, s, e, start, end);
   row->v[1] = t->id;
   const uint64_t *stack = NULL;
@@ -215,15 +224,26 @@ static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_event *he
 /* ---- the other extended records -----------------------------------------------------------------
  */
 
+/* The modules loaded now are kept by base: its row, and, under another key, what it is. */
+static uint64_t module_key(const weir_module_info *info)
+{
+  return wr_mix(3, info->base);
+}
+
+static uint64_t identity_key(const weir_module_info *info)
+{
+  return wr_mix(4, info->base);
+}
+
 static weir_status unload_module(wr_spool *s, const weir_module_info *info, int64_t time)
 {
   s->unloads++;
-  uint64_t *known = wr_map_get(&s->modules, wr_mix(3, info->base));
+  uint64_t *known = wr_map_get(&s->modules, module_key(info));
   if (!known) return WEIR_OK;
   wr_op op = {.sql = "UPDATE module SET unloaded = ? WHERE id = ?",
               .v = {time, (int64_t)*known},
               .numbers = 2};
-  wr_map_delete(&s->modules, wr_mix(3, info->base));
+  wr_map_delete(&s->modules, module_key(info));
   return wr_batch_op(&s->im->batch, op);
 }
 
@@ -236,7 +256,30 @@ static void hex(char *out, const unsigned char *bytes, size_t count)
   out[2 * count] = '\0';
 }
 
-/* Every thread that meets a module tells of it: the first row counts while it stays loaded. */
+static weir_status add_module(wr_spool *s, const weir_module_info *info, const char *build_id,
+                              char *path, char *path_again, int64_t time)
+{
+  weir_importer *im = s->im;
+  uint64_t *row = wr_map_put(&s->modules, module_key(info), NULL);
+  wr_op op = {.sql = "INSERT INTO module(id, process, base, start, \"end\", string, loaded, path,"
+                     " build_id) VALUES(?,?,?,?,?,?,?,?,NULLIF(?,''))",
+              .v = {im->modules + 1, s->process, (int64_t)info->base, (int64_t)info->start,
+                    (int64_t)info->end, im->strings + 1, time},
+              .numbers = 7,
+              .texts = 2,
+              .text = {path, wr_format("%s", build_id)}};
+  wr_op name = {.sql = "INSERT INTO StringIds VALUES(?,?)",
+                .v = {im->strings + 1},
+                .numbers = 1,
+                .texts = 1,
+                .text = {path_again}};
+  if (row) *row = (uint64_t)++im->modules, im->strings++;
+  weir_status a = wr_batch_op(&im->batch, op), b = wr_batch_op(&im->batch, name);
+  return !row || !path || !path_again ? wr_out_of_memory(im) : a ? a : b;
+}
+
+/* Every thread may tell of a module: the first row counts while it stays loaded. Another module in
+ * the same place means that the old one's end went unseen. */
 static weir_status take_module(wr_spool *s, const weir_event *head, const void *payload,
                                size_t bytes)
 {
@@ -247,30 +290,22 @@ static weir_status take_module(wr_spool *s, const weir_event *head, const void *
   if (head->a == 0) return unload_module(s, &info, time);
   size_t left = bytes - sizeof(info);
   if (info.build_id_bytes > left || info.path_bytes > left - info.build_id_bytes) return WEIR_OK;
-  const char *tail = (const char *)payload + sizeof(info);
-  uint64_t *known = wr_map_get(&s->modules, wr_mix(3, info.base));
-  if (known) return WEIR_OK;
+  const char *tail = (const char *)payload + sizeof(info), *path = tail + info.build_id_bytes;
+  uint64_t identity = wr_mix(wr_mix(4, info.start), info.end);
+  for (size_t i = 0; i < left; i++)
+    identity = wr_mix(identity, (unsigned char)tail[i]);
+  uint64_t *known = wr_map_put(&s->modules, identity_key(&info), NULL);
+  if (!known) return wr_out_of_memory(s->im);
+  if (wr_map_get(&s->modules, module_key(&info))) {
+    if (*known == identity) return WEIR_OK;
+    weir_status status = unload_module(s, &info, time);
+    if (status) return status;
+  }
+  *wr_map_get(&s->modules, identity_key(&info)) = identity;
   char build_id[2 * 64 + 1];
   hex(build_id, (const unsigned char *)tail, info.build_id_bytes > 64 ? 64 : info.build_id_bytes);
-  weir_importer *im = s->im;
-  int64_t id = im->modules + 1, string = im->strings + 1;
-  wr_op row = {.sql = "INSERT INTO module(id, process, base, start, \"end\", string, loaded, path,"
-                      " build_id) VALUES(?,?,?,?,?,?,?,?,?)",
-               .v = {id, s->process, (int64_t)info.base, (int64_t)info.start, (int64_t)info.end,
-                     string, time},
-               .numbers = 7,
-               .texts = 2};
-  wr_op name = {
-      .sql = "INSERT INTO StringIds VALUES(?,?)", .v = {string}, .numbers = 1, .texts = 1};
-  row.text[0] = wr_text(tail + info.build_id_bytes, info.path_bytes, false);
-  row.text[1] = info.build_id_bytes ? wr_format("%s", build_id) : NULL;
-  name.text[0] = wr_text(tail + info.build_id_bytes, info.path_bytes, false);
-  known = wr_map_put(&s->modules, wr_mix(3, info.base), NULL);
-  weir_status status = row.text[0] && name.text[0] && known ? WEIR_OK : wr_out_of_memory(im);
-  if (known) *known = (uint64_t)id;
-  if (!status) im->modules = id, im->strings = string;
-  weir_status a = wr_batch_op(&im->batch, row), b = wr_batch_op(&im->batch, name);
-  return status ? status : a ? a : b;
+  return add_module(s, &info, build_id, wr_text(path, info.path_bytes, false),
+                    wr_text(path, info.path_bytes, false), time);
 }
 
 static weir_status take_name(wr_spool *s, const weir_event *head, const void *payload, size_t bytes)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "core/base/clock.h"
 
@@ -19,7 +20,10 @@ const char *synth_dir(void)
 {
   if (folder[0]) return folder;
   const char *tmp = getenv("TMPDIR");
-  snprintf(folder, sizeof(folder), "%s/weir-reports-XXXXXX", tmp && tmp[0] == '/' ? tmp : "/tmp");
+  struct statvfs room; /* memory, where there is some: a disk spends most of the time syncing */
+  bool shm = !statvfs("/dev/shm", &room) && room.f_bavail > (UINT64_C(512) << 20) / room.f_bsize;
+  if (!tmp || tmp[0] != '/') tmp = shm && !access("/dev/shm", W_OK) ? "/dev/shm" : "/tmp";
+  snprintf(folder, sizeof(folder), "%s/weir-reports-XXXXXX", tmp);
   ck_assert_ptr_nonnull(mkdtemp(folder));
   return folder;
 }
@@ -56,17 +60,26 @@ static void find_newest(const char *dir)
   closedir(d);
 }
 
+/* Makes a tick of this spool a ns, exactly: the hint says so, and no other pair of readings is
+ * usable, since real ticks are less than the first pair's and the boot is nobody's. */
+static void set_clock(weir_spool_header *h)
+{
+  opened = UINT64_C(1) << 62;
+  h->clock_kind = WEIR_CLOCK_MONOTONIC;
+  h->clock_hint_hz = 1000000000;
+  h->clock_first.ticks = opened;
+  memset(h->boot_id, 0x5a, sizeof(h->boot_id));
+}
+
 void synth_open_limited(const char *dir, uint64_t limit_bytes)
 {
-  weir_clock_init();
-  weir_clock_kind_in_use = WEIR_CLOCK_MONOTONIC; /* a tick is a ns, for the reader below as well */
   memset(threads, 0, sizeof(threads));
   weir_spool_options o = {.directory = dir,
                           .limit_bytes = limit_bytes,
                           .api_count = weir_api_count,
                           .api_hash = weir_api_hash(weir_api_count)};
   ck_assert_msg(weir_spool_open(&o) == WEIR_OK, "%s", weir_error_message());
-  opened = weir_spool_current()->clock_first.ticks;
+  set_clock(weir_spool_current());
   spool_path[0] = '\0';
   find_newest(dir);
   ck_assert(spool_path[0]);

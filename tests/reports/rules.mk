@@ -1,0 +1,13 @@
+# tests/reports: suites of the importer and the reports, on synthetic spools.
+
+REPORTS_TEST_OBJS := $(REPORTS_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS)) \
+                     $(call objs,tests/reports/synth.c)
+REPORTS_TESTS     := $(addprefix $(O)/tests/reports/,test_import test_import_faults test_lifetime test_report \
+                     test_report_hostile test_symbolize test_schema)
+
+TESTS += $(REPORTS_TESTS)
+
+$(REPORTS_TESTS): $(O)/tests/reports/%: $(OBJ)/tests/reports/%.o $(REPORTS_TEST_OBJS)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread

@@ -1,0 +1,395 @@
+/* test_import.c: spools in, exact rows out. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tests/reports/synth.h"
+
+static const char *one[2];
+
+static const char *import_spool(void)
+{
+  one[0] = synth_spool();
+  return synth_import("t.db", one);
+}
+
+START_TEST(every_event_is_one_row_with_its_values)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, 1000, 500, 0x7f0000001000, 4096, 1, WEIR_MEM_DEVICE);
+  synth_event(0, 2000, 700,
+              (weir_event){.kind = WEIR_EV_COPY,
+                           .api = synth_api("cudaMemcpyAsync"),
+                           .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
+                           .status = 1,
+                           .copy = WEIR_COPY_HTOD,
+                           .device = 1,
+                           .src_device = WEIR_DEVICE_NONE,
+                           .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4,
+                           .stack = 7u << 24,
+                           .a = UINT64_MAX,
+                           .b = UINT64_C(1) << 63,
+                           .bytes = 123,
+                           .stream = 42});
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), 2);
+  ck_assert_int_eq(synth_number(t,
+                                "SELECT count(*) FROM event WHERE kind=1 AND process=1 AND thread=1"
+                                " AND start=1000 AND \"end\"=1500 AND status=0 AND stack IS NULL"
+                                " AND context=0 AND device=1 AND src_device IS NULL AND copy=0"
+                                " AND mem=3 AND src_mem=0 AND flags=8 AND a=0x7f0000001000"
+                                " AND bytes=4096 AND call IS NULL"),
+                   1);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT count(*) FROM event WHERE kind=3 AND start=2000"
+                      " AND \"end\"=2700 AND status=1 AND context=7 AND device=1 AND copy=1"
+                      " AND mem=3 AND src_mem=2 AND flags=9 AND a=-1"
+                      " AND b=-9223372036854775808 AND bytes=123 AND stream=42"),
+      1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event e JOIN api a ON a.id=e.api WHERE"
+                                   " (e.kind=1 AND a.name='cudaMalloc') OR"
+                                   " (e.kind=3 AND a.name='cudaMemcpyAsync')"),
+                   2);
+}
+END_TEST
+
+START_TEST(a_finished_trace_is_one_file_with_ids_and_meta)
+{
+  char side[600];
+  synth_open(synth_dir());
+  synth_sync(0, 10, 20, WEIR_SYNC_CONTEXT);
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "PRAGMA user_version"), 1);
+  ck_assert_int_eq(synth_number(t, "PRAGMA application_id"), 0x57454952);
+  ck_assert_int_eq(synth_number(t, "SELECT value FROM meta WHERE key='finished'"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT value='synthetic' FROM meta WHERE key='command'"), 1);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode='delete'"), 1);
+  static const char *const ends[] = {"-wal", "-shm", "-journal"};
+  for (int i = 0; i < 3; i++) {
+    snprintf(side, sizeof(side), "%s%s", t, ends[i]);
+    ck_assert_int_ne(access(side, F_OK), 0);
+  }
+}
+END_TEST
+
+START_TEST(stacks_are_shared_by_threads_and_frames_know_their_module)
+{
+  const uint64_t a[] = {0x1010, 0x2010, 0x1020}, b[] = {0x1010};
+  synth_open(synth_dir());
+  for (int n = 0; n < 2; n++) {
+    synth_module(n, 0x1000, 0x1000, 0x1fff, "/lib/one.so", "\x12\xab", 2);
+    synth_module(n, 0x2000, 0x2000, 0x2fff, "/lib/two.so", NULL, 0);
+    synth_stack(n, 5 + (uint32_t)n, a, 3);
+    synth_stack(n, 9, b, 1);
+    for (uint32_t id = 5; id < 10; id++)
+      synth_event(n, 1000, 1,
+                  (weir_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaFree"), .stack = id});
+  }
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM stack"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM module WHERE start IS NOT NULL"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM frame"), 3);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM stack_frame"), 4);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event WHERE stack IS NOT NULL"), 4);
+  ck_assert_int_eq(synth_number(t, "SELECT count(DISTINCT stack) FROM event"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM frame f JOIN module m ON m.id=f.module"
+                                   " WHERE (f.address<0x2000)=(m.path='/lib/one.so')"),
+                   3);
+  ck_assert_int_eq(synth_number(t, "SELECT build_id='12ab' FROM module WHERE path='/lib/one.so'"),
+                   1);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT group_concat(originalIP)='4112,8208,4128' FROM (SELECT * FROM"
+                      " CUDA_CALLCHAINS WHERE id=(SELECT id FROM stack WHERE depth=3)"
+                      " ORDER BY stackDepth)"),
+      1);
+}
+END_TEST
+
+START_TEST(an_address_means_something_else_after_an_unload)
+{
+  const uint64_t frames[] = {0x1010};
+  synth_open(synth_dir());
+  weir_module_info gone = {.base = 0x1000};
+  synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/old.so", NULL, 0);
+  synth_stack(0, 1, frames, 1);
+  synth_event(0, 100, 1, (weir_event){.kind = WEIR_EV_CALL, .stack = 1});
+  ck_assert(synth_extended(0, WEIR_EV_MODULE, 0, 0, &gone, sizeof(gone)));
+  synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/new.so", NULL, 0);
+  synth_stack(0, 1, frames, 1);
+  synth_event(0, 200, 1, (weir_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(DISTINCT stack) FROM event"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM frame"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM module WHERE path='/lib/old.so'"
+                                   " AND unloaded IS NOT NULL"),
+                   1);
+}
+END_TEST
+
+START_TEST(names_notes_threads_and_coverage_arrive)
+{
+  synth_open(synth_dir());
+  weir_spool_header *h = weir_spool_current();
+  atomic_store(&h->coverage[synth_api("cudaMalloc")], WEIR_COVER_LOOKED_UP | WEIR_COVER_CALLED);
+  atomic_store(&h->coverage[synth_api("cudaFree")], WEIR_COVER_PASSED);
+  atomic_store(&h->unknown_lookups, 3);
+  strcpy(h->unknown_name, "cuBrandNew");
+  weir_spool_drop(17, 28);
+  synth_extended(2, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, "Paper GPU", 9);
+  synth_extended(2, WEIR_EV_NAME, 0x55, WEIR_NAME_KERNEL, "saxpy", 5);
+  synth_extended(2, WEIR_EV_NOTE, 0, 0, "a note", 6);
+  synth_extended(2, WEIR_EV_THREAD, 0, 0, "worker", 6);
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM name WHERE kind='device' AND handle=0"
+                                   " AND name='Paper GPU'"),
+                   1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM name WHERE kind='kernel' AND handle=0x55"
+                                   " AND name='saxpy'"),
+                   1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM note WHERE text='a note' AND thread=1"),
+                   1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM thread WHERE name='worker'"), 1);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT count(*) FROM ThreadNames n JOIN StringIds s ON s.id=n.nameId"
+                      " WHERE s.value='worker'"),
+      1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM coverage"), 2);
+  ck_assert_int_eq(synth_number(t,
+                                "SELECT count(*) FROM coverage c JOIN api a ON a.id=c.api WHERE"
+                                " (name='cudaMalloc' AND looked_up AND called AND NOT passed) OR"
+                                " (name='cudaFree' AND passed AND NOT looked_up AND NOT called)"),
+                   2);
+  ck_assert_int_eq(synth_number(t, "SELECT dropped=17 AND drop_errno=28 AND unknown_lookups=3"
+                                   " AND unknown_name='cuBrandNew' FROM process"),
+                   1);
+}
+END_TEST
+
+START_TEST(text_that_is_no_utf8_is_made_readable)
+{
+  synth_open(synth_dir());
+  synth_extended(0, WEIR_EV_NOTE, 0, 0, "\xff\xfe ok \xc3\xa9\xc3", 9);
+  synth_close();
+  ck_assert_int_eq(synth_number(import_spool(), "SELECT text='?? ok \xc3\xa9?' FROM note"), 1);
+}
+END_TEST
+
+START_TEST(a_batched_call_is_one_call_and_many_copies)
+{
+  synth_open(synth_dir());
+  for (int i = 0; i < 3; i++)
+    synth_copy(0, 1000, 50, WEIR_COPY_HTOD, 10, 0, WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
+               WEIR_MEM_PINNED, i ? WEIR_EVF_BATCH | WEIR_EVF_ASYNC : WEIR_EVF_ASYNC);
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event WHERE call=1"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY m JOIN"
+                                   " CUPTI_ACTIVITY_KIND_RUNTIME r USING(correlationId)"),
+                   3);
+}
+END_TEST
+
+/* Two processes in one trace: a child writes its own spool, opened earlier on the clock. */
+START_TEST(processes_share_one_clock_and_time_begins_at_the_earliest)
+{
+  char first[512];
+  synth_open(synth_dir());
+  uint64_t base = weir_spool_current()->clock_first.mono_ns;
+  synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
+  synth_close();
+  snprintf(first, sizeof(first), "%s", synth_spool());
+  synth_open(synth_dir());
+  weir_spool_current()->clock_first.mono_ns = base + 2000;
+  synth_sync(0, 100, 10, WEIR_SYNC_STREAM);
+  synth_close();
+  const char *both[] = {first, synth_spool(), NULL};
+  const char *t = synth_import("both.db", both);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM process"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=1"), 5000);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=2"), 2100);
+  const char *reversed[] = {both[1], both[0], NULL};
+  t = synth_import("reversed.db", reversed);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=2"), 5000);
+}
+END_TEST
+
+START_TEST(a_spool_that_opened_before_the_trace_shifts_it)
+{
+  char later[512];
+  weir_importer *im = NULL;
+  char t[512];
+  synth_open(synth_dir());
+  uint64_t base = weir_spool_current()->clock_first.mono_ns;
+  synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
+  synth_close();
+  snprintf(later, sizeof(later), "%s", synth_spool());
+  synth_open(synth_dir());
+  weir_spool_current()->clock_first.mono_ns = base - 3000;
+  synth_sync(0, 100, 10, WEIR_SYNC_STREAM);
+  synth_close();
+  snprintf(t, sizeof(t), "%s/shift.db", synth_dir());
+  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, later, true, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM event"), 5000);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM process WHERE id=1"), 3000);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=1"), 8000);
+  ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM event WHERE process=1"), 8010);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=2"), 100);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM process WHERE id=2"), 0);
+}
+END_TEST
+
+START_TEST(ends_are_recorded)
+{
+  weir_importer *im = NULL;
+  char t[512];
+  uint32_t number = 99;
+  synth_open(synth_dir());
+  synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
+  synth_close();
+  snprintf(t, sizeof(t), "%s/end.db", synth_dir());
+  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, &number), WEIR_OK);
+  ck_assert_uint_eq(number, 0);
+  ck_assert_int_eq(weir_importer_end(im, number, WEIR_END_SIGNAL, 9), WEIR_OK);
+  ck_assert_int_eq(weir_importer_end(im, number, WEIR_END_EXIT, 0), WEIR_OK);
+  ck_assert_int_eq(weir_importer_end(im, 1, WEIR_END_EXIT, 0), WEIR_EINVAL);
+  ck_assert_uint_eq(weir_importer_events(im), 1);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT end_reason='signal' AND end_detail=9 AND events=1 FROM process"), 1);
+}
+END_TEST
+
+/* A writer that goes on while the importer polls: a child process, told when to stop by its end. */
+START_TEST(a_live_import_sees_all_and_once)
+{
+  enum { EVENTS = 300000, THREADS = 3 };
+  int ready[2];
+  char t[512], byte;
+  ck_assert_int_eq(pipe(ready), 0);
+  const char *dir = synth_dir();
+  pid_t child = fork();
+  if (child == 0) {
+    synth_open(dir);
+    if (write(ready[1], "x", 1) != 1) _exit(2);
+    for (int i = 0; i < EVENTS; i++)
+      synth_event(
+          i % THREADS, (uint64_t)i * 100, 50,
+          (weir_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i, .b = (uint64_t)(i % THREADS)});
+    synth_close();
+    _exit(atomic_load(&weir_spool_current()->dropped) ? 3 : 0);
+  }
+  ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+  char find[600], spool[512] = "";
+  snprintf(find, sizeof(find), "ls %s/*.spool", dir);
+  FILE *ls = popen(find, "r");
+  ck_assert_ptr_nonnull(fgets(spool, sizeof(spool), ls));
+  pclose(ls);
+  spool[strcspn(spool, "\n")] = '\0';
+  weir_importer *im = NULL;
+  snprintf(t, sizeof(t), "%s/live.db", dir);
+  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, spool, true, NULL), WEIR_OK);
+  int status = 0;
+  uint64_t sum = 0, now;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    ck_assert_int_eq(weir_importer_poll(im, &now), WEIR_OK);
+    sum += now;
+    ck_assert_uint_eq(sum, weir_importer_events(im));
+    if (now)
+      ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), (int64_t)sum); /* in WAL */
+  }
+  ck_assert_int_eq(status, 0);
+  ck_assert_int_eq(weir_importer_end(im, 0, WEIR_END_EXIT, 0), WEIR_OK);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), EVENTS);
+  ck_assert_int_eq(synth_number(t, "SELECT count(DISTINCT a) FROM event"), EVENTS);
+  ck_assert_int_eq(synth_number(t, "SELECT max(a)=299999 AND min(a)=0 FROM event"), 1);
+  ck_assert_int_eq(synth_number(t,
+                                "SELECT count(*) FROM (SELECT a, lag(a) OVER (PARTITION BY thread"
+                                " ORDER BY id) AS p FROM event) WHERE p IS NOT NULL AND a<>p+3"),
+                   0);
+}
+END_TEST
+
+START_TEST(a_process_without_cuda_is_a_row_with_no_events)
+{
+  synth_open(synth_dir());
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT events FROM process"), 0);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM PROCESSES"), 1);
+}
+END_TEST
+
+static void progress(void *context, uint64_t done, uint64_t guess)
+{
+  uint64_t *last = context;
+  ck_assert_uint_gt(done, *last);
+  ck_assert_uint_ge(guess, done);
+  *last = done;
+}
+
+START_TEST(progress_goes_up_to_the_number_of_events)
+{
+  weir_importer *im = NULL;
+  uint64_t last = 0;
+  char t[512];
+  weir_importer_options o = {.progress = progress, .progress_context = &last};
+  synth_open(synth_dir());
+  for (int i = 0; i < 50000; i++)
+    synth_event(0, (uint64_t)i, 1, (weir_event){.kind = WEIR_EV_CALL});
+  synth_close();
+  snprintf(t, sizeof(t), "%s/p.db", synth_dir());
+  ck_assert_int_eq(weir_importer_open(&im, t, &o), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  ck_assert_uint_eq(last, 50000);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/import");
+  TCase *t = tcase_create("rows");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_test(t, every_event_is_one_row_with_its_values);
+  tcase_add_test(t, a_finished_trace_is_one_file_with_ids_and_meta);
+  tcase_add_test(t, stacks_are_shared_by_threads_and_frames_know_their_module);
+  tcase_add_test(t, an_address_means_something_else_after_an_unload);
+  tcase_add_test(t, names_notes_threads_and_coverage_arrive);
+  tcase_add_test(t, text_that_is_no_utf8_is_made_readable);
+  tcase_add_test(t, a_batched_call_is_one_call_and_many_copies);
+  tcase_add_test(t, processes_share_one_clock_and_time_begins_at_the_earliest);
+  tcase_add_test(t, a_spool_that_opened_before_the_trace_shifts_it);
+  tcase_add_test(t, ends_are_recorded);
+  tcase_add_test(t, a_live_import_sees_all_and_once);
+  tcase_add_test(t, a_process_without_cuda_is_a_row_with_no_events);
+  tcase_add_test(t, progress_goes_up_to_the_number_of_events);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}

@@ -1,0 +1,330 @@
+/* test_lifetime.c: which free ends which allocation, live and peak bytes, against an oracle. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/reports/synth.h"
+
+#define HOST WEIR_DEVICE_NONE
+
+static const char *trace(void)
+{
+  const char *one[] = {synth_spool(), NULL};
+  return synth_import("t.db", one);
+}
+
+START_TEST(a_free_ends_its_block)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 10, 0x1000, 64, 0, WEIR_MEM_DEVICE);
+  synth_free(1, 200, 10, 0x1000);
+  synth_close();
+  const char *t = trace();
+  ck_assert_int_eq(synth_number(t,
+                                "SELECT count(*) FROM block WHERE how=1 AND bytes=64 AND device=0"
+                                " AND start=110 AND \"end\"=200 AND alloc IS NOT NULL"
+                                " AND free IS NOT NULL"),
+                   1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT sum(bytes) FROM CUDA_GPU_MEMORY_USAGE_EVENTS"
+                                   " WHERE memoryOperationType=1"),
+                   64);
+}
+END_TEST
+
+/* Thread 1's free lasts; inside it the address is free again and thread 0 gets it. */
+START_TEST(an_address_reused_by_another_thread_during_a_free_is_a_new_block)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 10, 0x1000, 64, 0, WEIR_MEM_DEVICE);
+  synth_free(1, 200, 1000, 0x1000);
+  synth_alloc(0, 210, 500, 0x1000, 128, 0, WEIR_MEM_DEVICE);
+  synth_free(0, 5000, 10, 0x1000);
+  synth_close();
+  const char *t = trace();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=1"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE bytes=64"), 200);
+  ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE bytes=128"), 5000);
+  ck_assert_int_eq(synth_number(t, "SELECT peak FROM memory WHERE device IS NULL AND mem IS NULL"),
+                   128);
+}
+END_TEST
+
+START_TEST(failed_and_captured_calls_change_nothing)
+{
+  weir_event e = {
+      .kind = WEIR_EV_ALLOC, .a = 0x1000, .bytes = 64, .mem = WEIR_MEM_DEVICE, .status = 2};
+  weir_event f = {.kind = WEIR_EV_FREE, .a = 0x2000, .status = 1};
+  synth_open(synth_dir());
+  synth_event(0, 100, 10, e);
+  e.status = 0, e.flags = WEIR_EVF_CAPTURE;
+  synth_event(0, 200, 10, e);
+  synth_alloc(0, 300, 10, 0x2000, 32, 0, WEIR_MEM_DEVICE);
+  synth_event(0, 400, 10, f);
+  synth_free(0, 500, 10, 0);
+  synth_close();
+  const char *t = trace();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=0 AND bytes=32"), 1);
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "live_at_exit_bytes"), 32);
+  ck_assert_int_eq(synth_total(j, "alloc_calls"), 1);
+  ck_assert_int_eq(synth_total(j, "free_calls"), 0); /* cudaFree(NULL) frees nothing */
+  ck_assert_int_eq(synth_total(j, "failed_calls"), 2);
+  ck_assert_int_eq(synth_total(j, "captured_events"), 1);
+  json_decref(j);
+}
+END_TEST
+
+START_TEST(a_reset_ends_the_blocks_of_its_device_and_no_others)
+{
+  synth_open(synth_dir());
+  for (int i = 0; i < 6; i++)
+    synth_alloc(0, (uint64_t)(100 + 10 * i), 5, (uint64_t)(0x1000 * (i + 1)), 64, i % 2,
+                WEIR_MEM_DEVICE);
+  synth_event(1, 1000, 50, (weir_event){.kind = WEIR_EV_RESET, .device = 1, .src_device = HOST});
+  synth_free(0, 2000, 5, 0x2000); /* of device 1: gone already */
+  synth_alloc(0, 3000, 5, 0x4000, 8, 1, WEIR_MEM_DEVICE);
+  synth_close();
+  const char *t = trace();
+  ck_assert_int_eq(
+      synth_number(t, "SELECT count(*) FROM block WHERE how=2 AND device=1 AND \"end\"=1000"), 3);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=0 AND device=0"), 3);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT count(*) FROM block WHERE how=0 AND device=1 AND bytes=8"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=4 AND bytes IS NULL"), 1);
+}
+END_TEST
+
+START_TEST(the_end_of_one_context_spares_the_others)
+{
+  synth_open(synth_dir());
+  for (uint32_t c = 1; c <= 2; c++)
+    synth_event(0, c * 100, 5,
+                (weir_event){.kind = WEIR_EV_ALLOC,
+                             .a = 0x1000 * c,
+                             .bytes = c,
+                             .mem = WEIR_MEM_DEVICE,
+                             .stack = c << 24});
+  synth_event(0, 1000, 5,
+              (weir_event){.kind = WEIR_EV_RESET, .bytes = 1, .a = 0xc0de, .stack = 2u << 24});
+  synth_close();
+  const char *t = trace();
+  ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=2"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=0"), 1);
+}
+END_TEST
+
+START_TEST(pinned_memory_goes_with_its_contexts_device)
+{
+  weir_event pinned = {.kind = WEIR_EV_ALLOC, .mem = WEIR_MEM_PINNED, .device = HOST, .bytes = 10};
+  synth_open(synth_dir());
+  for (uint32_t c = 1; c <= 2; c++) {
+    synth_event(0, c * 100, 5,
+                (weir_event){.kind = WEIR_EV_ALLOC,
+                             .a = 0x1000 * c,
+                             .bytes = 1,
+                             .mem = WEIR_MEM_DEVICE,
+                             .device = (uint8_t)(c - 1),
+                             .stack = c << 24});
+    pinned.a = 0x8000 * c, pinned.stack = c << 24;
+    synth_event(0, c * 100 + 50, 5, pinned);
+  }
+  synth_event(0, 1000, 5, (weir_event){.kind = WEIR_EV_RESET, .device = 1});
+  synth_close();
+  const char *t = trace();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=2 AND context=2"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=0 AND context=1"), 2);
+}
+END_TEST
+
+START_TEST(host_memory_is_counted_apart)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 5, 0x1000, 100, HOST, WEIR_MEM_PINNED);
+  synth_alloc(0, 200, 5, 0x2000, 30, HOST, WEIR_MEM_PINNED);
+  synth_free(0, 300, 5, 0x1000);
+  synth_alloc(0, 400, 5, 0x3000, 7, 0, WEIR_MEM_MANAGED);
+  weir_event reg = {.kind = WEIR_EV_HOSTREG,
+                    .api = synth_api("cudaHostRegister"),
+                    .a = 0x2000,
+                    .bytes = 5,
+                    .device = HOST};
+  synth_event(0, 500, 5, reg);
+  reg.bytes = 0;
+  synth_event(0, 600, 5, reg);
+  synth_close();
+  const char *t = trace();
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "alloc_calls"), 1);
+  ck_assert_int_eq(synth_total(j, "alloc_bytes"), 7);
+  ck_assert_int_eq(synth_total(j, "peak_bytes"), 7);
+  ck_assert_int_eq(synth_total(j, "free_calls"), 0);
+  ck_assert_int_eq(synth_total(j, "pinned_alloc_calls"), 2);
+  ck_assert_int_eq(synth_total(j, "pinned_free_calls"), 1);
+  ck_assert_int_eq(synth_total(j, "pinned_peak_bytes"), 130);
+  ck_assert_int_eq(synth_total(j, "pinned_live_at_exit_bytes"), 30);
+  ck_assert_int_eq(synth_total(j, "register_calls"), 1);
+  ck_assert_int_eq(synth_total(j, "register_bytes"), 5);
+  json_decref(j);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE registered AND how=1"), 1);
+}
+END_TEST
+
+START_TEST(a_block_whose_free_was_not_seen_ends_when_its_address_returns)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 5, 0x1000, 100, 0, WEIR_MEM_DEVICE);
+  synth_alloc(0, 200, 5, 0x1000, 40, 0, WEIR_MEM_DEVICE);
+  synth_close();
+  const char *t = trace();
+  ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM block WHERE how=3 AND bytes=100"), 205);
+  ck_assert_int_eq(synth_number(t, "SELECT peak FROM memory WHERE device=0 AND mem IS NULL"), 100);
+  ck_assert_int_eq(synth_number(t, "SELECT live FROM memory WHERE device=0 AND mem IS NULL"), 40);
+}
+END_TEST
+
+START_TEST(an_array_handle_is_no_address)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 5, 0x1000, 100, 0, WEIR_MEM_ARRAY);
+  synth_alloc(0, 200, 5, 0x1000, 40, 0, WEIR_MEM_DEVICE);
+  synth_event(0, 300, 5, (weir_event){.kind = WEIR_EV_FREE, .a = 0x1000, .mem = WEIR_MEM_ARRAY});
+  synth_close();
+  const char *t = trace();
+  ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=1"), 100);
+  ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=0"), 40);
+}
+END_TEST
+
+START_TEST(processes_do_not_free_each_others_blocks)
+{
+  char first[512];
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 5, 0x1000, 100, 0, WEIR_MEM_DEVICE);
+  synth_close();
+  snprintf(first, sizeof(first), "%s", synth_spool());
+  synth_open(synth_dir());
+  synth_free(0, 500, 5, 0x1000);
+  synth_close();
+  const char *both[] = {first, synth_spool(), NULL};
+  const char *t = synth_import("t.db", both);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=0 AND process=1"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=4 AND process=2"), 1);
+}
+END_TEST
+
+/* ---- the oracle
+ * ------------------------------------------------------------------------------------ */
+
+#define SLOTS   300
+#define DEVICES 3
+
+static uint64_t random_state;
+
+static uint64_t random_below(uint64_t n)
+{
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state % n;
+}
+
+typedef struct oracle {
+  uint64_t pointer[SLOTS], bytes[SLOTS];
+  int device[SLOTS];
+  int64_t live[DEVICES + 1], peak[DEVICES + 1], peak_at[DEVICES + 1]; /* the last: all */
+  int64_t allocs, frees, allocated;
+} oracle;
+
+static void oracle_change(oracle *o, int device, int64_t bytes, int64_t at)
+{
+  int both[] = {device, DEVICES};
+  for (int i = 0; i < 2; i++) {
+    o->live[both[i]] += bytes;
+    if (o->live[both[i]] <= o->peak[both[i]]) continue;
+    o->peak[both[i]] = o->live[both[i]];
+    o->peak_at[both[i]] = at;
+  }
+}
+
+/* One random operation at `at`, on a random thread; addresses are few, so they are soon reused. */
+static void oracle_step(oracle *o, uint64_t at)
+{
+  size_t slot = random_below(SLOTS);
+  int thread = (int)random_below(8);
+  uint64_t pointer = 0x10000 + slot * 0x100;
+  if (o->pointer[slot]) {
+    synth_free(thread, at, 30 + random_below(400), pointer);
+    oracle_change(o, o->device[slot], -(int64_t)o->bytes[slot], (int64_t)at);
+    o->pointer[slot] = 0;
+    o->frees++;
+    return;
+  }
+  uint64_t took = random_below(40); /* returns before the next operation begins */
+  o->pointer[slot] = pointer;
+  o->bytes[slot] = 1 + random_below(100000);
+  o->device[slot] = (int)random_below(DEVICES);
+  synth_alloc(thread, at, took, pointer, o->bytes[slot], o->device[slot],
+              random_below(4) ? WEIR_MEM_DEVICE : WEIR_MEM_MANAGED);
+  o->allocs++;
+  o->allocated += (int64_t)o->bytes[slot];
+  oracle_change(o, o->device[slot], (int64_t)o->bytes[slot], (int64_t)(at + took));
+}
+
+START_TEST(peaks_and_leaks_are_those_of_the_oracle)
+{
+  oracle o = {0};
+  random_state = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(_i + 1);
+  synth_open(synth_dir());
+  for (uint64_t i = 1; i <= 8000; i++)
+    oracle_step(&o, i * 50);
+  synth_close();
+  const char *t = trace();
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "alloc_calls"), o.allocs);
+  ck_assert_int_eq(synth_total(j, "alloc_bytes"), o.allocated);
+  ck_assert_int_eq(synth_total(j, "free_calls"), o.frees);
+  ck_assert_int_eq(synth_total(j, "peak_bytes"), o.peak[DEVICES]);
+  ck_assert_int_eq(synth_total(j, "peak_at_ns"), o.peak_at[DEVICES]);
+  ck_assert_int_eq(synth_total(j, "live_at_exit_bytes"), o.live[DEVICES]);
+  ck_assert_int_eq(synth_total(j, "unmatched_frees"), 0);
+  json_t *devices = json_object_get(j, "devices");
+  ck_assert_uint_eq(json_array_size(devices), DEVICES);
+  for (size_t d = 0; d < DEVICES; d++) {
+    json_t *row = json_array_get(devices, d);
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "peak_bytes")), o.peak[d]);
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "peak_at_ns")), o.peak_at[d]);
+    ck_assert_int_eq(json_integer_value(json_object_get(row, "live_at_exit_bytes")), o.live[d]);
+    json_t *owner =
+        json_array_get(json_object_get(row, "peak_owners"), 0); /* no stacks: one owner */
+    ck_assert_int_eq(json_integer_value(json_object_get(owner, "bytes")), o.peak[d]);
+  }
+  json_decref(j);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/lifetime");
+  TCase *t = tcase_create("lifetime");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_test(t, a_free_ends_its_block);
+  tcase_add_test(t, an_address_reused_by_another_thread_during_a_free_is_a_new_block);
+  tcase_add_test(t, failed_and_captured_calls_change_nothing);
+  tcase_add_test(t, a_reset_ends_the_blocks_of_its_device_and_no_others);
+  tcase_add_test(t, the_end_of_one_context_spares_the_others);
+  tcase_add_test(t, pinned_memory_goes_with_its_contexts_device);
+  tcase_add_test(t, host_memory_is_counted_apart);
+  tcase_add_test(t, a_block_whose_free_was_not_seen_ends_when_its_address_returns);
+  tcase_add_test(t, an_array_handle_is_no_address);
+  tcase_add_test(t, processes_do_not_free_each_others_blocks);
+  tcase_add_loop_test(t, peaks_and_leaks_are_those_of_the_oracle, 0, 25);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
