@@ -35,9 +35,10 @@ static struct outcome run(const char *environment, const char *program, const ch
 {
   struct outcome o = {.status = -1};
   char command[2048];
-  snprintf(command, sizeof command,
-           "LD_LIBRARY_PATH='%s/lib/sim' ASAN_OPTIONS=detect_leaks=0 %s '%s/%s' %s 2>/dev/null",
-           build(), environment, build(), program, argument);
+  (void)snprintf(
+      command, sizeof command,
+      "LD_LIBRARY_PATH='%s/lib/sim' ASAN_OPTIONS=detect_leaks=0 %s '%s/%s' %s 2>/dev/null", build(),
+      environment, build(), program, argument);
   FILE *f = popen(command, "r");
   ck_assert_ptr_nonnull(f);
   size_t n = fread(o.output, 1, sizeof o.output - 1, f);
@@ -50,7 +51,7 @@ static struct outcome run(const char *environment, const char *program, const ch
 static void check_right(struct outcome o, const char *name)
 {
   char good[64];
-  snprintf(good, sizeof good, "%s: ok\n", name);
+  (void)snprintf(good, sizeof good, "%s: ok\n", name);
   ck_assert_msg(o.status == 0, "%s ended with %d and said: %s", name, o.status, o.output);
   ck_assert_msg(strstr(o.output, good) != NULL, "%s said: %s", name, o.output);
 }
@@ -59,14 +60,14 @@ START_TEST(an_example_is_right_with_one_device_and_two_shared_and_static)
 {
   const struct example *e = &examples[_i];
   char path[64], first[4096];
-  snprintf(path, sizeof path, "examples/%s", e->name);
+  (void)snprintf(path, sizeof path, "examples/%s", e->name);
   struct outcome o = run("WEIR_SIM_DEVICES=1", path, e->argument);
   check_right(o, e->name);
   memcpy(first, o.output, sizeof first);
   o = run("WEIR_SIM_DEVICES=2", path, e->argument);
   check_right(o, e->name);
   ck_assert_str_eq(o.output, first);
-  snprintf(path, sizeof path, "examples/sim_static/%s", e->name);
+  (void)snprintf(path, sizeof path, "examples/sim_static/%s", e->name);
   for (int devices = 1; devices <= 2; devices++) {
     o = run(devices == 1 ? "WEIR_SIM_DEVICES=1" : "WEIR_SIM_DEVICES=2", path, e->argument);
     check_right(o, e->name);
@@ -84,15 +85,16 @@ START_TEST(a_static_program_makes_the_driver_calls_of_a_shared_one)
     strcpy(counts[i], "/tmp/weir-examples-XXXXXX");
     int fd = mkstemp(counts[i]);
     ck_assert_int_ge(fd, 0);
-    snprintf(environment, sizeof environment, "WEIR_SIM_DEVICES=2 WEIR_SIM_COUNTS=%s", counts[i]);
-    snprintf(path, sizeof path, "examples/%s%s", i ? "sim_static/" : "", e->name);
+    (void)snprintf(environment, sizeof environment, "WEIR_SIM_DEVICES=2 WEIR_SIM_COUNTS=%s",
+                   counts[i]);
+    (void)snprintf(path, sizeof path, "examples/%s%s", i ? "sim_static/" : "", e->name);
     check_right(run(environment, path, e->argument), e->name);
   }
-  snprintf(command, sizeof command, "test -s %s && diff %s %s >&2", counts[0], counts[0],
-           counts[1]);
+  (void)snprintf(command, sizeof command, "test -s %s && diff %s %s >&2", counts[0], counts[0],
+                 counts[1]);
   int status = system(command);
-  remove(counts[0]);
-  remove(counts[1]);
+  (void)remove(counts[0]);
+  (void)remove(counts[1]);
   ck_assert_int_eq(status, 0);
 }
 END_TEST
@@ -101,7 +103,8 @@ START_TEST(an_example_notices_a_wrong_result)
 {
   const struct example *e = &examples[_i];
   char path[64];
-  snprintf(path, sizeof path, "tests/examples/no_twins/%s", e->name); /* its kernels do nothing */
+  (void)snprintf(path, sizeof path, "tests/examples/no_twins/%s",
+                 e->name); /* its kernels do nothing */
   struct outcome o = run("WEIR_SIM_DEVICES=1", path, e->argument);
   ck_assert_int_eq(o.status, 1);
   ck_assert_ptr_null(strstr(o.output, ": ok"));
@@ -112,7 +115,7 @@ START_TEST(an_example_stops_at_an_error)
 {
   const struct example *e = &examples[_i];
   char path[64];
-  snprintf(path, sizeof path, "examples/%s", e->name);
+  (void)snprintf(path, sizeof path, "examples/%s", e->name);
   struct outcome o = run("WEIR_SIM_FAIL=cuMemAlloc_v2:2=2", path, e->argument);
   ck_assert_int_eq(o.status, 2);
 }

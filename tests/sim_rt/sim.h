@@ -14,7 +14,7 @@ static void *sim_symbol(const char *name)
   void *driver = dlopen("libcuda.so.1", RTLD_NOW);
   void *p = driver ? dlsym(driver, name) : NULL;
   if (!p) {
-    fprintf(stderr, "the software device has no %s: %s\n", name, dlerror());
+    (void)fprintf(stderr, "the software device has no %s: %s\n", name, dlerror());
     exit(1);
   }
   return p;

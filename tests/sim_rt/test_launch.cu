@@ -1,5 +1,6 @@
-/* test_launch.cu: what nvcc's code asks of the runtime stand-in: binaries, kernels, variables, launches.
- * Built on the shared library, on the static archive, and with per-thread default streams.
+/* test_launch.cu: what nvcc's code asks of the runtime stand-in: binaries, kernels, variables,
+ * launches. Built on the shared library, on the static archive, and with per-thread default
+ * streams.
  */
 #include <check.h>
 #include <cuda_runtime.h>
@@ -11,7 +12,8 @@
 #define ok(call)        ck_assert_int_eq((call), cudaSuccess)
 #define is(call, error) ck_assert_int_eq((call), (error))
 
-/* ---- kernels ------------------------------------------------------------------------------------------ */
+/* ---- kernels
+ * ------------------------------------------------------------------------------------------ */
 
 struct Mixed { /* odd sizes and alignments, passed by value */
   char tag;
@@ -36,9 +38,7 @@ WEIR_KERNEL(add_one, int *p)
   p[threadIdx.x] += 1;
 }
 
-WEIR_KERNEL(no_arguments)
-{
-}
+WEIR_KERNEL(no_arguments) {}
 
 __global__ void no_twin(int *p)
 {
@@ -227,7 +227,8 @@ START_TEST(kernels_run_on_the_device_that_is_current_and_after_a_reset)
 }
 END_TEST
 
-/* ---- variables ------------------------------------------------------------------------------------------ */
+/* ---- variables
+ * ------------------------------------------------------------------------------------------ */
 
 __device__ int numbers[16];
 __constant__ float table[8];
@@ -242,7 +243,8 @@ START_TEST(symbols_are_read_and_written)
   float f[8] = {1, 2, 3, 4, 5, 6, 7, 8}, g[2];
   size_t bytes = 0;
   void *p, *q;
-  for (int i = 0; i < 16; i++) in[i] = i * i;
+  for (int i = 0; i < 16; i++)
+    in[i] = i * i;
   ok(cudaGetSymbolSize(&bytes, numbers));
   ck_assert_uint_eq(bytes, sizeof numbers);
   ok(cudaMemcpyToSymbol(numbers, in, sizeof in));

@@ -221,7 +221,7 @@ START_TEST(a_broken_context_stays_broken_until_the_reset)
   char host[4] = "abc";
   ok(cudaMalloc(&p, 4));
   char fail[64];
-  snprintf(fail, sizeof fail, "%s:1=700", _P("cuMemcpyHtoD_v2"));
+  (void)snprintf(fail, sizeof fail, "%s:1=700", _P("cuMemcpyHtoD_v2"));
   ck_assert_int_eq(sim_fail(fail), 0);
   is(cudaMemcpy(p, host, 4, cudaMemcpyHostToDevice), cudaErrorIllegalAddress);
   is(cudaMalloc(&q, 4), cudaErrorIllegalAddress);

@@ -2,12 +2,12 @@
  *
  * usage: driver [N]
  *
- * Multiplies two N x N matrices and sums the rows of the product. All values are small whole numbers,
- * so the result is exact in any order of additions, and the host computes the same.
+ * Multiplies two N x N matrices and sums the rows of the product. All values are small whole
+ * numbers, so the result is exact in any order of additions, and the host computes the same.
  *
- * The kernels are in the program: an image that nvcc made of driver_kernels.cu (PTX, so that it runs
- * on every device from sm_75 up). WASTE: the module is loaded and the matrices go through pageable
- * memory each time; only the sums use pinned memory.
+ * The kernels are in the program: an image that nvcc made of driver_kernels.cu (PTX, so that it
+ * runs on every device from sm_75 up). WASTE: the module is loaded and the matrices go through
+ * pageable memory each time; only the sums use pinned memory.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ extern const char kernel_image[];
     if (r_ != CUDA_SUCCESS) {                                                                      \
       const char *s_ = "unknown error";                                                            \
       cuGetErrorString(r_, &s_);                                                                   \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, s_);                           \
+      (void)fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, s_);                     \
       exit(2);                                                                                     \
     }                                                                                              \
   } while (0)
@@ -42,9 +42,17 @@ struct work {
   CUevent begin, end;
 };
 
+static float *matrix(int n)
+{
+  float *m = calloc((size_t)n * (size_t)n, sizeof *m);
+  if (!m) exit(2);
+  return m;
+}
+
 static void fill(float *m, int n, int seed)
 {
-  for (int i = 0; i < n * n; i++) m[i] = (float)((i * 7 + seed) % 5 - 2);
+  for (int i = 0; i < n * n; i++)
+    m[i] = (float)((i * 7 + seed) % 5 - 2);
 }
 
 static void set_up(struct work *w, CUmodule module, int n)
@@ -109,7 +117,8 @@ static int count_wrong(int n, const float *a, const float *b, const float *c, co
     float total = 0;
     for (int j = 0; j < n; j++) {
       float sum = 0;
-      for (int k = 0; k < n; k++) sum += a[i * n + k] * b[k * n + j];
+      for (int k = 0; k < n; k++)
+        sum += a[i * n + k] * b[k * n + j];
       wrong += c[i * n + j] != sum;
       total += sum;
     }
@@ -118,18 +127,22 @@ static int count_wrong(int n, const float *a, const float *b, const float *c, co
   return wrong;
 }
 
+/* N, from 1 to 8192. */
+static int size_of(int argc, char **argv)
+{
+  int n = argc > 1 ? atoi(argv[1]) : 0;
+  return n < 1 ? 256 : n > 8192 ? 8192 : n;
+}
+
 int main(int argc, char **argv)
 {
-  int n = argc > 1 ? atoi(argv[1]) : 256, wrong;
-  if (n < 1 || n > 8192) return 2;
-  size_t bytes = (size_t)n * (size_t)n * sizeof(float);
-  float *a = malloc(bytes), *b = malloc(bytes), *c = malloc(bytes), *sums;
+  int n = size_of(argc, argv), wrong;
+  float *a = matrix(n), *b = matrix(n), *c = matrix(n), *sums;
   struct work work;
   CUdevice device;
   CUcontext context;
   CUmodule module;
   float ms = -1, total = 0;
-  if (!a || !b || !c) return 2;
 
   CHECK(cuInit(0));
   CHECK(cuDeviceGet(&device, 0));
@@ -144,7 +157,8 @@ int main(int argc, char **argv)
   run(&work, n, a, b, c, sums);
   CHECK(cuEventElapsedTime(&ms, work.begin, work.end));
   wrong = count_wrong(n, a, b, c, sums);
-  for (int i = 0; i < n; i++) total += sums[i];
+  for (int i = 0; i < n; i++)
+    total += sums[i];
 
   tear_down(&work);
   CHECK(cuMemFreeHost(sums));
@@ -156,7 +170,7 @@ int main(int argc, char **argv)
 
   printf("%d x %d, sum %.0f\n", n, n, total);
   if (wrong || ms < 0) {
-    fprintf(stderr, "driver: %d values are wrong, kernels took %g ms\n", wrong, ms);
+    (void)fprintf(stderr, "driver: %d values are wrong, kernels took %g ms\n", wrong, ms);
     return 1;
   }
   puts("driver: ok");

@@ -2,10 +2,10 @@
  *
  * usage: pipeline [FRAMES]
  *
- * Four slots, each a stream with pinned buffers and device buffers of its own. While one slot's frame
- * is uploaded, another's is computed and a third's is downloaded. The host fills a slot again when
- * the event behind its last frame has passed. Every frame is compared with what the host computes;
- * all arithmetic is in integers, so they are equal to the bit.
+ * Four slots, each a stream with pinned buffers and device buffers of its own. While one slot's
+ * frame is uploaded, another's is computed and a third's is downloaded. The host fills a slot again
+ * when the event behind its last frame has passed. Every frame is compared with what the host
+ * computes; all arithmetic is in integers, so they are equal to the bit.
  *
  * Well built, but for two things marked WASTE.
  */
@@ -16,7 +16,8 @@
 
 enum { WIDTH = 480, HEIGHT = 270, SLOTS = 4, TAPS = 5, PIXELS = WIDTH * HEIGHT };
 
-/* ---- the filter: one body for the kernels and the reference ----------------------------------------- */
+/* ---- the filter: one body for the kernels and the reference
+ * ----------------------------------------- */
 
 __host__ __device__ static inline uint8_t grey_of(const uint8_t *rgb)
 {
@@ -28,7 +29,8 @@ __host__ __device__ static inline int clamp(int v, int limit)
   return v < 0 ? 0 : v >= limit ? limit - 1 : v;
 }
 
-/* A weighted mean of TAPS pixels around `at`, `step` apart in the image and `room` of them in a line. */
+/* A weighted mean of TAPS pixels around `at`, `step` apart in the image and `room` of them in a
+ * line. */
 __host__ __device__ static inline uint8_t blur_at(const uint8_t *line, int at, int room, int step,
                                                   const int *weight)
 {
@@ -58,7 +60,8 @@ WEIR_KERNEL(blur_columns, const uint8_t *in, uint8_t *out, const int *weight)
   if (x < WIDTH) out[y * WIDTH + x] = blur_at(in + x, y, HEIGHT, WIDTH, weight);
 }
 
-/* ---- frames ----------------------------------------------------------------------------------------- */
+/* ---- frames
+ * ----------------------------------------------------------------------------------------- */
 
 static const int WEIGHT[TAPS] = {1, 4, 6, 4, 1};
 
@@ -77,7 +80,8 @@ static void reference(int frame, std::vector<uint8_t> &out)
 {
   std::vector<uint8_t> rgb(3 * PIXELS), grey(PIXELS), rows(PIXELS);
   decode(frame, rgb.data());
-  for (int i = 0; i < PIXELS; i++) grey[i] = grey_of(&rgb[3 * i]);
+  for (int i = 0; i < PIXELS; i++)
+    grey[i] = grey_of(&rgb[3 * i]);
   for (int y = 0; y < HEIGHT; y++)
     for (int x = 0; x < WIDTH; x++)
       rows[y * WIDTH + x] = blur_at(&grey[y * WIDTH], x, WIDTH, 1, WEIGHT);
@@ -86,15 +90,16 @@ static void reference(int frame, std::vector<uint8_t> &out)
       out[y * WIDTH + x] = blur_at(&rows[x], y, HEIGHT, WIDTH, WEIGHT);
 }
 
-/* ---- the pipeline ------------------------------------------------------------------------------------- */
+/* ---- the pipeline
+ * ------------------------------------------------------------------------------------- */
 
 struct Slot {
   cudaStream_t stream;
-  cudaEvent_t done;            /* the last frame's download has ended */
+  cudaEvent_t done;             /* the last frame's download has ended */
   uint8_t *host_rgb, *host_out; /* pinned */
   uint8_t *rgb, *grey, *rows, *out;
   int *weight;
-  int frame;                   /* in flight; -1: none */
+  int frame; /* in flight; -1: none */
 };
 
 static Slot make_slot(void)
@@ -144,7 +149,8 @@ static void submit(Slot &s, int frame)
   CHECK(cudaEventRecord(s.done, s.stream));
 }
 
-/* Takes the slot's frame out: waits for it, adds it to the checksum, counts the pixels that differ. */
+/* Takes the slot's frame out: waits for it, adds it to the checksum, counts the pixels that differ.
+ */
 static int collect(Slot &s, uint32_t *checksum)
 {
   static std::vector<uint8_t> expected(PIXELS);
@@ -165,13 +171,16 @@ int main(int argc, char **argv)
   int frames = argument(argc, argv, 96), wrong = 0;
   uint32_t checksum = 0;
   Slot slot[SLOTS];
-  for (Slot &s : slot) s = make_slot();
+  for (Slot &s : slot)
+    s = make_slot();
   for (int f = 0; f < frames; f++) {
     wrong += collect(slot[f % SLOTS], &checksum);
     submit(slot[f % SLOTS], f);
   }
-  for (int f = frames; f < frames + SLOTS; f++) wrong += collect(slot[f % SLOTS], &checksum);
-  for (const Slot &s : slot) free_slot(s);
+  for (int f = frames; f < frames + SLOTS; f++)
+    wrong += collect(slot[f % SLOTS], &checksum);
+  for (const Slot &s : slot)
+    free_slot(s);
   printf("%d frames, checksum %08x\n", frames, checksum);
   if (wrong) {
     fprintf(stderr, "pipeline: %d pixels are wrong\n", wrong);

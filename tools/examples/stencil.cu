@@ -2,13 +2,15 @@
  *
  * usage: stencil [ITERATIONS]
  *
- * Each device holds a band of rows and one *halo* row of each neighbour. An iteration computes the band
- * into a second buffer, then sends its outer rows into the neighbours' halos of that buffer. Events
- * order it: a device begins an iteration when its neighbours have ended the one before, which means that
- * their rows have arrived and that they read nothing it is about to overwrite. With one device the band
- * is the whole plate. The host computes the same; sums are in the same order, so all cells are equal.
+ * Each device holds a band of rows and one *halo* row of each neighbour. An iteration computes the
+ * band into a second buffer, then sends its outer rows into the neighbours' halos of that buffer.
+ * Events order it: a device begins an iteration when its neighbours have ended the one before,
+ * which means that their rows have arrived and that they read nothing it is about to overwrite.
+ * With one device the band is the whole plate. The host computes the same; sums are in the same
+ * order, so all cells are equal.
  *
- * WASTE: the host waits for all devices after each iteration, where the events already order the work.
+ * WASTE: the host waits for all devices after each iteration, where the events already order the
+ * work.
  */
 #include <algorithm>
 #include <cmath>
@@ -29,17 +31,18 @@ WEIR_KERNEL(relax, const float *in, float *out, int rows)
 }
 
 struct Band {
-  int device, first, rows;  /* rows first .. first + rows - 1 of the plate are this band's own */
-  float *now, *next;        /* rows + 2 rows each */
+  int device, first, rows; /* rows first .. first + rows - 1 of the plate are this band's own */
+  float *now, *next;       /* rows + 2 rows each */
   cudaStream_t stream;
-  cudaEvent_t done;         /* the last iteration's rows have been computed and sent */
+  cudaEvent_t done; /* the last iteration's rows have been computed and sent */
 };
 
 /* The top edge is hot, the others are cold. */
 static std::vector<float> cold_plate(void)
 {
   std::vector<float> plate(ROWS * WIDTH);
-  for (int x = 0; x < WIDTH; x++) plate[x] = 100;
+  for (int x = 0; x < WIDTH; x++)
+    plate[x] = 100;
   return plate;
 }
 
@@ -139,8 +142,10 @@ int main(int argc, char **argv)
     int first = 1 + (ROWS - 2) * d / devices, end = 1 + (ROWS - 2) * (d + 1) / devices;
     bands.push_back(make_band(d, first, end - first, plate));
   }
-  for (int n = 0; n < iterations; n++) iterate(bands);
-  for (Band &b : bands) fetch(b, plate);
+  for (int n = 0; n < iterations; n++)
+    iterate(bands);
+  for (Band &b : bands)
+    fetch(b, plate);
 
   double heat = 0;
   float worst = 0;

@@ -154,7 +154,7 @@ RT_API cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, enum cudaDeviceA
 /* The first device that has what is asked for: compute capability and memory. */
 RT_API cudaError_t CUDARTAPI cudaChooseDevice(int *device, const struct cudaDeviceProp *wanted)
 {
-  struct cudaDeviceProp p;
+  struct cudaDeviceProp p = {0};
   int count = 0;
   if (!device || !wanted) return rt_note(cudaErrorInvalidValue);
   cudaError_t e = cudaGetDeviceCount(&count);

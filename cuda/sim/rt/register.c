@@ -4,9 +4,9 @@
  * the host symbols that stand for them before main(). Nothing reaches the driver then: a binary is
  * loaded, as a context-independent library, when the first of its symbols is used.
  *
- * The software device reads the variables of an image where it can (machine code, not compressed). What
- * it does not find is defined there, as zeros, by weir_sim_define_global(), which other drivers do not
- * have and do not need.
+ * The software device reads the variables of an image where it can (machine code, not compressed).
+ * What it does not find is defined there, as zeros, by weir_sim_define_global(), which other
+ * drivers do not have and do not need.
  *
  * Invariant: everything here is guarded by `lock`; entries leave only with their binary.
  * Words: stub: the host function that nvcc makes for a kernel and that launches it.
