@@ -416,12 +416,14 @@ static weir_status deliver_run(weir_spool_reader *r, const weir_spool_visitor *v
 static uint32_t behind_hole(weir_spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
+  uint32_t step = STEP_IDLE; /* small first: a chunk may be all holes */
   for (uint32_t at = c->next + 1; at < WEIR_SPOOL_SLOTS;) {
-    uint32_t got = read_slots(r, index, at, STEP_MOST);
+    uint32_t got = read_slots(r, index, at, step);
     if (!got) break;
     for (uint32_t i = 0; i < got; i++)
       if (committed(&r->buffer[i], c->state, at + i)) return at + i;
     at += got;
+    if (step < STEP_MOST) step *= 4;
   }
   return WEIR_SPOOL_SLOTS;
 }
@@ -497,6 +499,7 @@ static weir_status drain_chunk(weir_spool_reader *r, const weir_spool_visitor *v
       if (read_state(r, index) != c->state)
         return WEIR_OK; /* another reader gave it back meanwhile */
       if (!skip_hole(r, index, full)) break;
+      step = STEP_IDLE;
     }
     if (step < STEP_MOST) step *= 4;
     if (stop == NEED_MORE && step < u.need) step = u.need;

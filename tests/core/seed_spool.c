@@ -1,0 +1,83 @@
+/* seed_spool.c: writes the fuzzer's first inputs into the folder it is given: real records of every
+ * kind, in chunks of every state.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/trace/spool.h"
+#include "tests/core/fuzz_spool.h"
+
+typedef struct input {
+  uint8_t bytes[1 << 16];
+  size_t size;
+} input;
+
+static void add(input *in, const void *bytes, size_t count)
+{
+  memcpy(in->bytes + in->size, bytes, count);
+  in->size += count;
+}
+
+static void add_entry(input *in, uint32_t state, uint32_t thread, uint32_t sequence)
+{
+  uint32_t entry[4] = {1u << 2 | state, 1000 + thread, thread, sequence};
+  add(in, entry, sizeof entry);
+}
+
+static void add_record(input *in, uint8_t kind, uint16_t extra, uint64_t bytes, const void *payload)
+{
+  weir_event e = {.kind = kind, .api = 3, .start = 1000, .status = extra, .a = 7, .bytes = bytes};
+  if (kind >= WEIR_EV_STACK) e.duration_lo = weir_payload_check(payload, extra);
+  add(in, &e, sizeof e);
+  add(in, payload, extra * (size_t)64);
+}
+
+/* One record of each kind, and an end mark. */
+static void add_records(input *in)
+{
+  static _Alignas(8) uint8_t payload[128] = "a name that is as long as such names are";
+  _Alignas(8) uint8_t module[128] = {0};
+  weir_module_info info = {0x1000, 0x2000, 0x3000, 20, 30};
+  memcpy(module, &info, sizeof info);
+  for (uint8_t kind = WEIR_EV_ALLOC; kind <= WEIR_EV_CALL; kind++)
+    add_record(in, kind, 0, 4096, payload);
+  add_record(in, WEIR_EV_STACK, 2, 16, payload);
+  add_record(in, WEIR_EV_MODULE, 2, sizeof info + 50, module);
+  add_record(in, WEIR_EV_NAME, 1, 40, payload);
+  add_record(in, WEIR_EV_NOTE, 2, 100, payload);
+  add_record(in, WEIR_EV_THREAD, 1, 8, payload);
+  add_record(in, WEIR_EV_NONE, 0, 0, payload);
+}
+
+static int save(const input *in, const char *folder, int number)
+{
+  char path[4096];
+  snprintf(path, sizeof path, "%s/seed-%d", folder, number);
+  FILE *f = fopen(path, "wb");
+  if (!f || fwrite(in->bytes, 1, in->size, f) != in->size) return 1;
+  return fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+  static input in;
+  if (argc != 2) return 2;
+  for (int i = 0; i < 32; i++) {
+    fuzz_head head = {
+        .flags = (uint8_t)(FUZZ_COMMIT | (i & 2) | (i & 4)), .entries = 3, .cut = (uint8_t)i};
+    in.size = 0;
+    head.per_chunk = i & 1 ? 24 : 7;
+    head.first = i & 8 ? WEIR_SPOOL_SLOTS - 20 : 0;
+    if (i & 16) head.patches = 2;
+    add(&in, &head, sizeof head);
+    for (uint32_t k = 0; k < 3; k++)
+      add_entry(&in, (k + (uint32_t)i) % 4, 1 + k % 2, k);
+    uint16_t patches[4] = {(uint16_t)(i * 16), 0xffff, 8, 1};
+    if (i & 16) add(&in, patches, sizeof patches);
+    for (int k = 0; k < 3; k++)
+      add_records(&in);
+    if (save(&in, argv[1], i)) return 1;
+  }
+  return 0;
+}
