@@ -5,7 +5,7 @@
 #include <string.h>
 #include "tests/reports/synth.h"
 
-#define HOST WEIR_DEVICE_NONE
+#define HOST (int)WEIR_DEVICE_NONE
 
 static const char *trace(void)
 {

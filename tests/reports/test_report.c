@@ -1,0 +1,413 @@
+/* test_report.c: a summary's numbers, against an oracle that counts for itself, and against what
+ * people ask Nsight's views.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/reports/synth.h"
+
+#define HOST (int)WEIR_DEVICE_NONE
+
+static const char *trace(void)
+{
+  const char *one[] = {synth_spool(), NULL};
+  return synth_import("t.db", one);
+}
+
+/* ---- the oracle
+ * -------------------------------------------------------------------------------------- */
+
+static uint64_t random_state;
+
+static uint64_t random_below(uint64_t n)
+{
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state % n;
+}
+
+typedef struct oracle {
+  int64_t calls[11], bytes[11]; /* by copy kind */
+  int64_t memsets, memset_bytes, waits, wait_ns, implicit, implicit_ns, launches, failed, captured,
+      events;
+  int64_t pageable_bytes;
+} oracle;
+
+static const int kinds[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD, WEIR_COPY_PTOP,
+                            WEIR_COPY_HTOH};
+
+static void random_copy(oracle *o, weir_event *e, uint64_t ns)
+{
+  int copy = kinds[random_below(5)], other = (int)random_below(2);
+  bool to_device = copy != WEIR_COPY_DTOH && copy != WEIR_COPY_HTOH;
+  bool from_device = copy != WEIR_COPY_HTOD && copy != WEIR_COPY_HTOH;
+  int host_mem = random_below(2) ? WEIR_MEM_PAGEABLE : WEIR_MEM_PINNED;
+  e->kind = WEIR_EV_COPY;
+  e->copy = (uint8_t)copy;
+  e->api = synth_api("cudaMemcpy");
+  e->device = (uint8_t)(to_device ? other : HOST);
+  e->src_device = (uint8_t)(from_device ? copy == WEIR_COPY_PTOP ? 1 - other : other : HOST);
+  e->mem = (uint8_t)((to_device ? WEIR_MEM_DEVICE : host_mem) |
+                     (from_device ? WEIR_MEM_DEVICE : host_mem) << 4);
+  if (e->status || e->flags & WEIR_EVF_CAPTURE) return;
+  o->calls[copy]++;
+  o->bytes[copy] += (int64_t)e->bytes;
+  if (host_mem == WEIR_MEM_PAGEABLE && copy <= WEIR_COPY_DTOH)
+    o->pageable_bytes += (int64_t)e->bytes;
+  if (e->flags & WEIR_EVF_IMPLICIT_SYNC) o->implicit++, o->implicit_ns += (int64_t)ns;
+}
+
+static void random_sync(oracle *o, weir_event *e, uint64_t ns)
+{
+  e->kind = WEIR_EV_SYNC;
+  e->copy = (uint8_t)(1 + random_below(5));
+  e->api = synth_api("cudaStreamSynchronize");
+  e->flags &= (uint8_t)~WEIR_EVF_IMPLICIT_SYNC;
+  if (e->status || e->flags & WEIR_EVF_CAPTURE) return;
+  if (e->copy == WEIR_SYNC_STREAM_WAIT || e->copy == WEIR_SYNC_QUERY) return;
+  o->waits++;
+  o->wait_ns += (int64_t)ns;
+}
+
+static void random_event(oracle *o, uint64_t at)
+{
+  uint64_t ns = 10 + random_below(900);
+  weir_event e = {.flags = WEIR_EVF_RUNTIME,
+                  .device = (uint8_t)random_below(2),
+                  .src_device = HOST,
+                  .bytes = random_below(1 << 20),
+                  .stream = random_below(4)};
+  if (random_below(20) == 0) e.status = 1;
+  if (random_below(20) == 0) e.flags |= WEIR_EVF_CAPTURE;
+  if (random_below(3) == 0) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  o->events++;
+  o->failed += e.status != 0;
+  o->captured += (e.flags & WEIR_EVF_CAPTURE) != 0;
+  bool done = !e.status && !(e.flags & WEIR_EVF_CAPTURE);
+  switch (random_below(4)) {
+  case 0:
+    random_copy(o, &e, ns);
+    break;
+  case 1:
+    random_sync(o, &e, ns);
+    break;
+  case 2:
+    e.kind = WEIR_EV_MEMSET, e.api = synth_api("cudaMemset"),
+    e.flags &= (uint8_t)~WEIR_EVF_IMPLICIT_SYNC;
+    if (done) o->memsets++, o->memset_bytes += (int64_t)e.bytes;
+    break;
+  default:
+    e.kind = WEIR_EV_LAUNCH, e.api = synth_api("cudaLaunchKernel"),
+    e.flags &= (uint8_t)~WEIR_EVF_IMPLICIT_SYNC;
+    o->launches += done;
+  }
+  synth_event((int)random_below(8), at, ns, e);
+}
+
+static void expect_totals(const oracle *o, const json_t *j)
+{
+  static const char *const names[] = {"h2d", "d2h", "d2d", "p2p", "h2h"};
+  char name[32];
+  for (int i = 0; i < 5; i++) {
+    snprintf(name, sizeof(name), "%s_calls", names[i]);
+    ck_assert_int_eq(synth_total(j, name), o->calls[kinds[i]]);
+    snprintf(name, sizeof(name), "%s_bytes", names[i]);
+    ck_assert_int_eq(synth_total(j, name), o->bytes[kinds[i]]);
+  }
+  ck_assert_int_eq(synth_total(j, "memset_calls"), o->memsets);
+  ck_assert_int_eq(synth_total(j, "memset_bytes"), o->memset_bytes);
+  ck_assert_int_eq(synth_total(j, "sync_explicit_calls"), o->waits);
+  ck_assert_int_eq(synth_total(j, "sync_explicit_ns"), o->wait_ns);
+  ck_assert_int_eq(synth_total(j, "sync_implicit_calls"), o->implicit);
+  ck_assert_int_eq(synth_total(j, "sync_implicit_ns"), o->implicit_ns);
+  ck_assert_int_eq(synth_total(j, "launches"), o->launches);
+  ck_assert_int_eq(synth_total(j, "events"), o->events);
+  ck_assert_int_eq(synth_total(j, "failed_calls"), o->failed);
+  ck_assert_int_eq(synth_total(j, "captured_events"), o->captured);
+  ck_assert_int_eq(synth_total(j, "dropped"), 0);
+}
+
+/* Sums of a member over an array of the report. */
+static int64_t sum_of(const json_t *j, const char *array, const char *member)
+{
+  size_t i;
+  json_t *row;
+  int64_t sum = 0;
+  json_array_foreach(json_object_get(j, array), i, row) sum +=
+      json_integer_value(json_object_get(row, member));
+  return sum;
+}
+
+/* The parts of a report must add up to its totals. */
+static void expect_parts(const json_t *j)
+{
+  ck_assert_int_eq(sum_of(j, "devices", "h2d_bytes"), synth_total(j, "h2d_bytes"));
+  ck_assert_int_eq(sum_of(j, "devices", "d2h_bytes"), synth_total(j, "d2h_bytes"));
+  ck_assert_int_eq(sum_of(j, "devices", "d2d_bytes"), synth_total(j, "d2d_bytes"));
+  ck_assert_int_eq(sum_of(j, "devices", "p2p_in_bytes"), synth_total(j, "p2p_bytes"));
+  ck_assert_int_eq(sum_of(j, "devices", "p2p_out_bytes"), synth_total(j, "p2p_bytes"));
+  ck_assert_int_eq(sum_of(j, "devices", "launches"), synth_total(j, "launches"));
+  ck_assert_int_eq(sum_of(j, "apis", "calls"), synth_total(j, "events"));
+  ck_assert_int_eq(sum_of(j, "apis", "errors"), synth_total(j, "failed_calls"));
+  ck_assert_int_eq(sum_of(j, "apis", "sync_ns"), synth_total(j, "sync_explicit_ns"));
+  ck_assert_int_eq(sum_of(j, "apis", "implicit_ns"), synth_total(j, "sync_implicit_ns"));
+  int64_t copies = synth_total(j, "h2d_bytes") + synth_total(j, "d2h_bytes") +
+                   synth_total(j, "d2d_bytes") + synth_total(j, "p2p_bytes") +
+                   synth_total(j, "h2h_bytes");
+  ck_assert_int_eq(sum_of(j, "matrix", "bytes"), copies);
+  ck_assert_int_eq(sum_of(j, "host_memory", "bytes"),
+                   synth_total(j, "h2d_bytes") + synth_total(j, "d2h_bytes"));
+}
+
+/* What people ask an Nsight export, word for word; each must be the report's number. */
+static void expect_nsight(const oracle *o, const char *t, const json_t *j)
+{
+  static const struct {
+    const char *total, *sql;
+  } queries[] = {
+      {"h2d_bytes",
+       "SELECT COALESCE(SUM(bytes),0) FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE copyKind = 1"},
+      {"d2h_calls", "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY m JOIN ENUM_CUDA_MEMCPY_OPER o"
+                    " ON o.id = m.copyKind WHERE o.label = 'Device-to-Host'"},
+      {"d2d_bytes",
+       "SELECT COALESCE(SUM(bytes),0) FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE copyKind = 8"},
+      {"p2p_bytes",
+       "SELECT COALESCE(SUM(bytes),0) FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE copyKind = 10"
+       " AND srcDeviceId <> dstDeviceId"},
+      {"memset_bytes", "SELECT COALESCE(SUM(bytes),0) FROM CUPTI_ACTIVITY_KIND_MEMSET"},
+      {"sync_explicit_ns",
+       "SELECT COALESCE(SUM(s.end - s.start),0) FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION s"
+       " JOIN ENUM_CUPTI_SYNC_TYPE t ON t.id = s.syncType WHERE t.label <> 'Stream wait sync'"},
+      {"sync_explicit_calls",
+       "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION WHERE syncType <> 2"},
+      {"events",
+       "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s ON s.id = r.nameId"},
+      {"failed_calls", "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE returnValue <> 0"}};
+  for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
+    ck_assert_int_eq(synth_number(t, queries[i].sql), synth_total(j, queries[i].total));
+  ck_assert_int_eq(
+      synth_number(t, "SELECT COALESCE(SUM(m.bytes),0) FROM CUPTI_ACTIVITY_KIND_MEMCPY m JOIN"
+                      " ENUM_CUDA_MEM_KIND k ON k.id = CASE m.copyKind WHEN 1 THEN m.srcKind"
+                      " ELSE m.dstKind END WHERE k.label = 'Pageable' AND m.copyKind IN (1,2)"),
+      o->pageable_bytes);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY m JOIN"
+                      " CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = m.correlationId"
+                      " WHERE r.start = m.start AND r.end = m.end"),
+      synth_number(t, "SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY"));
+  ck_assert_int_eq(synth_number(t, "SELECT COUNT(DISTINCT globalTid & 0xFFFFFF) FROM"
+                                   " CUPTI_ACTIVITY_KIND_RUNTIME"),
+                   synth_number(t, "SELECT COUNT(DISTINCT tid) FROM thread"));
+  ck_assert_int_eq(synth_number(t, "SELECT globalPid / 0x1000000 % 0x1000000 FROM PROCESSES"),
+                   synth_number(t, "SELECT pid FROM process"));
+}
+
+START_TEST(totals_parts_and_nsight_queries_agree_with_the_oracle)
+{
+  oracle o = {0};
+  random_state = UINT64_C(0x2545f4914f6cdd1d) * (uint64_t)(_i + 1);
+  synth_open(synth_dir());
+  for (uint64_t i = 0; i < 6000; i++)
+    random_event(&o, i * 1000);
+  synth_close();
+  const char *t = trace();
+  json_t *j = synth_json(t);
+  ck_assert_str_eq(json_string_value(json_object_get(j, "schema")), "weir-report/1");
+  expect_totals(&o, j);
+  expect_parts(j);
+  expect_nsight(&o, t, j);
+  json_decref(j);
+}
+END_TEST
+
+START_TEST(memory_events_in_nsights_view_are_the_reports)
+{
+  synth_open(synth_dir());
+  for (uint64_t i = 0; i < 100; i++)
+    synth_alloc(0, 100 + i * 100, 10, 0x1000 * (i + 1), 10 + i, (int)(i & 1),
+                i % 10 == 9 ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE);
+  for (uint64_t i = 0; i < 80; i++)
+    synth_free(1, 20000 + i * 100, 10, 0x1000 * (i + 1));
+  synth_close();
+  const char *t = trace();
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT SUM(bytes) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2"
+                      " AND memoryOperationType = 0"),
+      synth_total(j, "alloc_bytes"));
+  ck_assert_int_eq(
+      synth_number(t, "SELECT COUNT(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2"
+                      " AND memoryOperationType = 1"),
+      synth_total(j, "free_calls"));
+  ck_assert_int_eq(
+      synth_number(t, "SELECT SUM(bytes) FROM CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 1"
+                      " AND memoryOperationType = 0"),
+      synth_total(j, "pinned_alloc_bytes"));
+  ck_assert_int_eq(
+      synth_number(
+          t, "SELECT MAX(live) FROM (SELECT SUM(CASE memoryOperationType WHEN 0 THEN bytes ELSE"
+             " -bytes END) OVER (ORDER BY start, memoryOperationType DESC) AS live FROM"
+             " CUDA_GPU_MEMORY_USAGE_EVENTS WHERE memKind = 2)"),
+      synth_total(j, "peak_bytes"));
+  json_decref(j);
+}
+END_TEST
+
+START_TEST(no_cuda_calls_is_said_plainly)
+{
+  synth_open(synth_dir());
+  synth_close();
+  const char *t = trace();
+  char *text = synth_text(t, 100);
+  ck_assert_ptr_nonnull(strstr(text, "no CUDA calls"));
+  free(text);
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "events"), 0);
+  ck_assert_int_eq(synth_total(j, "peak_bytes"), 0);
+  ck_assert_uint_eq(json_array_size(json_object_get(j, "processes")), 1);
+  json_decref(j);
+}
+END_TEST
+
+START_TEST(a_process_without_calls_among_others_is_named)
+{
+  char first[512];
+  synth_open(synth_dir());
+  synth_close();
+  snprintf(first, sizeof(first), "%s", synth_spool());
+  synth_open(synth_dir());
+  synth_sync(0, 100, 10, WEIR_SYNC_CONTEXT);
+  synth_close();
+  const char *both[] = {first, synth_spool(), NULL};
+  char *text = synth_text(synth_import("t.db", both), 100);
+  ck_assert_ptr_nonnull(strstr(text, "no CUDA calls"));
+  ck_assert_ptr_nonnull(strstr(text, "cudaDeviceSynchronize"));
+  free(text);
+}
+END_TEST
+
+START_TEST(an_empty_trace_has_a_report)
+{
+  const char *none[] = {NULL};
+  const char *t = synth_import("t.db", none);
+  char *text = synth_text(t, 0);
+  ck_assert_ptr_nonnull(strstr(text, "no CUDA calls"));
+  free(text);
+  json_decref(synth_json(t));
+}
+END_TEST
+
+START_TEST(a_spool_serves_where_a_trace_is_wanted)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 10, 0x1000, 77, 0, WEIR_MEM_DEVICE);
+  synth_close();
+  json_t *j = synth_json(synth_spool());
+  ck_assert_int_eq(synth_total(j, "alloc_bytes"), 77);
+  ck_assert_str_eq(json_string_value(json_object_get(j, "trace")), synth_spool());
+  json_decref(j);
+}
+END_TEST
+
+/* While its collector polls, a trace answers queries and has a report that says that it is
+ * unfinished. */
+START_TEST(a_trace_in_the_making_has_a_report_with_lifetimes)
+{
+  weir_importer *im = NULL;
+  char t[512];
+  synth_open(synth_dir());
+  synth_alloc(0, 100, 10, 0x1000, 500, 0, WEIR_MEM_DEVICE);
+  synth_alloc(0, 200, 10, 0x2000, 700, 0, WEIR_MEM_DEVICE);
+  synth_free(0, 300, 10, 0x1000);
+  snprintf(t, sizeof(t), "%s/live.db", synth_dir());
+  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "peak_bytes"), 1200);
+  ck_assert_int_eq(synth_total(j, "live_at_exit_bytes"), 700);
+  ck_assert_int_eq(synth_total(j, "free_calls"), 1);
+  ck_assert(json_is_false(json_object_get(j, "complete")));
+  json_decref(j);
+  synth_close();
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "peak_bytes"), 1200);
+  ck_assert(json_is_true(json_object_get(j, "complete")));
+  json_decref(j);
+}
+END_TEST
+
+static size_t columns_of(const char *line, size_t bytes)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < bytes; i++)
+    n += ((unsigned char)line[i] & 0xc0) != 0x80;
+  return n;
+}
+
+START_TEST(text_keeps_to_its_width_and_says_what_was_lost)
+{
+  oracle o = {0};
+  random_state = 99;
+  synth_open(synth_dir());
+  for (uint64_t i = 0; i < 3000; i++)
+    random_event(&o, i * 1000);
+  weir_spool_drop(1234, 28);
+  synth_alloc(0, 4000000, 5, 0x9000, 10, 0, WEIR_MEM_DEVICE);
+  synth_close();
+  const char *t = trace();
+  static const int widths[] = {60, 80, 100, 140};
+  for (size_t i = 0; i < 4; i++) {
+    char *text = synth_text(t, widths[i]), *line = text;
+    size_t lines = 0;
+    for (; *line; line += strcspn(line, "\n") + 1, lines++)
+      ck_assert_uint_le(columns_of(line, strcspn(line, "\n")), (size_t)widths[i]);
+    ck_assert_uint_le(lines, 90);
+    ck_assert_ptr_null(strchr(text, '\033'));
+    ck_assert_ptr_nonnull(strstr(text, "1,234 events were dropped"));
+    ck_assert_ptr_nonnull(strstr(text, "Live at exit"));
+    free(text);
+  }
+}
+END_TEST
+
+START_TEST(control_characters_of_a_program_do_not_reach_the_terminal)
+{
+  synth_open(synth_dir());
+  synth_extended(0, WEIR_EV_NOTE, 0, 0, "\033[31mred\007", 9);
+  synth_extended(0, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, "\033]0;GPU", 7);
+  synth_alloc(0, 100, 5, 0x9000, 10, 0, WEIR_MEM_DEVICE);
+  synth_close();
+  char *text = synth_text(trace(), 100);
+  ck_assert_ptr_null(strchr(text, '\033'));
+  ck_assert_ptr_null(strchr(text, '\007'));
+  free(text);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/report");
+  TCase *t = tcase_create("report");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_loop_test(t, totals_parts_and_nsight_queries_agree_with_the_oracle, 0, 12);
+  tcase_add_test(t, memory_events_in_nsights_view_are_the_reports);
+  tcase_add_test(t, no_cuda_calls_is_said_plainly);
+  tcase_add_test(t, a_process_without_calls_among_others_is_named);
+  tcase_add_test(t, an_empty_trace_has_a_report);
+  tcase_add_test(t, a_spool_serves_where_a_trace_is_wanted);
+  tcase_add_test(t, a_trace_in_the_making_has_a_report_with_lifetimes);
+  tcase_add_test(t, text_keeps_to_its_width_and_says_what_was_lost);
+  tcase_add_test(t, control_characters_of_a_program_do_not_reach_the_terminal);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
