@@ -6,11 +6,12 @@ ST_OBJ := $(OBJ)/tests/sim_rt
 # Not a RUNPATH: it must also serve the runtime's own dlopen of the driver.
 ST_RPATH := --disable-new-dtags,-rpath,'$$ORIGIN/../../lib/sim'
 ST_NVCC   = $(NVCC) -std=c++17 -O1 -g -I. -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90 -no-compress \
-            -Xcompiler -Wall,-D_GNU_SOURCE
+            -Xcompiler -Wall,-D_GNU_SOURCE,-fPIC $(if $(SAN),-DWEIR_SANITIZED)
 ST_SUITES := test_runtime test_runtime_static test_runtime_ptds test_surface test_launch \
              test_launch_static test_launch_ptds
 
-TESTS += $(addprefix $(ST)/,$(ST_SUITES))
+TESTS      += $(addprefix $(ST)/,$(ST_SUITES))
+TEST_TOOLS += $(ST)/plugin.so
 
 EXTRA_tests/sim_rt/test_runtime.c := $(CUDAINC)
 
@@ -44,5 +45,10 @@ $(ST)/test_surface: $(ST_OBJ)/test_surface.o $(RT_SHARED) $(RT_STATIC) $(RT_LIST
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -o $@ $< -Wl,$(ST_RPATH) $(CHECK_LIBS) -ldl -pthread
 
-tests-sim-rt: $(addprefix $(ST)/,$(ST_SUITES))
+$(ST)/plugin.so: tests/sim_rt/plugin.cu cuda/sim/weir_kernel.h cuda/sim/twin.h | examples-nvcc
+	@mkdir -p $(@D)
+	$(say) NVCC $@
+	$(Q)$(ST_NVCC) -shared -cudart shared $< -o $@
+
+tests-sim-rt: $(ST)/plugin.so $(addprefix $(ST)/,$(ST_SUITES))
 .PHONY: tests-sim-rt

@@ -6,14 +6,20 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 #include "tests/sim_rt/sim.h"
 #include "cuda/sim/weir_kernel.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEIR_SANITIZED)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
 
 #define ok(call)        ck_assert_int_eq((call), cudaSuccess)
 #define is(call, error) ck_assert_int_eq((call), (error))
 
-/* ---- kernels
- * ------------------------------------------------------------------------------------------ */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 struct Mixed { /* odd sizes and alignments, passed by value */
   char tag;
@@ -227,8 +233,59 @@ START_TEST(kernels_run_on_the_device_that_is_current_and_after_a_reset)
 }
 END_TEST
 
-/* ---- variables
- * ------------------------------------------------------------------------------------------ */
+WEIR_KERNEL(write_to, int *p)
+{
+  *p = 1;
+}
+
+START_TEST(a_kernel_that_goes_astray_breaks_its_context)
+{
+  int *p;
+  ok(cudaMalloc(&p, sizeof *p));
+  write_to<<<1, 1>>>((int *)16);
+  is(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  is(cudaMemset(p, 0, sizeof *p), cudaErrorIllegalAddress);
+  write_to<<<1, 1>>>(p);
+  is(cudaGetLastError(), cudaErrorIllegalAddress);
+  ok(cudaDeviceReset());
+  is(cudaGetLastError(), cudaSuccess);
+  ok(cudaMalloc(&p, sizeof *p));
+  write_to<<<1, 1>>>(p);
+  ok(cudaDeviceSynchronize());
+}
+END_TEST
+
+/* ---- libraries that come and go -------------------------------------------------------------- */
+
+/* The path of a file beside this program. */
+static void beside(char *path, size_t room, const char *name)
+{
+  ssize_t n = readlink("/proc/self/exe", path, room - 1);
+  ck_assert_int_gt(n, 0);
+  path[n] = 0;
+  char *slash = strrchr(path, '/');
+  snprintf(slash + 1, room - (size_t)(slash + 1 - path), "%s", name);
+}
+
+START_TEST(a_plug_in_comes_goes_and_comes_again)
+{
+  const int modes[] = {RTLD_LOCAL, RTLD_GLOBAL, RTLD_LOCAL | RTLD_DEEPBIND, RTLD_LOCAL};
+  char path[4096];
+  beside(path, sizeof path, "plugin.so");
+  for (int i = 0; i < 4; i++) {
+    if (SANITIZED && (modes[i] & RTLD_DEEPBIND)) continue; /* sanitizers refuse it */
+    void *plugin = dlopen(path, RTLD_NOW | modes[i]);
+    ck_assert_msg(plugin != NULL, "%s", dlerror());
+    int (*run)(int) = (int (*)(int))(uintptr_t)dlsym(plugin, "plugin_run");
+    ck_assert(run != NULL);
+    ck_assert_int_eq(run(i + 1), 0);
+    ck_assert_int_eq(run(i + 7), 0);
+    ck_assert_int_eq(dlclose(plugin), 0);
+  }
+}
+END_TEST
+
+/* ---- variables ------------------------------------------------------------------------------- */
 
 __device__ int numbers[16];
 __constant__ float table[8];
@@ -327,6 +384,8 @@ int main(void)
   tcase_add_test(c, one_launch_is_one_driver_call);
   tcase_add_test(c, a_kernel_says_what_it_is);
   tcase_add_test(c, kernels_run_on_the_device_that_is_current_and_after_a_reset);
+  tcase_add_test(c, a_kernel_that_goes_astray_breaks_its_context);
+  tcase_add_test(c, a_plug_in_comes_goes_and_comes_again);
   tcase_add_test(c, symbols_are_read_and_written);
   tcase_add_test(c, variables_begin_with_their_initial_values);
   tcase_add_test(c, symbols_that_are_none_and_ranges_outside_are_refused);

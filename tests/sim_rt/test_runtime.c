@@ -28,8 +28,7 @@
 #define is(call, error) ck_assert_int_eq((call), (error))
 #define KB              1024u
 
-/* ---- devices
- * ---------------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 START_TEST(devices_are_counted_chosen_and_refused)
 {
@@ -199,8 +198,7 @@ START_TEST(the_device_and_the_last_error_are_the_threads_own)
 }
 END_TEST
 
-/* ---- errors
- * ------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 START_TEST(the_last_error_is_kept_until_it_is_taken)
 {
@@ -257,8 +255,7 @@ START_TEST(errors_have_their_names_and_sentences)
 }
 END_TEST
 
-/* ---- memory
- * ------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 START_TEST(allocations_and_frees_answer_as_documented)
 {
@@ -352,8 +349,7 @@ START_TEST(pools_give_and_take_in_the_order_of_a_stream)
 }
 END_TEST
 
-/* ---- copies
- * -------------------------------------------------------------------------------------------- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static unsigned char pattern[4096], back[4096];
 
@@ -556,8 +552,7 @@ START_TEST(peers_copy_to_each_other)
 }
 END_TEST
 
-/* ---- streams and events
- * --------------------------------------------------------------------------------- */
+/* ---- streams and events ---------------------------------------------------------------------- */
 
 START_TEST(asynchronous_work_waits_in_its_stream)
 {
@@ -689,8 +684,7 @@ START_TEST(callbacks_run_in_the_streams_order)
 }
 END_TEST
 
-/* ---- the driver beneath
- * ------------------------------------------------------------------------------------ */
+/* ---- the driver beneath ---------------------------------------------------------------------- */
 
 START_TEST(entry_points_are_the_drivers)
 {

@@ -16,8 +16,7 @@
 
 enum { WIDTH = 480, HEIGHT = 270, SLOTS = 4, TAPS = 5, PIXELS = WIDTH * HEIGHT };
 
-/* ---- the filter: one body for the kernels and the reference
- * ----------------------------------------- */
+/* ---- the filter: one body for the kernels and the reference ---------------------------------- */
 
 __host__ __device__ static inline uint8_t grey_of(const uint8_t *rgb)
 {
@@ -60,8 +59,7 @@ WEIR_KERNEL(blur_columns, const uint8_t *in, uint8_t *out, const int *weight)
   if (x < WIDTH) out[y * WIDTH + x] = blur_at(in + x, y, HEIGHT, WIDTH, weight);
 }
 
-/* ---- frames
- * ----------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static const int WEIGHT[TAPS] = {1, 4, 6, 4, 1};
 
@@ -90,8 +88,7 @@ static void reference(int frame, std::vector<uint8_t> &out)
       out[y * WIDTH + x] = blur_at(&rows[x], y, HEIGHT, WIDTH, WEIGHT);
 }
 
-/* ---- the pipeline
- * ------------------------------------------------------------------------------------- */
+/* ---- the pipeline ---------------------------------------------------------------------------- */
 
 struct Slot {
   cudaStream_t stream;

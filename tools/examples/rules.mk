@@ -67,6 +67,6 @@ $(EX)/ctypes_vector.py: $(EX_DIR)/ctypes_vector.py
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 
-examples: $(EXAMPLES)
+examples: $(EXAMPLES) ## the five example programs, below $(O)/examples
 all: examples
 .PHONY: examples examples-nvcc

@@ -21,8 +21,7 @@
 enum { INPUTS = 64, HIDDEN = 64, BATCH = 256, BATCHES = 16 };
 static const float RATE = 0.5f; /* of learning */
 
-/* ---- the network on the device ------------------------------------------------------------------
- */
+/* ---- the network on the device --------------------------------------------------------------- */
 
 /* hidden = max(0, input * w1 + b1); a thread is one unit of one sample. */
 WEIR_KERNEL(forward_hidden, const float *input, const float *w1, const float *b1, float *hidden)
@@ -78,8 +77,7 @@ WEIR_KERNEL(update, const float *input, int inputs, const float *slope, int outp
     bias[j] -= rate * gradient;
 }
 
-/* ---- data ---------------------------------------------------------------------------------------
- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /* A sample lies around +centre or -centre; neighbours in the file are of both classes. */
 static unsigned int state = 12345;
@@ -119,8 +117,7 @@ static bool read_batch(FILE *f, int batch, float *input, float *label)
   return true;
 }
 
-/* ---- the model on the host: where both trainings begin, and the reference
- * ------------------------- */
+/* ---- the model on the host: where both trainings begin, and the reference -------------------- */
 
 struct Model {
   std::vector<float> w1, b1, w2, b2;
@@ -175,8 +172,7 @@ static float reference_step(Model &m, const float *input, const float *label)
   return loss / BATCH;
 }
 
-/* ---- training on the device
- * ----------------------------------------------------------------------- */
+/* ---- training on the device ------------------------------------------------------------------ */
 
 struct Device {
   float *w1, *b1, *w2, *b2;      /* the model */

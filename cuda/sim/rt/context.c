@@ -183,8 +183,7 @@ RT_API cudaError_t CUDARTAPI cudaSetValidDevices(int *devices, int count)
   return rt_note(e);
 }
 
-/* ---- peers
- * --------------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 RT_API cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {

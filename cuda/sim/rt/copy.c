@@ -21,8 +21,7 @@ struct how {
 #define SYNC  ((struct how){.d = d})
 #define ASYNC ((struct how){.d = d, .async = true, .stream = stream})
 
-/* ---- one dimension
- * ---------------------------------------------------------------------------------- */
+/* ---- one dimension --------------------------------------------------------------------------- */
 
 static cudaError_t copy(struct how h, void *dst, const void *src, size_t n,
                         enum cudaMemcpyKind kind)
@@ -63,8 +62,7 @@ RT_BODY_BOTH(cudaMemset, _ptds, (void *dst, int value, size_t n), set(SYNC, dst,
 RT_BODY_BOTH(cudaMemsetAsync, _ptsz, (void *dst, int value, size_t n, cudaStream_t stream),
              set(ASYNC, dst, value, n))
 
-/* ---- two dimensions
- * --------------------------------------------------------------------------------- */
+/* ---- two dimensions -------------------------------------------------------------------------- */
 
 /* The kind of memory on each side, as a direction says; false: no such direction. */
 static bool sides(enum cudaMemcpyKind kind, CUmemorytype *dst, CUmemorytype *src)
@@ -218,8 +216,7 @@ RT_BODY_BOTH(cudaMemset2DAsync, _ptsz,
              (void *dst, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
              set_2d(ASYNC, dst, pitch, value, width, height))
 
-/* ---- a run of bytes in an array (deprecated, and still called)
- * ------------------------------------------ */
+/* ---- a run of bytes in an array (deprecated, and still called) ------------------------------- */
 
 /* Bytes of an element and of a row of an array. */
 static cudaError_t array_row(cudaArray_const_t array, size_t *element, size_t *row)
@@ -314,8 +311,7 @@ RT_BODY_BOTH(cudaMemcpyArrayToArray, _ptds,
               size_t n, enum cudaMemcpyKind kind),
              run_arrays(SYNC, dst, dx, dy, src, sx, sy, n, kind))
 
-/* ---- three dimensions
- * ------------------------------------------------------------------------------- */
+/* ---- three dimensions ------------------------------------------------------------------------ */
 
 /* What the plain and the peer form of a 3-D copy have in common, in the runtime's words. */
 struct box {
@@ -423,8 +419,7 @@ RT_BODY_BOTH(cudaMemset3DAsync, _ptsz,
              (struct cudaPitchedPtr p, int value, struct cudaExtent x, cudaStream_t stream),
              set_3d(ASYNC, p, value, x))
 
-/* ---- between devices
- * ---------------------------------------------------------------------------------- */
+/* ---- between devices ------------------------------------------------------------------------- */
 
 static cudaError_t copy_peer(struct how h, void *dst, int dst_device, const void *src,
                              int src_device, size_t n)
@@ -445,8 +440,7 @@ RT_BODY(cudaMemcpyPeerAsync,
         copy_peer((struct how){.d = rt_drv, .async = true, .stream = stream}, dst, dst_device, src,
                   src_device, n))
 
-/* ---- variables of device code
- * --------------------------------------------------------------------------- */
+/* ---- variables of device code ---------------------------------------------------------------- */
 
 /* The range [offset, offset + n) of a variable. */
 static cudaError_t inside(const void *symbol, size_t n, size_t offset, void **address)

@@ -186,8 +186,7 @@ RT_API cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char *id, int bytes, int devi
   return rt_note(e ? e : rt_result(rt_drv->DeviceGetPCIBusId(id, bytes, handle)));
 }
 
-/* ---- settings of the current device
- * --------------------------------------------------------------- */
+/* ---- settings of the current device ---------------------------------------------------------- */
 
 RT_CALL(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value),
         CtxSetLimit((CUlimit)limit, value))

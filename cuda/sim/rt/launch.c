@@ -6,8 +6,7 @@
  */
 #include "cuda/sim/rt/register.h"
 
-/* ---- the configuration of a launch to come
- * --------------------------------------------------------------- */
+/* ---- the configuration of a launch to come --------------------------------------------------- */
 
 struct configuration {
   dim3 grid, block;
@@ -40,8 +39,7 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
   return cudaSuccess;
 }
 
-/* ---- launches
- * ---------------------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static bool empty(dim3 d)
 {
@@ -141,8 +139,7 @@ RT_BODY_BOTH(cudaLaunchKernelExC, _ptsz,
              (const cudaLaunchConfig_t *config, const void *function, void **arguments),
              launch_ex(d, config, function, arguments))
 
-/* ---- about a kernel
- * ------------------------------------------------------------------------------------------ */
+/* ---- about a kernel -------------------------------------------------------------------------- */
 
 /* Fields of cudaFuncAttributes: A(field, CU_FUNC_ATTRIBUTE_...). */
 #define ATTRIBUTE_MAP(A)                                                                           \

@@ -15,8 +15,7 @@ static cudaError_t give(CUresult result, const CUdeviceptr *address, void **out)
   return rt_result(result);
 }
 
-/* ---- device memory
- * -------------------------------------------------------------------------------- */
+/* ---- device memory --------------------------------------------------------------------------- */
 
 /* Zero bytes are no allocation and no error, unlike in the driver API. */
 static cudaError_t allocate(void **out, size_t bytes)
@@ -72,8 +71,7 @@ RT_BODY(cudaMallocManaged, (void **out, size_t bytes, unsigned int flags),
         allocate_managed(out, bytes, flags))
 RT_BODY(cudaFree, (void *p), release(p)) /* of NULL: only initialises */
 
-/* ---- host memory
- * ---------------------------------------------------------------------------------- */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 static cudaError_t allocate_host(void **out, size_t bytes, unsigned int flags)
 {
@@ -100,8 +98,7 @@ RT_BODY(cudaHostGetDevicePointer, (void **out, void *host, unsigned int flags),
         host_address(out, host, flags))
 RT_CALL(cudaHostGetFlags, (unsigned int *flags, void *host), MemHostGetFlags(flags, host))
 
-/* ---- stream-ordered memory
- * -------------------------------------------------------------------------- */
+/* ---- stream-ordered memory ------------------------------------------------------------------- */
 
 static cudaError_t allocate_async(const struct rt_driver *d, void **out, size_t bytes,
                                   cudaStream_t stream)
@@ -186,8 +183,7 @@ DEVICE_POOL(cudaDeviceGetMemPool, (cudaMemPool_t * pool, int device),
             DeviceGetMemPool(pool, handle))
 DEVICE_POOL(cudaDeviceSetMemPool, (int device, cudaMemPool_t pool), DeviceSetMemPool(handle, pool))
 
-/* ---- managed memory
- * ---------------------------------------------------------------------------------- */
+/* ---- managed memory -------------------------------------------------------------------------- */
 
 static CUmemLocation place(struct cudaMemLocation location)
 {
@@ -215,8 +211,7 @@ RT_CALL_BOTH(cudaStreamAttachMemAsync, _ptsz,
              (cudaStream_t stream, void *p, size_t bytes, unsigned int flags),
              StreamAttachMemAsync(stream, DEVICE(p), bytes, flags))
 
-/* ---- between processes
- * ------------------------------------------------------------------------------- */
+/* ---- between processes ----------------------------------------------------------------------- */
 
 _Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle), "same bytes");
 _Static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle), "same bytes");
@@ -245,8 +240,7 @@ RT_CALL(cudaIpcGetEventHandle, (cudaIpcEventHandle_t * handle, cudaEvent_t event
 RT_CALL(cudaIpcOpenEventHandle, (cudaEvent_t * event, cudaIpcEventHandle_t handle),
         IpcOpenEventHandle(event, ipc_event(handle)))
 
-/* ---- questions
- * --------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static cudaError_t memory_info(size_t *free_bytes, size_t *total)
 {

@@ -80,8 +80,7 @@ static struct entry *add(const void *key, struct binary *binary, enum kind kind,
   return e;
 }
 
-/* ---- loading ------------------------------------------------------------------------------------
- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static cudaError_t load(struct binary *b)
 {
@@ -186,8 +185,7 @@ cudaError_t rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes)
   return error;
 }
 
-/* ---- what nvcc's code calls
- * ------------------------------------------------------------------------------ */
+/* ---- what nvcc's code calls ------------------------------------------------------------------ */
 
 void **__cudaRegisterFatBinary(void *wrapper)
 {
@@ -271,8 +269,7 @@ char __cudaInitModule(void **handle)
   return rt_note(error) == cudaSuccess;
 }
 
-/* ---- kernels and variables by name or symbol
- * --------------------------------------------------------------- */
+/* ---- kernels and variables by name or symbol ------------------------------------------------- */
 
 static cudaError_t get_kernel(cudaKernel_t *out, const void *stub)
 {

@@ -27,8 +27,7 @@
 
 #define RT_API __attribute__((visibility("default")))
 
-/* ---- the driver (driver.c) ---------------------------------------------------------------------
- */
+/* ---- the driver (driver.c) ------------------------------------------------------------------- */
 
 enum { RT_LEGACY, RT_PER_THREAD, RT_FLAVOURS };
 
@@ -50,8 +49,7 @@ void *rt_driver_symbol(const char *name);
  */
 cudaError_t rt_init(void);
 
-/* ---- devices and contexts (context.c) -----------------------------------------------------------
- */
+/* ---- devices and contexts (context.c) -------------------------------------------------------- */
 
 /* rt_init(), and the thread has a current context: its own (driver API), or the primary one of its
  * device, which is created if need be. */
@@ -69,8 +67,7 @@ cudaError_t rt_handle(int device, CUdevice *handle);
 /* Grows by one with each cudaDeviceReset(): what was said of a device before is void. */
 extern _Atomic unsigned rt_resets;
 
-/* ---- errors (error.c)
- * ---------------------------------------------------------------------------- */
+/* ---- errors (error.c) ------------------------------------------------------------------------ */
 
 /* The runtime's number for a driver error. */
 cudaError_t rt_result(CUresult result);
@@ -81,8 +78,7 @@ cudaError_t rt_note(cudaError_t error);
 /* Forgets the thread's last error, a sticky one too. */
 void rt_forget(void);
 
-/* ---- code: kernels and variables (register.c)
- * ------------------------------------------------------ */
+/* ---- code: kernels and variables (register.c) ------------------------------------------------ */
 
 /* The kernel behind `function`: the host stub of a kernel, or a handle the runtime gave out. Loads
  * its binary into the driver if need be. */
@@ -94,8 +90,7 @@ cudaError_t rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes);
 /* Makes a kernel handle the driver returned known to rt_kernel(). */
 cudaError_t rt_kernel_add(CUkernel kernel);
 
-/* ---- shapes of entry points
- * ---------------------------------------------------------------------- */
+/* ---- shapes of entry points ------------------------------------------------------------------ */
 
 /* An entry point that is one driver call on the current context. */
 #define RT_CALL(name, params, call)                                                                \

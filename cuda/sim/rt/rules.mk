@@ -22,10 +22,10 @@ $(RT_STATIC): $(RT_OBJECTS)
 	$(say) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $(RT_OBJECTS)
 
-# One name a line, for `weir run --sim --list-unsupported`.
-$(RT_LIST): cuda/sim/rt/unsupported.def
+# One name a line, for `weir run --sim --list-unsupported`: also what only the driver beneath lacks.
+$(RT_LIST): cuda/sim/rt/unsupported.def cuda/sim/rt/list.py $(RT_SHARED) $(SIMGEN)/unsupported.txt $(SIM)/libcuda.so.1
 	@mkdir -p $(@D)
-	$(Q)sed -n 's/^X(\(.*\))$$/\1/p' $< > $@
+	$(Q)python3 cuda/sim/rt/list.py $< $(RT_SHARED) $(SIMGEN)/unsupported.txt $(SIM)/libcuda.so.1 > $@
 
 sim-rt: $(RT_SHARED) $(RT_STATIC) $(RT_LIST)
 sim: sim-rt

@@ -70,8 +70,7 @@ RT_BODY_BOTH(cudaEventRecordWithFlags, _ptsz,
              (cudaEvent_t event, cudaStream_t stream, unsigned int flags),
              NEED(event, d->EventRecordWithFlags(event, stream, flags)))
 
-/* ---- calls back into the program
- * ------------------------------------------------------------------------ */
+/* ---- calls back into the program ------------------------------------------------------------- */
 
 RT_BODY_BOTH(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t function, void *data),
              function ? rt_result(d->LaunchHostFunc(stream, function, data))
