@@ -5,8 +5,7 @@
 #include <string.h>
 #include "reports/util.h"
 
-/* ---- weir_feed: rows in memory as a virtual table ---------------------------------------------
- */
+/* ---- weir_feed: rows in memory as a virtual table -------------------------------------------- */
 
 struct wr_feed {
   const wr_rows *rows;
@@ -116,8 +115,7 @@ static const sqlite3_module feed_module = {.xConnect = feed_connect,
                                            .xColumn = feed_column,
                                            .xRowid = feed_rowid};
 
-/* ---- the batch ---------------------------------------------------------------------------------
- */
+/* ---- the batch ------------------------------------------------------------------------------- */
 
 static weir_status prepare_insert(wr_batch *b, wr_table table, const char *name, int columns,
                                   bool numbered)

@@ -107,8 +107,7 @@ void wr_grid_print(FILE *out, wr_grid *g, int width, bool dim_first, bool color)
   g->rows = 0;
 }
 
-/* ---- units
- * ----------------------------------------------------------------------------------------- */
+/* ---- units ----------------------------------------------------------------------------------- */
 
 /* Three significant digits. */
 static wr_word three(double value, const char *unit)

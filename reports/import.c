@@ -17,8 +17,7 @@
 
 #define FIRST_STRING 100000 /* below: function numbers, which name themselves */
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Makes the file, so that SQLite finds an empty one and nobody else's. */
 static weir_status create_file(const char *path, bool overwrite)
@@ -133,8 +132,7 @@ uint64_t weir_importer_events(const weir_importer *im)
   return im->written;
 }
 
-/* ---- adding a spool
- * ------------------------------------------------------------------------------ */
+/* ---- adding a spool -------------------------------------------------------------------------- */
 
 /* A writer whose table of functions is not ours, or an older or newer version of ours. */
 static weir_status check_table(const weir_spool_header *h, const char *path)
@@ -170,8 +168,7 @@ weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool li
   return WEIR_OK;
 }
 
-/* ---- process rows
- * -------------------------------------------------------------------------------- */
+/* ---- process rows ---------------------------------------------------------------------------- */
 
 /* The trace's origin, decided once: the earliest opening in the boot of the first spool. */
 static void fix_origin(weir_importer *im)
@@ -274,8 +271,7 @@ static weir_status queue_losses(wr_spool *s)
   return status;
 }
 
-/* ---- polling
- * ------------------------------------------------------------------------------------- */
+/* ---- polling --------------------------------------------------------------------------------- */
 
 static void tell_progress(weir_importer *im)
 {
@@ -331,8 +327,7 @@ weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
   return first;
 }
 
-/* ---- ending
- * -------------------------------------------------------------------------------------- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static weir_status queue_coverage(wr_spool *s)
 {

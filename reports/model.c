@@ -35,8 +35,7 @@ static uint64_t number_of(sqlite3_stmt *q, int column)
   return (uint64_t)sqlite3_column_int64(q, column);
 }
 
-/* ---- the pass over the events
- * -------------------------------------------------------------------- */
+/* ---- the pass over the events ---------------------------------------------------------------- */
 
 typedef struct event_row {
   int64_t process, kind, api, ns, status, stack, copy, mem, src_mem, flags, pointer;
@@ -241,8 +240,7 @@ static weir_status take_event(void *context, sqlite3_stmt *q)
   return count_site(l, &e);
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static weir_status take_memory(void *context, sqlite3_stmt *q)
 {
@@ -323,8 +321,7 @@ static weir_status load_memory(load *l)
   return s;
 }
 
-/* ---- small tables
- * ------------------------------------------------------------------------------------ */
+/* ---- small tables ---------------------------------------------------------------------------- */
 
 static weir_status take_meta(void *context, sqlite3_stmt *q)
 {
@@ -455,8 +452,7 @@ static weir_status load_tables(load *l)
   return s;
 }
 
-/* ---- lists
- * ------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static int by_time(const void *left, const void *right)
 {
@@ -505,9 +501,10 @@ static weir_status list_routes(load *l)
 {
   size_t capacity = 0;
   for (int i = 0; i < WR_PLACES * WR_PLACES; i++) {
-    wr_route *r = &l->by_route[i];
+    int src = (i / WR_PLACES + WR_HOST) % WR_PLACES; /* from the host first */
+    wr_route *r = &l->by_route[src * WR_PLACES + i % WR_PLACES];
     if (!r->calls) continue;
-    r->src = i / WR_PLACES, r->dst = i % WR_PLACES;
+    r->src = src, r->dst = i % WR_PLACES;
     if (!wr_grow(&l->m->routes, &capacity, l->m->route_count + 1, sizeof(*r)))
       return out_of_memory(l->db);
     l->m->routes[l->m->route_count++] = *r;

@@ -39,8 +39,7 @@ static weir_status look(const char *path, file_kind *kind)
   return WEIR_OK;
 }
 
-/* ---- opening a trace
- * ---------------------------------------------------------------------------------- */
+/* ---- opening a trace ------------------------------------------------------------------------- */
 
 static weir_status check_ids(const wr_db *db)
 {
@@ -149,8 +148,7 @@ static weir_status summarize(FILE *out, const char *path, const char *shown,
   return s;
 }
 
-/* ---- spools
- * --------------------------------------------------------------------------------------------- */
+/* ---- spools ---------------------------------------------------------------------------------- */
 
 static weir_status import_one(const char *spool, const char *trace)
 {

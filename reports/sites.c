@@ -43,8 +43,7 @@ void wr_site_sums_free(wr_site_sums *s)
   *s = (wr_site_sums){0};
 }
 
-/* ---- from a stack to its site
- * ------------------------------------------------------------------------ */
+/* ---- from a stack to its site ---------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {
@@ -65,9 +64,25 @@ static bool foreign_module(const wr_frame *f)
          starts_with(name, "libweir");
 }
 
-static bool cuda_function(const char *name)
+/* The plain name in "cudaError cudaMalloc<float>(float**, unsigned long)". */
+static void plain_name(const char *name, char out[64])
 {
-  if (!name || (name[0] != 'c' && name[0] != '_')) return false;
+  size_t end = strcspn(name, "<("), start = end;
+  while (start && !strchr(" *&:", name[start - 1]))
+    start--;
+  size_t n = end - start < 63 ? end - start : 63;
+  memcpy(out, name + start, n);
+  out[n] = '\0';
+}
+
+/* A function of CUDA's, or one of the toolkit's C++ conveniences around it. */
+static bool cuda_function(const wr_frame *f)
+{
+  char name[64];
+  if (f->file && starts_with(base_name(f->file), "cuda_runtime")) return true;
+  if (!f->function) return false;
+  plain_name(f->function, name);
+  if (name[0] != 'c' && name[0] != '_') return false;
   if (starts_with(name, "__cudart")) return true;
   for (uint32_t i = 1; i < weir_api_count; i++)
     if (weir_api(i)->name && !strcmp(weir_api(i)->name, name)) return true;
@@ -88,7 +103,7 @@ static size_t site_frame(const wr_frame *f, size_t count)
 {
   size_t at = 0;
   for (size_t i = 0; i < count && i < 16; i++)
-    if (foreign_module(&f[i]) || cuda_function(f[i].function)) at = i + 1;
+    if (foreign_module(&f[i]) || cuda_function(&f[i])) at = i + 1;
   if (at >= count) return count;
   for (size_t i = at; interpreter(&f[at]) && i < count; i++)
     if (f[i].function && starts_with(f[i].function, "py::")) return i;
@@ -185,8 +200,7 @@ static weir_status place_of(maker *k, int64_t stack, size_t *out)
   return WEIR_OK;
 }
 
-/* ---- lists
- * ----------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 /* One list in the making: sums by place and function. */
 typedef struct draft {

@@ -74,8 +74,7 @@ static weir_status out_of_memory(const wr_symbols *s)
   return weir_fail(WEIR_ENOMEM, "symbolizing %s: out of host memory", s->db->path);
 }
 
-/* ---- loading
- * ------------------------------------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static int find_debuginfo(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base,
                           const char *file, const char *link, GElf_Word crc, char **found)
@@ -224,8 +223,7 @@ void wr_symbols_close(wr_symbols *s)
   free(s);
 }
 
-/* ---- one address
- * --------------------------------------------------------------------------------------- */
+/* ---- one address ----------------------------------------------------------------------------- */
 
 /* Demangled where it can be; the answer lives as long as `s`. */
 static const char *pretty(wr_symbols *s, const char *name)
@@ -337,8 +335,7 @@ static weir_status resolve_in_module(wr_symbols *s, const module_row *m, uint64_
   return status || pushed ? status : push(s, f);
 }
 
-/* ---- perf maps
- * ------------------------------------------------------------------------------------------ */
+/* ---- perf maps ------------------------------------------------------------------------------- */
 
 static int by_start(const void *left, const void *right)
 {
@@ -384,8 +381,7 @@ static const char *jit_name(process_row *p, uint64_t address)
   return p->jit[low - 1].name;
 }
 
-/* ---- stacks
- * ---------------------------------------------------------------------------------------------- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 /* The module by its row, or, while a trace has not placed its frames, by address and time. */
 static const module_row *module_of(const wr_symbols *s, int64_t id, int64_t process,

@@ -153,8 +153,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   return WEIR_OK;
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------
- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 static weir_status find_frame(wr_spool *s, uint64_t address, int64_t time, int64_t *id)
 {
@@ -221,8 +220,7 @@ static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_event *he
   return WEIR_OK;
 }
 
-/* ---- the other extended records -----------------------------------------------------------------
- */
+/* ---- the other extended records -------------------------------------------------------------- */
 
 /* The modules loaded now are kept by base: its row, and, under another key, what it is. */
 static uint64_t module_key(const weir_module_info *info)

@@ -86,8 +86,7 @@ static void end(page *p)
   wr_grid_print(p->out, &p->grid, p->width, true, p->color);
 }
 
-/* ---- header
- * ------------------------------------------------------------------------------------------- */
+/* ---- header ---------------------------------------------------------------------------------- */
 
 static void when(const wr_model *m, char out[32])
 {
@@ -154,8 +153,7 @@ static void processes(page *p)
     LINE(p, false, "… and %zu more", m->process_count - PROCESS_ROWS);
 }
 
-/* ---- transfers
- * ------------------------------------------------------------------------------------------ */
+/* ---- transfers ------------------------------------------------------------------------------- */
 
 static void place(int device, char out[24])
 {
@@ -217,12 +215,33 @@ static void host_memory(page *p)
       snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)", *text ? " · " : "", s->memory,
                BYTES(s->bytes), wr_percent(s->bytes, whole).text);
     }
-    if (*text) LINE(p, false, "%s host memory: %s", d ? "device → host," : "host → device,", text);
+    if (*text) LINE(p, false, "%s %s", d ? "device → host, into:" : "host → device, from:", text);
   }
 }
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------------- */
+/* The last two parts of a path: enough to find it, short enough to read. */
+static const char *short_path(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  if (!slash) return path;
+  while (slash > path && slash[-1] != '/')
+    slash--;
+  return slash;
+}
+
+static void where_cell(page *p, const wr_site *s)
+{
+  if (s->file && s->line)
+    CELL(p, "%s  %s:%d", s->function, short_path(s->file), s->line);
+  else if (s->file)
+    CELL(p, "%s  %s", s->function, short_path(s->file));
+  else if (*s->module && !strchr(s->function, '+'))
+    CELL(p, "%s  (%s)", s->function, s->module);
+  else
+    CELL(p, "%s", s->function);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void device_rows(page *p)
 {
@@ -258,7 +277,7 @@ static void owners(page *p)
       CELL(p, "GPU %d", i);
       CELL(p, "%s", COUNT(s->site[k].calls));
       CELL(p, "%s", BYTES(s->site[k].bytes));
-      CELL(p, "%s", s->site[k].function);
+      where_cell(p, &s->site[k]);
     }
   }
   if (shown) end(p);
@@ -292,8 +311,7 @@ static void memory(page *p)
   owners(p);
 }
 
-/* ---- waiting and functions
- * ------------------------------------------------------------------------------- */
+/* ---- waiting and functions ------------------------------------------------------------------- */
 
 static void wait_row(page *p, const wr_api_row *a, bool implicit)
 {
@@ -357,30 +375,7 @@ static void functions(page *p)
   if (m->api_count > API_ROWS) LINE(p, false, "… and %zu more", m->api_count - API_ROWS);
 }
 
-/* ---- places in the program
- * --------------------------------------------------------------------------------- */
-
-/* The last two parts of a path: enough to find it, short enough to read. */
-static const char *short_path(const char *path)
-{
-  const char *slash = strrchr(path, '/');
-  if (!slash) return path;
-  while (slash > path && slash[-1] != '/')
-    slash--;
-  return slash;
-}
-
-static void where_cell(page *p, const wr_site *s)
-{
-  if (s->file && s->line)
-    CELL(p, "%s  %s:%d", s->function, short_path(s->file), s->line);
-  else if (s->file)
-    CELL(p, "%s  %s", s->function, short_path(s->file));
-  else if (*s->module && !strchr(s->function, '+'))
-    CELL(p, "%s  (%s)", s->function, s->module);
-  else
-    CELL(p, "%s", s->function);
-}
+/* ---- places in the program ------------------------------------------------------------------- */
 
 static void sites(page *p, const char *title, const wr_sites *s, const char *unit, bool bytes,
                   bool time)
@@ -413,8 +408,9 @@ static void leaks(page *p)
   const wr_model *m = p->m;
   if (!m->leak.count) return;
   char aside[96];
-  snprintf(aside, sizeof(aside), "%s in %s blocks were never freed",
-           BYTES(m->total.live_at_exit_bytes), COUNT(m->total.live_at_exit_blocks));
+  uint64_t blocks = m->total.live_at_exit_blocks;
+  snprintf(aside, sizeof(aside), "%s in %s block%s, never freed",
+           BYTES(m->total.live_at_exit_bytes), COUNT(blocks), blocks == 1 ? "" : "s");
   heading(p, m->finished ? "Live at exit" : "Live at the end of the trace", aside);
   begin(p, "rrf");
   TITLES(p, "blocks", "bytes", "allocated in");
@@ -427,8 +423,7 @@ static void leaks(page *p)
   end(p);
 }
 
-/* ---- what was not seen
- * ------------------------------------------------------------------------------------- */
+/* ---- what was not seen ----------------------------------------------------------------------- */
 
 static void losses(page *p)
 {

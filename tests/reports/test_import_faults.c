@@ -18,8 +18,7 @@
 #include <unistd.h>
 #include "tests/reports/synth.h"
 
-/* ---- a VFS that can fail -----------------------------------------------------------------------
- */
+/* ---- a VFS that can fail --------------------------------------------------------------------- */
 
 static struct {
   sqlite3_vfs vfs, *real;
@@ -135,8 +134,7 @@ static void disk_fail(int code, long after)
   disk.after = after;
 }
 
-/* ---- helpers -----------------------------------------------------------------------------------
- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 #define EVENTS 60000
 
@@ -175,8 +173,7 @@ static const char *trace_path(void)
   return path;
 }
 
-/* ---- tests -------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 /* Every write in turn is the first that fails, for a while; then the disk works again. */
 START_TEST(whichever_write_fails_the_next_try_completes_the_trace)
