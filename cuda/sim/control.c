@@ -70,8 +70,9 @@ static bool read_rule(const char *entry, struct rule *rule)
     rule->call = strtoull(colon + 1, &end, 10);
     if (end != equal || !rule->call) return false;
   }
-  rule->error = (CUresult)strtol(equal + 1, &end, 10);
-  if (*end || end == equal + 1 || rule->error <= 0) return false;
+  long error = strtol(equal + 1, &end, 10);
+  if (*end || end == equal + 1 || error <= 0 || error > CUDA_ERROR_UNKNOWN) return false;
+  rule->error = (CUresult)error;
   for (rule->api = 0; rule->api < SIM_API_COUNT; rule->api++)
     if (strcmp(sim_api_names[rule->api], name) == 0) return true;
   return false;

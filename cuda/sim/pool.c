@@ -367,6 +367,7 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool p)
   pthread_mutex_lock(&sim_memory_lock);
   if (d->pool == p) d->pool = d->default_pool;
   p->destroyed = true;
+  atomic_store(&p->magic, 0); /* the handle is dead, its memory may not be */
   trim(p, 0);
   end_if_empty(p);
   pthread_mutex_unlock(&sim_memory_lock);

@@ -1,9 +1,9 @@
 /* sim.h: what the suites of the software device's driver share.
  *
- * Every test runs in a process of its own (Check forks), with four devices and the primary context of
- * device 0 current. That a call is asynchronous is shown by holding its stream: if it returns while
- * the stream is held, it did not wait; if its effect is not there yet, it did not happen at the call.
- * A call that must wait is made on a thread, which cannot come back before the release.
+ * Every test runs in a process of its own (Check forks), with four devices and the primary context
+ * of device 0 current. That a call is asynchronous is shown by holding its stream: if it returns
+ * while the stream is held, it did not wait; if its effect is not there yet, it did not happen at
+ * the call. A call that must wait is made on a thread, which cannot come back before the release.
  */
 #ifndef WEIR_TESTS_SIM_H
 #define WEIR_TESTS_SIM_H
@@ -11,6 +11,7 @@
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 #include <check.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -88,7 +89,8 @@ static UNUSED void call_start(struct call *c, CUresult (*make)(void *), void *ar
   ck_assert_int_eq(pthread_create(&c->thread, NULL, call_main, c), 0);
 }
 
-/* Starts it, waits until it is inside `function`, and gives it every chance to come back wrongly. */
+/* Starts it, waits until it is inside `function`, and gives it every chance to come back wrongly.
+ */
 static UNUSED void call_blocked(struct call *c, const char *function, CUresult (*make)(void *),
                                 void *argument)
 {
@@ -107,26 +109,41 @@ static UNUSED CUresult call_end(struct call *c)
   return c->result;
 }
 
-/* The suite of one file: every test of `tests` in one case, after `start`. */
-static UNUSED int run_tests(const char *name, const TTest *const *tests, void (*setup)(void))
+/* One group of tests, each after `setup`. */
+static UNUSED void add_group(Suite *suite, const char *name, const TTest *const *tests,
+                             void (*setup)(void))
 {
-  setenv("WEIR_SIM_DEVICES", "4", 1);
-  unsetenv("CUDA_VISIBLE_DEVICES");
-  unsetenv("WEIR_SIM_FAIL");
-  unsetenv("WEIR_SIM_LINK");
-  unsetenv("WEIR_SIM_COUNTS");
-  Suite *suite = suite_create(name);
   TCase *group = tcase_create(name);
   tcase_set_timeout(group, 0);
   if (setup) tcase_add_checked_fixture(group, setup, NULL);
   for (; *tests; tests++)
     tcase_add_test(group, *tests);
   suite_add_tcase(suite, group);
+}
+
+/* The suite of one file: `tests`, each after `setup`, and `bare`, after nothing; either may be
+ * NULL. */
+static UNUSED int run_groups(const char *name, const TTest *const *tests, void (*setup)(void),
+                             const TTest *const *bare)
+{
+  static const char *const of_the_user[] = {"CUDA_VISIBLE_DEVICES", "WEIR_SIM_FAIL",
+                                            "WEIR_SIM_LINK", "WEIR_SIM_COUNTS", "WEIR_SIM_MEMORY"};
+  setenv("WEIR_SIM_DEVICES", "4", 1);
+  for (size_t i = 0; i < sizeof of_the_user / sizeof *of_the_user; i++)
+    unsetenv(of_the_user[i]);
+  Suite *suite = suite_create(name);
+  if (tests) add_group(suite, "with a context", tests, setup);
+  if (bare) add_group(suite, "bare", bare, NULL);
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);
   int failed = srunner_ntests_failed(runner);
   srunner_free(runner);
   return failed != 0;
+}
+
+static UNUSED int run_tests(const char *name, const TTest *const *tests, void (*setup)(void))
+{
+  return run_groups(name, tests, setup, NULL);
 }
 
 #endif

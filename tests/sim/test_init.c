@@ -133,7 +133,8 @@ END_TEST
 
 /* ---- cuGetProcAddress ---- */
 
-static void *look(const char *name, int version, cuuint64_t flags, CUdriverProcAddressQueryResult want)
+static void *look(const char *name, int version, cuuint64_t flags,
+                  CUdriverProcAddressQueryResult want)
 {
   void *p = (void *)1;
   CUdriverProcAddressQueryResult status = 99;
@@ -147,7 +148,8 @@ static void *look(const char *name, int version, cuuint64_t flags, CUdriverProcA
 }
 
 #define FOUND(name, version, flags, function)                                                      \
-  ck_assert_ptr_eq(look(name, version, flags, CU_GET_PROC_ADDRESS_SUCCESS), (void *)(uintptr_t)&function)
+  ck_assert_ptr_eq(look(name, version, flags, CU_GET_PROC_ADDRESS_SUCCESS),                        \
+                   (void *)(uintptr_t)&function)
 
 START_TEST(the_highest_abi_not_above_the_version)
 {
@@ -177,7 +179,7 @@ START_TEST(the_per_thread_flag_prefers_those_variants)
   FOUND("cuMemcpyHtoD", 7000, 1, cuMemcpyHtoD_v2);
   FOUND("cuStreamSynchronize", 7000, 2, cuStreamSynchronize_ptsz);
   FOUND("cuLaunchKernel", 7000, 2, cuLaunchKernel_ptsz);
-  FOUND("cuMemAlloc", 7000, 2, cuMemAlloc_v2);   /* has none */
+  FOUND("cuMemAlloc", 7000, 2, cuMemAlloc_v2);     /* has none */
   FOUND("cuMemcpyHtoD", 3020, 2, cuMemcpyHtoD_v2); /* not yet */
 }
 END_TEST
@@ -200,8 +202,9 @@ START_TEST(every_name_of_the_header_is_exported)
 {
   void *self = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   ck_assert_ptr_nonnull(self);
-  static const char *const some[] = {"cuMemcpy3DPeerAsync_ptsz", "cuGraphLaunch", "cuMemCreate",
-                                     "cuTexRefSetAddress2D_v2", "cuStreamGetCtx_v2_ptsz", "cuLaunch"};
+  static const char *const some[] = {
+      "cuMemcpy3DPeerAsync_ptsz", "cuGraphLaunch",          "cuMemCreate",
+      "cuTexRefSetAddress2D_v2",  "cuStreamGetCtx_v2_ptsz", "cuLaunch"};
   for (size_t i = 0; i < sizeof some / sizeof *some; i++)
     ck_assert_msg(dlsym(self, some[i]) != NULL, "%s", some[i]);
   int n = 0;
@@ -316,7 +319,10 @@ END_TEST
 
 /* ---- exit ---- */
 
-static CUresult forever(void *stream) { return cuStreamSynchronize(stream); }
+static CUresult forever(void *stream)
+{
+  return cuStreamSynchronize(stream);
+}
 
 START_TEST(exit_with_work_that_never_ends_is_an_ordinary_exit)
 {

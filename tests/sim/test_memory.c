@@ -178,7 +178,8 @@ START_TEST(several_attributes_of_an_unknown_pointer_are_defaults)
   ck_assert_uint_eq(type, 0);
   ck_assert_int_eq(ordinal, -2);
   ck_assert_ptr_null(c);
-  fails(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&local),
+  fails(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                              (CUdeviceptr)(uintptr_t)&local),
         CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr p = device_bytes(10);
   ok(cuPointerGetAttributes(3, which, out, p));
@@ -235,8 +236,14 @@ START_TEST(managed_memory_is_one_for_both)
 }
 END_TEST
 
-static CUresult free_it(void *p) { return cuMemFree_v2((CUdeviceptr)(uintptr_t)p); }
-static CUresult free_host(void *p) { return cuMemFreeHost(p); }
+static CUresult free_it(void *p)
+{
+  return cuMemFree_v2((CUdeviceptr)(uintptr_t)p);
+}
+static CUresult free_host(void *p)
+{
+  return cuMemFreeHost(p);
+}
 
 START_TEST(freeing_waits_for_the_device)
 {

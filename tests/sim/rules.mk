@@ -1,0 +1,18 @@
+# tests/sim: the software device's driver, called directly. The suites find it by an rpath and are
+# exported as a whole, for their kernels' host twins.
+
+SIMT        := $(O)/tests/sim
+SIMT_SUITES := test_init test_context test_memory test_copy test_stream test_event test_module \
+               test_pool test_control
+SIMT_ALL    := test_stress
+
+TESTS     += $(addprefix $(SIMT)/,$(SIMT_SUITES))
+TESTS_ALL += $(addprefix $(SIMT)/,$(SIMT_ALL))
+
+$(foreach s,$(SIMT_SUITES) $(SIMT_ALL),$(eval EXTRA_tests/sim/$(s).c = $$(CUDAINC)))
+
+$(addprefix $(SIMT)/,$(SIMT_SUITES) $(SIMT_ALL)): $(SIMT)/%: $(OBJ)/tests/sim/%.o $(SIM)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) -rdynamic -o $@ $< $(SIM)/libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../../lib/sim' \
+	  $(CHECK_LIBS) -lpthread -ldl -lm

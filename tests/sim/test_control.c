@@ -1,0 +1,229 @@
+/* test_control.c: what tests may do to the software device: faults, links, counters; and what it
+ * does by its environment. */
+#include "sim.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+START_TEST(any_call_of_any_function_can_fail)
+{
+  CUdeviceptr p = device_bytes(100);
+  CUstream s;
+  ok(weir_sim_set_fail("cuStreamCreate:*=2,cuMemcpyHtoD_v2:2=1,cuStreamSynchronize_ptsz:1=999"));
+  fails(cuStreamCreate(&s, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  fails(cuStreamCreate(&s, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  ok(cuMemcpyHtoD_v2(p, &s, 8));
+  fails(cuMemcpyHtoD_v2(p, &s, 8), CUDA_ERROR_INVALID_VALUE);
+  ok(cuMemcpyHtoD_v2(p, &s, 8));
+  ok(cuMemcpyHtoD_v2_ptds(p, &s, 8)); /* another function */
+  ok(cuStreamSynchronize(NULL));
+  fails(cuStreamSynchronize_ptsz(NULL), CUDA_ERROR_UNKNOWN);
+  ok(weir_sim_set_fail(NULL));
+  ok(cuStreamCreate(&s, 0));
+}
+END_TEST
+
+START_TEST(a_failed_call_does_nothing)
+{
+  size_t before, after;
+  CUdeviceptr p = 77;
+  ok(cuMemGetInfo_v2(&before, NULL));
+  ok(weir_sim_set_fail("cuMemAlloc_v2:1=2"));
+  fails(cuMemAlloc_v2(&p, 4 << 20), CUDA_ERROR_OUT_OF_MEMORY);
+  ck_assert_uint_eq(p, 77);
+  ok(cuMemGetInfo_v2(&after, NULL));
+  ck_assert_uint_eq(before, after);
+}
+END_TEST
+
+START_TEST(lists_that_cannot_be_read_are_errors)
+{
+  static const char *const faults[] = {
+      "cuMemAlloc_v2",     "cuMemAlloc_v2:1",  "cuNoSuch:1=2",      "cuMemAlloc_v2:0=2",
+      "cuMemAlloc_v2:x=2", "cuMemAlloc_v2:1=", "cuMemAlloc_v2:1=-3"};
+  static const char *const links[] = {"h2d", "up:1G", "h2d:1G:5", "h2d:1G:5parsec", "h2d:xG:1us"};
+  int null = open("/dev/null", 1), old = dup(2);
+  dup2(null, 2);
+  int wrong = 0;
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    wrong += weir_sim_set_fail(faults[i]) != CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+    wrong += weir_sim_set_link(links[i]) != CUDA_ERROR_INVALID_VALUE;
+  dup2(old, 2);
+  ck_assert_int_eq(wrong, 0);
+  ok(weir_sim_set_fail("cuMemAlloc_v2:1=2,,"));
+  ok(weir_sim_set_link("h2d:12G:5us,d2h:500M,p2p:0:1ms"));
+  ok(weir_sim_set_link(""));
+}
+END_TEST
+
+START_TEST(calls_from_outside_are_counted_by_name)
+{
+  uint64_t before = weir_sim_count("cuMemAlloc_v2"), host = weir_sim_count("cuMemHostAlloc");
+  CUdeviceptr p;
+  size_t pitch;
+  void *h;
+  ok(cuMemAlloc_v2(&p, 100));
+  fails(cuMemAlloc_v2(&p, 0), CUDA_ERROR_INVALID_VALUE); /* failed ones too */
+  ok(cuMemAllocPitch_v2(&p, &pitch, 100, 2, 4));         /* which uses the first inside */
+  ok(cuMemAllocHost_v2(&h, 100));
+  ck_assert_uint_eq(weir_sim_count("cuMemAlloc_v2") - before, 2);
+  ck_assert_uint_eq(weir_sim_count("cuMemAllocPitch_v2"), 1);
+  ck_assert_uint_eq(weir_sim_count("cuMemHostAlloc") - host, 0);
+  ck_assert_uint_eq(weir_sim_count("cuNoSuch"), 0);
+}
+END_TEST
+
+static void *count_on_a_thread(void *p)
+{
+  CUcontext c;
+  for (int i = 0; i < 1000; i++)
+    cuCtxGetCurrent(&c);
+  return p;
+}
+
+START_TEST(threads_that_have_ended_are_counted)
+{
+  pthread_t t[4];
+  for (int i = 0; i < 4; i++)
+    pthread_create(&t[i], NULL, count_on_a_thread, NULL);
+  for (int i = 0; i < 4; i++)
+    pthread_join(t[i], NULL);
+  ck_assert_uint_eq(weir_sim_count("cuCtxGetCurrent"), 4000);
+}
+END_TEST
+
+/* ---- by environment: in a child that has not initialised ----------------------------------------
+ */
+
+static int child(void (*body)(void))
+{
+  pid_t pid = fork();
+  if (!pid) {
+    body();
+    exit(0);
+  }
+  int status;
+  waitpid(pid, &status, 0);
+  return status;
+}
+
+static char counts[64];
+
+static void count_a_little(void)
+{
+  setenv("WEIR_SIM_COUNTS", counts, 1);
+  start();
+  CUdeviceptr p = device_bytes(100);
+  for (int i = 0; i < 5; i++)
+    ok(cuMemsetD8_v2(p, 0, 100));
+  ok(cuCtxSynchronize());
+}
+
+START_TEST(counts_are_written_at_exit)
+{
+  char line[100], path[80];
+  strcpy(counts, "/tmp/weir-counts-XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(counts));
+  char folder[64];
+  strcpy(folder, counts);
+  strcat(counts, "/%p.txt");
+  pid_t pid = fork();
+  if (!pid) {
+    count_a_little();
+    exit(0);
+  }
+  int status, sets = 0;
+  waitpid(pid, &status, 0);
+  ck_assert_int_eq(status, 0);
+  snprintf(path, sizeof path, "%s/%ld.txt", folder, (long)pid);
+  FILE *f = fopen(path, "r");
+  ck_assert_ptr_nonnull(f);
+  while (fgets(line, sizeof line, f)) {
+    ck_assert_ptr_null(strstr(line, " 0\n"));
+    if (sscanf(line, "cuMemsetD8_v2 %d", &sets) == 1) continue;
+  }
+  fclose(f);
+  unlink(path);
+  rmdir(folder);
+  ck_assert_int_eq(sets, 5);
+}
+END_TEST
+
+static void small_memory(void)
+{
+  setenv("WEIR_SIM_MEMORY", "32M", 1);
+  setenv("WEIR_SIM_FAIL", "cuInit:1=999", 1);
+  if (cuInit(0) != CUDA_ERROR_UNKNOWN) _exit(1);
+  start();
+  size_t total;
+  CUdeviceptr p;
+  if (cuMemGetInfo_v2(NULL, &total) || total != 32 << 20) _exit(2);
+  if (cuMemAlloc_v2(&p, 33 << 20) != CUDA_ERROR_OUT_OF_MEMORY) _exit(3);
+  if (cuMemAlloc_v2(&p, 32 << 20)) _exit(4);
+}
+
+START_TEST(memory_and_faults_come_from_the_environment)
+{
+  ck_assert_int_eq(child(small_memory), 0);
+}
+END_TEST
+
+/* ---- links --------------------------------------------------------------------------------------
+ */
+
+static double seconds(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+START_TEST(a_link_is_as_slow_as_it_is_told)
+{
+  CUdeviceptr p = device_bytes(1 << 20), q = device_bytes(1 << 20);
+  void *h = pinned_bytes(1 << 20);
+  ok(weir_sim_set_link("d2h:100M:5ms"));
+  double begin = seconds();
+  ok(cuMemcpyDtoH_v2(h, p, 1 << 20));
+  ck_assert(seconds() - begin >= 0.0154);
+  begin = seconds();
+  ok(cuMemcpyHtoDAsync_v2(p, h, 1 << 20, NULL)); /* other directions are not */
+  ok(cuMemcpyDtoD_v2(q, p, 1 << 20));
+  ok(cuMemcpyDtoHAsync_v2(h, q, 1 << 20, NULL)); /* returns early all the same */
+  ok(cuStreamSynchronize(NULL));
+  ck_assert(seconds() - begin >= 0.0154);
+}
+END_TEST
+
+START_TEST(copies_of_one_direction_share_the_link)
+{
+  CUdeviceptr p = device_bytes(1 << 20);
+  void *h = pinned_bytes(1 << 20);
+  CUstream s[3];
+  ok(weir_sim_set_link("h2d:200M:0ns"));
+  for (int i = 0; i < 3; i++)
+    ok(cuStreamCreate(&s[i], CU_STREAM_NON_BLOCKING));
+  double begin = seconds();
+  for (int i = 0; i < 3; i++)
+    ok(cuMemcpyHtoDAsync_v2(p, h, 1 << 20, s[i]));
+  ok(cuCtxSynchronize());
+  ck_assert(seconds() - begin >= 3 * 0.0052);
+}
+END_TEST
+
+int main(void)
+{
+  const TTest *const with_context[] = {any_call_of_any_function_can_fail,
+                                       a_failed_call_does_nothing,
+                                       lists_that_cannot_be_read_are_errors,
+                                       calls_from_outside_are_counted_by_name,
+                                       a_link_is_as_slow_as_it_is_told,
+                                       copies_of_one_direction_share_the_link,
+                                       NULL};
+  const TTest *const without[] = {threads_that_have_ended_are_counted, counts_are_written_at_exit,
+                                  memory_and_faults_come_from_the_environment, NULL};
+  return run_groups("sim_control", with_context, start, without);
+}

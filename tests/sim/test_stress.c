@@ -1,0 +1,251 @@
+/* test_stress.c: many threads, many streams, all of it at once; for the sanitizers above all.
+ *
+ * Every thread does a seeded walk over allocations, copies, memsets, events, launches, host
+ * functions and stream life on two devices, and keeps a model of what its memory must hold; the
+ * memory is compared at the end of each walk.
+ */
+#include "sim.h"
+
+#define SLOTS 8
+#define BYTES 3000
+
+static void add_one(void *const *arg, const struct weir_twin_thread *t)
+{
+  (*(unsigned char **)arg[0])[t->block_index[0] * t->block[0] + t->thread_index[0]]++;
+}
+static const uint32_t add_sizes[] = {8};
+EXPORT const struct weir_twin weir_twin_add_one = {1, 1, add_sizes, add_one, "add_one", NULL};
+
+static const char ptx[] =
+    ".version 8.0\n.target sm_80\n.visible .entry add_one(.param .u64 p) { ret; }\n";
+
+struct slot {
+  CUdeviceptr memory;
+  unsigned char model[BYTES];
+  bool pooled;
+};
+
+struct walker {
+  unsigned seed;
+  int steps;
+  int device;
+  CUstream stream;
+  CUevent event;
+  CUfunction function;
+  struct slot slot[SLOTS];
+  unsigned char *pinned;
+  _Atomic int calls;
+  int called;
+};
+
+static unsigned next(struct walker *w)
+{
+  return w->seed = w->seed * 1103515245u + 12345u, w->seed >> 8;
+}
+
+static void note(void *calls)
+{
+  atomic_fetch_add((_Atomic int *)calls, 1);
+}
+
+static struct slot *live(struct walker *w)
+{
+  struct slot *s = &w->slot[next(w) % SLOTS];
+  if (s->memory) return s;
+  s->pooled = next(w) % 2;
+  if (s->pooled)
+    ok(cuMemAllocAsync(&s->memory, BYTES, w->stream));
+  else
+    ok(cuMemAlloc_v2(&s->memory, BYTES));
+  ok(cuMemsetD8Async(s->memory, 0, BYTES, w->stream));
+  memset(s->model, 0, BYTES);
+  return s;
+}
+
+static void compare(struct walker *w, struct slot *s)
+{
+  unsigned char got[BYTES];
+  ok(cuMemcpyDtoHAsync_v2(got, s->memory, BYTES, w->stream));
+  ck_assert_mem_eq(got, s->model, BYTES);
+}
+
+static void step(struct walker *w)
+{
+  struct slot *s = live(w), *t;
+  size_t at = next(w) % BYTES, n = next(w) % (BYTES - at) + 1;
+  unsigned char value = (unsigned char)next(w);
+  switch (next(w) % 10) {
+  case 0:
+    ok(cuMemsetD8Async(s->memory + at, value, n, w->stream));
+    memset(s->model + at, value, n);
+    break;
+  case 1: { /* staged: the buffer is changed at once */
+    unsigned char buffer[BYTES];
+    memset(buffer, value, n);
+    ok(cuMemcpyHtoDAsync_v2(s->memory + at, buffer, n, w->stream));
+    memset(buffer, 0x55, n);
+    memset(s->model + at, value, n);
+    break;
+  }
+  case 2:
+    t = live(w);
+    if (t == s) break;
+    ok(cuMemcpyDtoDAsync_v2(t->memory + at, s->memory + at, n, w->stream));
+    memcpy(t->model + at, s->model + at, n);
+    break;
+  case 3: {
+    void *arguments[] = {&s->memory};
+    ok(cuLaunchKernel(w->function, BYTES / 100, 1, 1, 100, 1, 1, 0, w->stream, arguments, NULL));
+    for (size_t i = 0; i < BYTES; i++)
+      s->model[i]++;
+    break;
+  }
+  case 4: /* over to a stream made after the event */
+    ok(cuEventRecord(w->event, w->stream));
+    ok(cuStreamDestroy_v2(w->stream));
+    ok(cuStreamCreate(&w->stream, next(w) % 2 ? CU_STREAM_NON_BLOCKING : 0));
+    ok(cuStreamWaitEvent(w->stream, w->event, 0));
+    break;
+  case 5:
+    ok(cuLaunchHostFunc(w->stream, note, &w->calls));
+    w->called++;
+    break;
+  case 6:
+    if (s->pooled)
+      ok(cuMemFreeAsync(s->memory, w->stream));
+    else
+      ok(cuMemFree_v2(s->memory));
+    s->memory = 0;
+    break;
+  case 7:
+    compare(w, s);
+    break;
+  case 8:
+    ok(cuMemcpyDtoHAsync_v2(w->pinned, s->memory, BYTES, w->stream));
+    ok(cuStreamSynchronize(w->stream));
+    ck_assert_mem_eq(w->pinned, s->model, BYTES);
+    break;
+  default: {
+    CUresult q = cuStreamQuery(w->stream);
+    ck_assert(q == CUDA_SUCCESS || q == CUDA_ERROR_NOT_READY);
+  }
+  }
+}
+
+static void *walk(void *p)
+{
+  struct walker *w = p;
+  CUmodule m;
+  ok(cuCtxSetCurrent(primary(w->device)));
+  ok(cuModuleLoadData(&m, ptx));
+  ok(cuModuleGetFunction(&w->function, m, "add_one"));
+  ok(cuStreamCreate(&w->stream, 0));
+  ok(cuEventCreate(&w->event, CU_EVENT_DISABLE_TIMING));
+  w->pinned = pinned_bytes(BYTES);
+  for (int i = 0; i < w->steps; i++)
+    step(w);
+  for (int i = 0; i < SLOTS; i++)
+    if (w->slot[i].memory) compare(w, &w->slot[i]);
+  ok(cuStreamSynchronize(w->stream));
+  ck_assert_int_eq(w->calls, w->called);
+  for (int i = 0; i < SLOTS; i++)
+    if (w->slot[i].memory) ok(cuMemFree_v2(w->slot[i].memory));
+  ok(cuMemFreeHost(w->pinned));
+  ok(cuEventDestroy_v2(w->event));
+  ok(cuStreamDestroy_v2(w->stream));
+  ok(cuModuleUnload(m));
+  return NULL;
+}
+
+static void walks(int threads, int steps, unsigned seed)
+{
+  struct walker *w = calloc((size_t)threads, sizeof *w);
+  pthread_t thread[16];
+  for (int i = 0; i < threads; i++) {
+    w[i].seed = seed + (unsigned)i * 7919u;
+    w[i].steps = steps;
+    w[i].device = i % 2;
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, walk, &w[i]), 0);
+  }
+  for (int i = 0; i < threads; i++)
+    pthread_join(thread[i], NULL);
+  free(w);
+}
+
+static void nothing_is_left(void)
+{
+  for (int d = 0; d < 2; d++) {
+    size_t free_bytes, total;
+    ok(cuCtxSetCurrent(primary(d)));
+    ok(cuCtxSynchronize());
+    ok(cuMemGetInfo_v2(&free_bytes, &total));
+    ck_assert_uint_eq(free_bytes, total);
+  }
+}
+
+START_TEST(one_thread_long)
+{
+  walks(1, 3000, 1);
+  nothing_is_left();
+}
+END_TEST
+
+START_TEST(many_threads)
+{
+  for (unsigned seed = 1; seed <= 3; seed++)
+    walks(12, 400, seed * 1000);
+  nothing_is_left();
+}
+END_TEST
+
+static void *use_default_streams(void *p)
+{
+  CUdeviceptr memory = (CUdeviceptr)(uintptr_t)p;
+  ok(cuCtxSetCurrent(primary(0)));
+  for (int i = 0; i < 200; i++) {
+    ok(cuMemsetD8Async_ptsz(memory, 1, 100, NULL));
+    ok(cuMemsetD8_v2(memory + 100, 2, 100));
+    if (i % 20 == 0) ok(cuStreamSynchronize_ptsz(NULL));
+    if (i % 50 == 0) ok(cuCtxSynchronize());
+  }
+  return NULL;
+}
+
+START_TEST(legacy_and_per_thread_default_streams_of_many_threads)
+{
+  pthread_t thread[8];
+  for (int i = 0; i < 8; i++)
+    pthread_create(&thread[i], NULL, use_default_streams, (void *)device_bytes(200));
+  for (int i = 0; i < 8; i++)
+    pthread_join(thread[i], NULL);
+  ok(cuCtxSynchronize());
+}
+END_TEST
+
+START_TEST(contexts_come_and_go_under_other_threads)
+{
+  pthread_t thread;
+  struct walker w = {.seed = 5, .steps = 500, .device = 1};
+  pthread_create(&thread, NULL, walk, &w);
+  for (int i = 0; i < 30; i++) {
+    CUcontext c;
+    CUstream s;
+    ok(cuCtxCreate_v2(&c, 0, 0));
+    CUdeviceptr p = device_bytes(5 << 20);
+    ok(cuStreamCreate(&s, 0));
+    ok(cuMemsetD8Async(p, 1, 5 << 20, s));
+    ok(cuMemsetD8Async(p, 2, 5 << 20, NULL));
+    ok(cuCtxDestroy_v2(c));
+  }
+  pthread_join(thread, NULL);
+  nothing_is_left();
+}
+END_TEST
+
+int main(void)
+{
+  const TTest *const tests[] = {one_thread_long, many_threads,
+                                legacy_and_per_thread_default_streams_of_many_threads,
+                                contexts_come_and_go_under_other_threads, NULL};
+  return run_tests("sim_stress", tests, start);
+}
