@@ -25,11 +25,11 @@ static bool digits(uint64_t *out, const char **text)
 static int suffix_shift(const char *suffix)
 {
   static const char letters[] = "KMGT";
-  if (!*suffix || !strcasecmp(suffix, "B")) return 0;
+  if (!*suffix || strcasecmp(suffix, "B") == 0) return 0;
   const char *at = strchr(letters, *suffix & ~0x20);
   if (!at || !*at) return -1;
   suffix++;
-  if (*suffix && strcasecmp(suffix, "B") && strcasecmp(suffix, "iB")) return -1;
+  if (*suffix && strcasecmp(suffix, "B") != 0 && strcasecmp(suffix, "iB") != 0) return -1;
   return (int)(at - letters + 1) * 10;
 }
 

@@ -32,23 +32,23 @@ const char *weir_error_message(void)
   return message;
 }
 
-/* Formats through a second buffer: the arguments may point into the message itself. */
-static size_t format_message(const char *format, va_list arguments)
+/* Takes a formatted sentence over; its length. Sentences are formatted into a buffer of the
+ * caller's first, since their arguments may point into the message. */
+static size_t keep(const char *text, int formatted)
 {
-  char text[MESSAGE_BYTES];
-  int n = vsnprintf(text, sizeof text, format, arguments);
-  if (n < 0) text[0] = 0;
-  size_t length = strlen(text);
-  memcpy(message, text, length + 1);
+  size_t length = formatted < 0 ? 0 : strlen(text);
+  memcpy(message, text, length);
+  message[length] = 0;
   return length;
 }
 
 weir_status weir_fail(weir_status status, const char *format, ...)
 {
   int saved = errno;
+  char text[MESSAGE_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  format_message(format, arguments);
+  keep(text, vsnprintf(text, sizeof text, format, arguments));
   va_end(arguments);
   errno = saved;
   return status;
@@ -57,13 +57,13 @@ weir_status weir_fail(weir_status status, const char *format, ...)
 weir_status weir_fail_errno(weir_status status, int errno_value, const char *format, ...)
 {
   int saved = errno;
-  char reason[128];
+  char text[MESSAGE_BYTES], reason[128];
   va_list arguments;
   va_start(arguments, format);
-  size_t length = format_message(format, arguments);
+  size_t length = keep(text, vsnprintf(text, sizeof text, format, arguments));
   va_end(arguments);
-  snprintf(message + length, sizeof message - length, ": %s",
-           strerror_r(errno_value, reason, sizeof reason));
+  (void)snprintf(message + length, sizeof message - length, ": %s",
+                 strerror_r(errno_value, reason, sizeof reason));
   errno = saved;
   return status;
 }

@@ -111,7 +111,7 @@ static weir_status check_header(weir_spool_reader *r)
   if (fstat(r->fd, &file)) return weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", r->path);
   if (!S_ISREG(file.st_mode)) return weir_fail(WEIR_ECORRUPT, "%s is not a file", r->path);
   size_t got = read_at(r, h, sizeof *h, 0);
-  if (got < sizeof h->magic || memcmp(h->magic, WEIR_SPOOL_MAGIC, sizeof h->magic))
+  if (got < sizeof h->magic || memcmp(h->magic, WEIR_SPOOL_MAGIC, sizeof h->magic) != 0)
     return weir_fail(WEIR_ECORRUPT, "%s is not a spool", r->path);
   if (got < sizeof *h)
     return weir_fail(WEIR_ECORRUPT, "%s is cut short in its header: %lld bytes", r->path,
@@ -141,7 +141,7 @@ weir_status weir_spool_reader_open(weir_spool_reader **out, const char *path, bo
   r->fd = fd;
   r->live = live;
   r->buffer = buffer;
-  snprintf(r->path, sizeof r->path, "%s", path);
+  (void)snprintf(r->path, sizeof r->path, "%s", path);
   weir_status status = check_header(r);
   if (status) {
     weir_spool_reader_close(r);
@@ -428,15 +428,19 @@ static uint32_t behind_hole(weir_spool_reader *r, uint32_t index)
   return WEIR_SPOOL_SLOTS;
 }
 
+static bool untouched(const weir_event *e)
+{
+  const weir_event_word *w = (const weir_event_word *)(const void *)e;
+  return !(w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7]);
+}
+
 /* Whether the slot at c->next was begun: it is neither untouched nor left from an earlier use. */
 static bool begun(weir_spool_reader *r, uint32_t index)
 {
-  static const char zeros[SLOT];
   chunk *c = &r->chunks[index];
-  uint32_t generation = c->state >> STATE_BITS;
-  if (!generation) return false;
-  if (read_slots(r, index, c->next, 1) < 1 || !memcmp(r->buffer, zeros, SLOT)) return false;
-  for (uint32_t g = generation, tries = 64; --g && tries--;) /* the first is 1 */
+  uint32_t generation = c->state >> STATE_BITS; /* the first is 1 */
+  if (!generation || read_slots(r, index, c->next, 1) < 1 || untouched(r->buffer)) return false;
+  for (uint32_t g = generation, tries = 64; --g && tries--;)
     if (committed(r->buffer, g << STATE_BITS, c->next)) return false;
   return true;
 }
@@ -532,7 +536,7 @@ static bool same_boot(const weir_spool_header *h)
   for (ssize_t i = 0; i < got && n < 32; i++)
     if (text[i] != '-' && text[i] != '\n') own[n++] = text[i];
   for (int i = 0; i < 16; i++)
-    snprintf(theirs + 2 * i, 3, "%02x", h->boot_id[i]);
+    (void)snprintf(theirs + 2 * i, 3, "%02x", h->boot_id[i]);
   return n == 32 && !strcmp(own, theirs);
 }
 

@@ -169,19 +169,24 @@ static char *put_number(char *at, uint64_t value)
   return at;
 }
 
+static char *put_text(char *at, const char *text)
+{
+  while (*text)
+    *at++ = *text++;
+  return at;
+}
+
 /* "DIR/PID-N" + suffix into `out` of PATH_MAX bytes. */
 static bool make_path(char *out, const char *directory, uint32_t pid, unsigned n,
                       const char *suffix)
 {
-  size_t length = strlen(directory);
-  if (length + 48 > PATH_MAX) return false;
-  memcpy(out, directory, length);
-  char *at = out + length;
+  if (strlen(directory) + 48 > PATH_MAX) return false;
+  char *at = put_text(out, directory);
   *at++ = '/';
   at = put_number(at, pid);
   *at++ = '-';
   at = put_number(at, n);
-  strcpy(at, suffix);
+  *put_text(at, suffix) = 0;
   return true;
 }
 
@@ -251,39 +256,47 @@ static int publish(const char *from, const char *to)
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0) ? errno : 0;
 }
 
+/* Maps a new file's header; 0 or an errno. */
+static int map_header(int fd, weir_spool_header **out)
+{
+  struct stat file;
+  int error = reserve(fd, 0, WEIR_SPOOL_HEADER);
+  if (error) return error;
+  if (fstat(fd, &file)) return errno;
+  *out = map_file(fd, 0, WEIR_SPOOL_HEADER);
+  if (!*out) return errno;
+  spool.device = file.st_dev;
+  spool.inode = file.st_ino;
+  return 0;
+}
+
 /* Makes the file under a name of its own, then gives it its real one: whoever sees the real name
  * sees a whole header. 0 or an errno; *out is the mapped header. */
 static int create(const weir_spool_options *options, unsigned n, weir_spool_header **out)
 {
   char unfinished[PATH_MAX];
-  struct stat file;
   uint32_t pid = (uint32_t)getpid();
-  int error = 0;
+  weir_spool_header *h = NULL;
   if (!make_path(spool.path, options->directory, pid, n, WEIR_SPOOL_SUFFIX)) return ENAMETOOLONG;
   make_path(unfinished, options->directory, pid, n, ".unfinished");
   int fd = open_file(unfinished, O_RDWR | O_CREAT | O_EXCL);
   if (fd < 0) return errno;
-  weir_spool_header *h = NULL;
-  error = reserve(fd, 0, WEIR_SPOOL_HEADER);
-  if (!error && !(h = map_file(fd, 0, WEIR_SPOOL_HEADER))) error = errno;
-  if (!error && fstat(fd, &file)) error = errno;
+  int error = map_header(fd, &h);
   close_file(fd);
-  if (!error) {
+  if (h) {
     fill_header(h, options);
-    spool.device = file.st_dev;
-    spool.inode = file.st_ino;
     error = publish(unfinished, spool.path);
   }
-  if (error) {
-    if (h) {
-      weir_spool_drop(atomic_load(&h->dropped), (int)atomic_load(&h->drop_errno));
-      munmap(h, WEIR_SPOOL_HEADER);
-    }
-    unlink(unfinished);
-    return error;
+  if (!error) {
+    *out = h;
+    return 0;
   }
-  *out = h;
-  return 0;
+  if (h) {
+    weir_spool_drop(atomic_load(&h->dropped), (int)atomic_load(&h->drop_errno));
+    munmap(h, WEIR_SPOOL_HEADER);
+  }
+  unlink(unfinished);
+  return error;
 }
 
 /* Unmaps a former spool of this process. */
@@ -362,18 +375,24 @@ void weir_spool_close(void)
   atomic_store(&h->closed, 1);
 }
 
+/* Puts private memory in the place of a mapping of the file. */
+static void replace(void *at, size_t bytes)
+{
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+  if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) munmap(at, bytes);
+}
+
 void weir_spool_after_fork(void)
 {
   int saved = errno;
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   weir_spool_header *h = atomic_exchange(&spool.header, NULL);
   atomic_fetch_add(&spool.epoch, 1);
   if (h) {
     spool.stale = h;
-    mmap(h, WEIR_SPOOL_HEADER, PROT_READ | PROT_WRITE, flags, -1, 0);
+    replace(h, WEIR_SPOOL_HEADER);
     for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++) {
       weir_event *chunk = atomic_load(&spool.chunk[i]);
-      if (chunk) mmap(chunk, WEIR_SPOOL_CHUNK, PROT_READ | PROT_WRITE, flags, -1, 0);
+      if (chunk) replace(chunk, WEIR_SPOOL_CHUNK);
     }
   }
   errno = saved;

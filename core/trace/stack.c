@@ -36,7 +36,7 @@
 #include "core/base/trylock.h"
 
 enum {
-  SPARE = 16,            /* frames captured beyond the depth, for our own at the top */
+  SPARE = 24,            /* frames of ours at the top at most */
   SKIPS = 4,             /* ranges */
   FIRST_SLOTS = 512,     /* of a table */
   FIRST_WORDS = 1 << 13, /* of an arena */
@@ -55,8 +55,9 @@ static struct {
   flush_function *flush;               /* NULL: the unwinder has no cache of its own */
   void **space;                        /* libunwind's unw_local_addr_space */
   const void *library;                 /* an address in libunwind's data */
-  ptrdiff_t cache_at; /* of a thread's frame cache in libunwind's TLS block; -1: not found */
-  unsigned depth;     /* frames recorded at most */
+  ptrdiff_t cache_at;     /* of a thread's frame cache in libunwind's TLS block; -1: not found */
+  _Atomic unsigned spare; /* frames of ours seen at the top at most: captured beyond the depth */
+  unsigned depth;         /* frames recorded at most */
   uintptr_t skip[SKIPS][2];
   unsigned skips;
   _Atomic uint32_t closing; /* dlclose() calls under way */
@@ -80,12 +81,13 @@ struct weir_stacks {
 static void *open_beside(const char *beside, const char *name,
                          void *(*real_dlopen)(const char *, int))
 {
-  char path[PATH_MAX];
-  size_t length = strlen(beside), rest = strlen(name);
-  if (length + rest + 2 > sizeof path) return NULL;
-  memcpy(path, beside, length);
-  path[length] = '/';
-  memcpy(path + length + 1, name, rest + 1);
+  char path[PATH_MAX], *at = path;
+  if (strlen(beside) + strlen(name) + 2 > sizeof path) return NULL;
+  while (*beside)
+    *at++ = *beside++;
+  *at++ = '/';
+  while ((*at++ = *name++))
+    continue;
   return real_dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 }
 
@@ -221,7 +223,7 @@ static void clear_frame_cache(void)
   if (unwinder.cache_at < 0) return;
   dl_iterate_phdr(find_tls, &block);
   if (!block.data) return;
-  memcpy(&cache, block.data + unwinder.cache_at, sizeof cache);
+  memcpy((void *)&cache, block.data + unwinder.cache_at, sizeof(frame_cache *));
   if (!cache) return;
   memset(cache->frames, 0, (size_t)FRAME_BYTES << cache->log_size);
   cache->used = 0;
@@ -551,7 +553,7 @@ static bool grow_slots(weir_stacks *t)
   uint32_t capacity = t->capacity ? t->capacity * 2 : FIRST_SLOTS;
   uint32_t *old = t->slots, *slots = enlarge(NULL, 0, capacity * sizeof *slots);
   if (!slots) return false;
-  for (uint32_t i = 0; i < t->capacity; i++) {
+  for (uint32_t i = 0; old && i < t->capacity; i++) {
     if (!old[i]) continue;
     uint64_t at = t->arena[old[i] - 1];
     while (slots[at & (capacity - 1)])
@@ -629,27 +631,41 @@ static bool prepare(weir_stacks *t)
   return t->slots || grow_slots(t);
 }
 
+/* Captures what is above our own frames: as many as *first says are ours. Returns how many there
+ * are in all. How many are ours is learnt, so that a deep stack is not unwound for frames not
+ * wanted. */
+static int unwind(void **frames, int *first)
+{
+  const int depth = (int)unwinder.depth;
+  for (;;) {
+    int spare = (int)atomic_load_explicit(&unwinder.spare, memory_order_relaxed), ahead = 0;
+    int got = atomic_load_explicit(&unwinder.capture, memory_order_relaxed)(frames, depth + spare);
+    while (ahead < got && ours((uintptr_t)frames[ahead]))
+      ahead++;
+    *first = ahead;
+    if (ahead <= spare || spare == SPARE) return got - ahead > depth ? ahead + depth : got;
+    atomic_store_explicit(&unwinder.spare, ahead < SPARE ? (unsigned)ahead : SPARE,
+                          memory_order_relaxed);
+  }
+}
+
 static uint32_t capture(weir_stacks **table, weir_writer *w)
 {
   void *frames[WEIR_STACK_MAX_DEPTH + SPARE];
+  int first;
   if (__builtin_expect(atomic_load_explicit(&unwinder.closing, memory_order_relaxed) != 0, 0))
     flush_if_unloaded();
   weir_stacks *t = table_of(table);
   if (!t || !prepare(t)) return WEIR_STACK_NONE;
-  int got = atomic_load_explicit(&unwinder.capture,
-                                 memory_order_relaxed)(frames, (int)unwinder.depth + SPARE);
-  int first = 0;
-  while (first < got && ours((uintptr_t)frames[first]))
-    first++;
-  if (got - first > (int)unwinder.depth) got = first + (int)unwinder.depth;
+  int got = unwind(frames, &first);
   while (got > first && !frames[got - 1])
-    got--; /* libunwind ends some stacks with a null */
+    got--; /* some stacks end with a null */
   if (got <= first) return WEIR_STACK_NONE;
   const uint64_t *stack = (const uint64_t *)(const void *)(frames + first);
   uint32_t count = (uint32_t)(got - first);
   uint64_t hash = hash_stack(stack, count);
   uint32_t slot = *probe(t, hash, stack, count);
-  if (__builtin_expect(slot != 0, 1)) return (uint32_t)t->arena[slot - 1 + 1];
+  if (__builtin_expect(slot != 0, 1)) return (uint32_t)t->arena[slot]; /* its second word */
   return intern_new(t, w, hash, stack, count);
 }
 
