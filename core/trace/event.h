@@ -132,8 +132,8 @@ static inline void weir_event_set_duration(weir_event *e, uint64_t ticks)
 
 typedef uint64_t __attribute__((__may_alias__)) weir_event_word;
 
-/* weir_event_check() of a record given as its eight words; the low half of w[0] does not count. Who has
- * them in registers need not read back what it has just stored in pieces. */
+/* weir_event_check() of a record given as its eight words; the low half of w[0] does not count. Who
+ * has them in registers need not read back what it has just stored in pieces. */
 static inline uint32_t weir_words_check(const weir_event_word w[8], uint64_t place)
 {
   uint64_t x = (w[0] >> 32) * UINT64_C(0x9e3779b97f4a7c15) ^ place * UINT64_C(0xbf58476d1ce4e5b9);

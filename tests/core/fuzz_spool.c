@@ -117,7 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   const uint8_t *end = data + size;
   if (fd < 0) {
     fd = memfd_create("fuzz_spool", 0);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   }
   if (size < sizeof head) return 0;
   memcpy(&head, data, sizeof head);
@@ -142,13 +142,13 @@ int main(int argc, char **argv)
     FILE *f = fopen(argv[i], "rb");
     if (!f) return 1;
     size_t size = fread(data, 1, sizeof data, f);
-    fclose(f);
+    (void)fclose(f);
     uint8_t *exact = malloc(size ? size : 1); /* so that reading past the end is seen */
     memcpy(exact, data, size);
     LLVMFuzzerTestOneInput(exact, size);
     free(exact);
   }
-  printf("%d inputs read\n", argc - 1);
+  (void)printf("%d inputs read\n", argc - 1);
   return 0;
 }
 #endif

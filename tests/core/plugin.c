@@ -2,6 +2,10 @@
  * and code of the same layout, so that one loaded where the other was unloaded has the same return
  * address and needs another way to be unwound.
  */
+#ifndef FRAME
+#define FRAME 1000 /* bytes */
+#endif
+
 int plugin_call(int (*f)(void *), void *context);
 
 __attribute__((visibility("default"))) int plugin_call(int (*f)(void *), void *context)

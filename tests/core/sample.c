@@ -59,7 +59,7 @@ void make_sample(sample *s, const char *folder)
   ck_assert_ptr_nonnull(f);
   ck_assert_uint_eq(fread(s->bytes, 1, SAMPLE_BYTES, f), SAMPLE_BYTES);
   ck_assert_int_eq(fgetc(f), EOF);
-  fclose(f);
+  (void)fclose(f);
   find_records(s);
 }
 

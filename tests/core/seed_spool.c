@@ -40,8 +40,8 @@ static void add_records(input *in)
   _Alignas(8) uint8_t module[128] = {0};
   weir_module_info info = {0x1000, 0x2000, 0x3000, 20, 30};
   memcpy(module, &info, sizeof info);
-  for (uint8_t kind = WEIR_EV_ALLOC; kind <= WEIR_EV_CALL; kind++)
-    add_record(in, kind, 0, 4096, payload);
+  for (unsigned kind = WEIR_EV_ALLOC; kind <= WEIR_EV_CALL; kind++)
+    add_record(in, (uint8_t)kind, 0, 4096, payload);
   add_record(in, WEIR_EV_STACK, 2, 16, payload);
   add_record(in, WEIR_EV_MODULE, 2, sizeof info + 50, module);
   add_record(in, WEIR_EV_NAME, 1, 40, payload);
@@ -53,7 +53,7 @@ static void add_records(input *in)
 static int save(const input *in, const char *folder, int number)
 {
   char path[4096];
-  snprintf(path, sizeof path, "%s/seed-%d", folder, number);
+  (void)snprintf(path, sizeof path, "%s/seed-%d", folder, number);
   FILE *f = fopen(path, "wb");
   if (!f || fwrite(in->bytes, 1, in->size, f) != in->size) return 1;
   return fclose(f);

@@ -13,7 +13,7 @@ void make_folder(char out[256])
   const char *places[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
   for (int i = 0; i < 3; i++) {
     if (!places[i] || strlen(places[i]) > 200) continue;
-    snprintf(out, 256, "%s/weir-test-XXXXXX", places[i]);
+    (void)snprintf(out, 256, "%s/weir-test-XXXXXX", places[i]);
     if (mkdtemp(out)) return;
   }
   ck_abort_msg("no folder to work in: %s", strerror(errno));
@@ -25,7 +25,7 @@ void remove_folder(const char *path)
   DIR *dir = opendir(path);
   if (!dir) return;
   for (struct dirent *e; (e = readdir(dir));) {
-    snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+    (void)snprintf(file, sizeof file, "%s/%s", path, e->d_name);
     unlink(file);
   }
   closedir(dir);
@@ -41,7 +41,7 @@ void open_spool(const char *folder, uint64_t limit_bytes)
 
 void spool_path(char out[512], const char *folder, int pid, int n)
 {
-  snprintf(out, 512, "%s/%d-%d%s", folder, pid, n, WEIR_SPOOL_SUFFIX);
+  (void)snprintf(out, 512, "%s/%d-%d%s", folder, pid, n, WEIR_SPOOL_SUFFIX);
 }
 
 bool put_event(weir_writer *w, uint64_t key, uint64_t number)

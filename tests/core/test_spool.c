@@ -76,7 +76,7 @@ START_TEST(the_start_time_is_procs)
   unsigned long long start;
   FILE *f = fopen("/proc/self/stat", "r");
   size_t n = fread(text, 1, sizeof text - 1, f);
-  fclose(f);
+  (void)fclose(f);
   text[n] = 0;
   p = strrchr(text, ')');
   ck_assert_int_eq(
@@ -277,11 +277,11 @@ START_TEST(a_reader_that_is_not_live_leaves_the_file_alone)
   for (uint64_t i = 0; i < 40000; i++)
     put_event(&w, 1, i);
   spool_path(path, folder, getpid(), 0);
-  snprintf(command, sizeof command, "cp %s %s/copy", path, folder);
+  (void)snprintf(command, sizeof command, "cp %s %s/copy", path, folder);
   ck_assert_int_eq(system(command), 0);
   drain_all(path, &t);
   ck_assert_uint_eq(t.total, 40000);
-  snprintf(command, sizeof command, "cmp %s %s/copy", path, folder);
+  (void)snprintf(command, sizeof command, "cmp %s %s/copy", path, folder);
   ck_assert_int_eq(system(command), 0);
 }
 END_TEST

@@ -185,8 +185,8 @@ static void write_text(const char *path, const char *text)
 {
   FILE *f = fopen(path, "w");
   if (!f) return;
-  fputs(text, f);
-  fclose(f);
+  (void)fputs(text, f);
+  (void)fclose(f);
 }
 
 /* A tmpfs of 3 MiB on `folder`, in a mount namespace of this process alone. */
@@ -198,9 +198,9 @@ static bool mount_small_disk(void)
   if (unshare(CLONE_NEWNS)) {
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) return false;
     write_text("/proc/self/setgroups", "deny");
-    snprintf(map, sizeof map, "0 %u 1", uid);
+    (void)snprintf(map, sizeof map, "0 %u 1", uid);
     write_text("/proc/self/uid_map", map);
-    snprintf(map, sizeof map, "0 %u 1", gid);
+    (void)snprintf(map, sizeof map, "0 %u 1", gid);
     write_text("/proc/self/gid_map", map);
   }
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) return false;
@@ -232,11 +232,11 @@ START_TEST(a_disk_too_full_for_the_header_is_enospc)
   char path[512];
   weir_spool_options options = {.directory = folder};
   if (mount_small_disk()) {
-    snprintf(path, sizeof path, "%s/ballast", folder);
+    (void)snprintf(path, sizeof path, "%s/ballast", folder);
     FILE *f = fopen(path, "w");
     while (f && fputc('x', f) != EOF && !fflush(f))
       continue;
-    if (f) fclose(f);
+    if (f) (void)fclose(f);
   } else {
     struct rlimit limit = {1000, 1000};
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
@@ -270,7 +270,7 @@ static uint64_t address_space(void)
   unsigned long long pages = 0;
   FILE *f = fopen("/proc/self/statm", "r");
   if (fscanf(f, "%llu", &pages) != 1) pages = 0;
-  fclose(f);
+  (void)fclose(f);
   return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -313,7 +313,7 @@ START_TEST(another_file_in_its_place_is_not_touched)
   weir_writer w = {0};
   open_spool(folder, 0);
   spool_path(path, folder, getpid(), 0);
-  snprintf(other, sizeof other, "%s/other", folder);
+  (void)snprintf(other, sizeof other, "%s/other", folder);
   write_text(other, "precious");
   ck_assert_int_eq(rename(other, path), 0);
   ck_assert_uint_eq(write_some(&w, 0, 100), 0);

@@ -341,10 +341,10 @@ START_TEST(what_is_no_spool_is_refused)
   weir_spool_reader *r = NULL;
   ck_assert_int_eq(weir_spool_reader_open(&r, "/nonexistent/x.spool", false), WEIR_ENOENT);
   ck_assert_int_eq(weir_spool_reader_open(&r, folder, false), WEIR_ECORRUPT);
-  snprintf(path, sizeof path, "%s/fifo", folder);
+  (void)snprintf(path, sizeof path, "%s/fifo", folder);
   ck_assert_int_eq(mkfifo(path, 0600), 0);
   ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_ECORRUPT);
-  snprintf(path, sizeof path, "%s/empty", folder);
+  (void)snprintf(path, sizeof path, "%s/empty", folder);
   close(open(path, O_CREAT | O_WRONLY, 0600));
   ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_ECORRUPT);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "is not a spool"));

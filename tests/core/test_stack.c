@@ -299,7 +299,7 @@ static void *load(const char *name, call_function **call)
 {
   char path[1024];
   const char *build = getenv("WEIR_BUILD");
-  snprintf(path, sizeof path, "%s/tests/core/%s", build ? build : "build", name);
+  (void)snprintf(path, sizeof path, "%s/tests/core/%s", build ? build : "build", name);
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   ck_assert_msg(library != NULL, "%s", dlerror());
   *call = (call_function *)(uintptr_t)dlsym(library, "plugin_call");
@@ -429,11 +429,11 @@ static int check_module(struct dl_phdr_info *info, size_t size, void *context)
 static void readelf_id(char out[200], const char *path)
 {
   char command[1400];
-  snprintf(command, sizeof command, "readelf -n '%s' 2>/dev/null | sed -n 's/.*Build ID: //p'",
-           path);
+  (void)snprintf(command, sizeof command,
+                 "readelf -n '%s' 2>/dev/null | sed -n 's/.*Build ID: //p'", path);
   FILE *f = popen(command, "r");
   if (!fgets(out, 200, f)) out[0] = 0;
-  pclose(f);
+  (void)pclose(f);
   out[strcspn(out, "\n")] = 0;
 }
 
@@ -450,7 +450,7 @@ START_TEST(the_module_map_is_the_loaders)
   ck_assert_uint_eq(seen.first_stack_after, seen.loaded); /* modules come before the stack */
   const module *m = &seen.modules[1];
   for (uint32_t i = 0; i < m->info.build_id_bytes; i++)
-    sprintf(got + 2 * i, "%02x", m->build_id[i]);
+    (void)sprintf(got + 2 * i, "%02x", m->build_id[i]);
   readelf_id(want, m->path);
   ck_assert_str_eq(got, want);
 }
@@ -543,7 +543,7 @@ START_TEST(exceptions_pass_through_plug_ins)
   const char *build = getenv("WEIR_BUILD");
   start(32);
   look(&s);
-  snprintf(path, sizeof path, "%s/tests/core/throws.so", build ? build : "build");
+  (void)snprintf(path, sizeof path, "%s/tests/core/throws.so", build ? build : "build");
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   ck_assert_msg(library != NULL, "%s", dlerror());
   int (*throw_and_catch)(int) = (int (*)(int))(uintptr_t)dlsym(library, "throw_and_catch");
@@ -558,7 +558,7 @@ static int asks;
 static void *no_library(const char *name, int flags)
 {
   ck_assert_int_eq(flags & (RTLD_GLOBAL | RTLD_LAZY), RTLD_LAZY);
-  snprintf(asked[asks++], sizeof *asked, "%s", name);
+  (void)snprintf(asked[asks++], sizeof *asked, "%s", name);
   return NULL;
 }
 
