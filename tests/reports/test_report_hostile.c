@@ -1,0 +1,267 @@
+/* test_report_hostile.c: files that are no traces, or broken ones, get an error that says so. A
+ * trace with any byte changed or cut anywhere may give any numbers or an error, and no crash or
+ * hang.
+ */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "tests/reports/synth.h"
+
+static char path[512];
+
+static const char *file(const char *name)
+{
+  snprintf(path, sizeof(path), "%s/%s", synth_dir(), name);
+  return path;
+}
+
+static weir_status report_on(const char *trace, weir_report_format format)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *f = open_memstream(&text, &bytes);
+  weir_report_options o = {.format = format};
+  weir_status s = weir_report_summary(f, trace, &o);
+  fclose(f);
+  free(text);
+  return s;
+}
+
+static void expect(const char *trace, weir_status status, const char *words)
+{
+  ck_assert_int_eq(report_on(trace, WEIR_REPORT_TEXT), status);
+  ck_assert_msg(strstr(weir_error_message(), words) != NULL, "%s", weir_error_message());
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), trace));
+}
+
+static void put(const char *name, const void *bytes, size_t count)
+{
+  FILE *f = fopen(file(name), "w");
+  ck_assert_uint_eq(fwrite(bytes, 1, count, f), count);
+  fclose(f);
+}
+
+static const char *make_trace(void)
+{
+  const uint64_t frames[] = {0x1010, 0x2010, 0x1020};
+  const char *one[] = {NULL, NULL};
+  synth_open(synth_dir());
+  synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/one.so", "ab", 2);
+  synth_stack(0, 1, frames, 3);
+  synth_extended(0, WEIR_EV_NOTE, 0, 0, "hello", 5);
+  synth_extended(0, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, "GPU", 3);
+  for (uint64_t i = 0; i < 60; i++) {
+    synth_event(0, i * 100, 20,
+                (weir_event){.kind = WEIR_EV_ALLOC,
+                             .api = synth_api("cudaMalloc"),
+                             .a = 0x1000 + i * 64,
+                             .bytes = 64,
+                             .mem = WEIR_MEM_DEVICE,
+                             .stack = 1});
+    synth_copy(0, i * 100 + 30, 20, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
+               WEIR_MEM_PAGEABLE, 0);
+    if (i & 1) synth_free(0, i * 100 + 60, 20, 0x1000 + i * 64);
+  }
+  synth_close();
+  one[0] = synth_spool();
+  return synth_import("trace.db", one);
+}
+
+static void sql(const char *trace, const char *text)
+{
+  sqlite3 *db = NULL;
+  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
+  ck_assert_msg(sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", text,
+                sqlite3_errmsg(db));
+  sqlite3_close(db);
+}
+
+START_TEST(what_is_no_trace_is_named_so)
+{
+  expect(file("absent"), WEIR_ENOENT, "cannot open");
+  put("empty", "", 0);
+  expect(file("empty"), WEIR_ECORRUPT, "neither a trace nor a spool");
+  put("text", "hello, world, this is text", 26);
+  expect(file("text"), WEIR_ECORRUPT, "neither a trace nor a spool");
+  expect(synth_dir(), WEIR_ECORRUPT, "neither a trace nor a spool");
+  put("head", "SQLite format 3", 16);
+  expect(file("head"), WEIR_ECORRUPT, "");
+  put("magic", WEIR_SPOOL_MAGIC "and nothing else", 24);
+  expect(file("magic"), WEIR_ECORRUPT, "");
+  sql(file("other.db"), "CREATE TABLE event(id)");
+  expect(file("other.db"), WEIR_ECORRUPT, "no trace of Weir's");
+}
+END_TEST
+
+START_TEST(other_versions_and_missing_tables_are_told)
+{
+  static const char *const tables[] = {"meta",     "process", "module", "stack_frame",
+                                       "frame",    "name",    "note",   "api",
+                                       "coverage", "event",   "block",  "memory"};
+  const char *t = make_trace();
+  sql(t, "PRAGMA user_version = 2");
+  expect(t, WEIR_EVERSION, "schema 2");
+  sql(t, "PRAGMA user_version = 0");
+  expect(t, WEIR_EVERSION, "schema 0");
+  for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+    char drop[64];
+    t = make_trace();
+    snprintf(drop, sizeof(drop), "DROP TABLE %s", tables[i]);
+    sql(t, drop);
+    expect(t, WEIR_ECORRUPT, tables[i]);
+  }
+  t = make_trace();
+  sql(t, "DROP TABLE event; CREATE TABLE event(id INTEGER PRIMARY KEY, process)");
+  ck_assert_int_ne(report_on(t, WEIR_REPORT_TEXT), WEIR_OK);
+}
+END_TEST
+
+/* A table that is a view could be endless. */
+START_TEST(a_view_in_a_tables_place_is_refused)
+{
+  const char *t = make_trace();
+  sql(t,
+      "DROP TABLE event; CREATE VIEW event AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1"
+      " FROM r) SELECT n AS id, 1 AS process, 1 AS thread, 1 AS kind, 1 AS api, 1 AS start FROM r");
+  expect(t, WEIR_ECORRUPT, "event");
+}
+END_TEST
+
+START_TEST(values_out_of_range_do_no_harm)
+{
+  static const char *const changes[] = {
+      "UPDATE event SET device = 1000000, src_device = -5",
+      "UPDATE event SET api = -1, mem = 99, src_mem = -3, copy = 77, kind = 3",
+      "UPDATE event SET start = 9223372036854775807, \"end\" = -9223372036854775808",
+      "UPDATE event SET stack = 9223372036854775807",
+      "UPDATE event SET bytes = -1, kind = 'text', flags = x'00ff'",
+      "UPDATE block SET device = 400, mem = 1e300, born = 'x', died = -1, bytes = -1, how = 77",
+      "UPDATE memory SET device = 256, peak = -1, peak_place = 1",
+      "UPDATE frame SET address = 0, module = 77",
+      "UPDATE frame SET address = -1",
+      "UPDATE module SET start = -9223372036854775808, \"end\" = 9223372036854775807, base = 12345",
+      "UPDATE module SET path = x'ff00ff', build_id = 5",
+      "UPDATE process SET pid = -1, command = x'fffefd', end_detail = 1e18, end_reason = 'signal'",
+      "UPDATE meta SET value = x'ff' WHERE key <> 'finished'",
+      "UPDATE meta SET value = 0 WHERE key = 'finished'",
+      "UPDATE name SET handle = 1e10, name = NULL",
+      "UPDATE api SET name = char(27) || '[2J'",
+      "DELETE FROM process; DELETE FROM api; DELETE FROM module",
+      "INSERT INTO stack_frame WITH RECURSIVE r(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM r "
+      "LIMIT"
+      " 5000) SELECT 1, n, 1 FROM r"};
+  for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+    const char *t = make_trace();
+    sql(t, changes[i]);
+    ck_assert_msg(report_on(t, WEIR_REPORT_TEXT) == WEIR_OK, "%s: %s", changes[i],
+                  weir_error_message());
+    ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);
+  }
+}
+END_TEST
+
+static char *whole;
+static size_t whole_bytes;
+
+static void load_whole(const char *trace)
+{
+  struct stat s;
+  int fd = open(trace, O_RDONLY);
+  ck_assert_int_eq(fstat(fd, &s), 0);
+  whole_bytes = (size_t)s.st_size;
+  whole = malloc(whole_bytes);
+  ck_assert_int_eq(read(fd, whole, whole_bytes), (ssize_t)whole_bytes);
+  close(fd);
+}
+
+START_TEST(a_cut_trace_is_an_error_or_a_report)
+{
+  size_t damaged = 0;
+  load_whole(make_trace());
+  for (size_t n = 0; n < whole_bytes; n += 1 + whole_bytes / 150) {
+    put("cut.db", whole, n);
+    weir_status s = report_on(file("cut.db"), WEIR_REPORT_JSON);
+    ck_assert_msg(!s || strlen(weir_error_message()) > 0, "%zu", n);
+    damaged += s != WEIR_OK;
+  }
+  ck_assert_uint_gt(damaged, 100);
+  free(whole);
+}
+END_TEST
+
+START_TEST(a_changed_byte_is_an_error_or_a_report)
+{
+  uint64_t random = UINT64_C(88172645463325252) + (uint64_t)_i * 1000003;
+  load_whole(make_trace());
+  for (int round = 0; round < 150; round++) {
+    for (int k = 0; k < 1 + round % 20; k++) {
+      random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+      size_t limit = round % 3 ? whole_bytes : 8192; /* the schema and the header more often */
+      whole[random % limit] ^= (char)(1 + (random >> 40) % 255);
+    }
+    whole[0] = 'S'; /* stay past the first look */
+    put("changed.db", whole, whole_bytes);
+    (void)report_on(file("changed.db"), round & 1 ? WEIR_REPORT_JSON : WEIR_REPORT_TEXT);
+    if (round % 25 == 24) {
+      free(whole);
+      load_whole(make_trace());
+    }
+  }
+  free(whole);
+}
+END_TEST
+
+START_TEST(a_report_never_writes_into_the_trace)
+{
+  load_whole(make_trace());
+  const char *t = file("trace.db");
+  ck_assert_int_eq(chmod(t, 0400), 0);
+  ck_assert_int_eq(report_on(t, WEIR_REPORT_TEXT), WEIR_OK);
+  char *before = whole;
+  size_t bytes = whole_bytes;
+  load_whole(t);
+  ck_assert_uint_eq(bytes, whole_bytes);
+  ck_assert_int_eq(memcmp(before, whole, bytes), 0);
+  free(before);
+  free(whole);
+}
+END_TEST
+
+START_TEST(a_report_that_cannot_be_written_is_an_error)
+{
+  const char *t = make_trace();
+  FILE *full = fopen("/dev/full", "w");
+  weir_report_options o = {.format = WEIR_REPORT_TEXT};
+  ck_assert_ptr_nonnull(full);
+  ck_assert_int_eq(weir_report_summary(full, t, &o), WEIR_EIO);
+  o.format = WEIR_REPORT_JSON;
+  ck_assert_int_eq(weir_report_summary(full, t, &o), WEIR_EIO);
+  fclose(full);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/report_hostile");
+  TCase *t = tcase_create("hostile");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_test(t, what_is_no_trace_is_named_so);
+  tcase_add_test(t, other_versions_and_missing_tables_are_told);
+  tcase_add_test(t, a_view_in_a_tables_place_is_refused);
+  tcase_add_test(t, values_out_of_range_do_no_harm);
+  tcase_add_test(t, a_cut_trace_is_an_error_or_a_report);
+  tcase_add_loop_test(t, a_changed_byte_is_an_error_or_a_report, 0, 4);
+  tcase_add_test(t, a_report_never_writes_into_the_trace);
+  tcase_add_test(t, a_report_that_cannot_be_written_is_an_error);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}

@@ -1,0 +1,261 @@
+/* test_symbolize.c: return addresses of this very program get their function, file and line. */
+#include <check.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "reports/symbolize.h"
+#include "tests/reports/synth.h"
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static uint64_t seen; /* a return address */
+static int seen_line; /* of the call that returns there */
+
+/* Notes where it returns to. */
+static NOINLINE void note_caller(void)
+{
+  seen = (uint64_t)(uintptr_t)__builtin_return_address(0);
+  __asm__ volatile("" ::: "memory");
+}
+
+NOINLINE void known_function(void);
+NOINLINE void known_function(void)
+{
+  seen_line = __LINE__ + 1;
+  note_caller();
+  __asm__ volatile("" ::: "memory"); /* no tail call */
+}
+
+static inline __attribute__((always_inline)) void inlined_function(void)
+{
+  note_caller();
+  __asm__ volatile("" ::: "memory");
+}
+
+static int outer_line;
+NOINLINE void outer_function(void);
+NOINLINE void outer_function(void)
+{
+  outer_line = __LINE__ + 1;
+  inlined_function();
+  __asm__ volatile("" ::: "memory");
+}
+
+/* A C++ name, as the linker sees it. */
+NOINLINE void cxx_function(int) __asm__("_ZN6victim5batch4loadEi");
+NOINLINE void cxx_function(int n)
+{
+  note_caller();
+  __asm__ volatile("" ::"r"(n) : "memory");
+}
+
+/* ---- this program as a module ------------------------------------------------------------------
+ */
+
+static struct {
+  uint64_t base, start, end;
+  unsigned char build_id[64];
+  size_t build_id_bytes;
+  char path[512];
+} self;
+
+static void note_build_id(const char *at, size_t bytes)
+{
+  while (bytes >= sizeof(ElfW(Nhdr))) {
+    const ElfW(Nhdr) *n = (const void *)at;
+    size_t name = (n->n_namesz + 3u) & ~3u, text = (n->n_descsz + 3u) & ~3u;
+    if (n->n_type == NT_GNU_BUILD_ID && n->n_namesz == 4 && n->n_descsz <= sizeof(self.build_id)) {
+      memcpy(self.build_id, at + sizeof(*n) + name, n->n_descsz);
+      self.build_id_bytes = n->n_descsz;
+    }
+    if (sizeof(*n) + name + text > bytes) return;
+    at += sizeof(*n) + name + text;
+    bytes -= sizeof(*n) + name + text;
+  }
+}
+
+static int look_at_program(struct dl_phdr_info *info, size_t size, void *context)
+{
+  (void)size, (void)context;
+  self.base = info->dlpi_addr;
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+    if (p->p_type == PT_LOAD && p->p_flags & PF_X) {
+      self.start = info->dlpi_addr + p->p_vaddr;
+      self.end = self.start + p->p_memsz;
+    }
+    if (p->p_type == PT_NOTE)
+      note_build_id((const char *)(uintptr_t)(info->dlpi_addr + p->p_vaddr), p->p_memsz);
+  }
+  return 1; /* the first object is the program */
+}
+
+static void setup(void)
+{
+  dl_iterate_phdr(look_at_program, NULL);
+  ssize_t n = readlink("/proc/self/exe", self.path, sizeof(self.path) - 1);
+  ck_assert_int_gt(n, 0);
+  self.path[n] = '\0';
+}
+
+/* ---- asking ------------------------------------------------------------------------------------
+ */
+
+static wr_frame answer[8]; /* strings are the symbolizer's, which stays open */
+static size_t answers;
+
+/* Imports one stack of one address and resolves it. */
+static void resolve(uint64_t address, const char *module, const unsigned char *id, size_t id_bytes)
+{
+  const char *one[] = {NULL, NULL};
+  const wr_frame *frames;
+  synth_open(synth_dir());
+  if (module) synth_module(0, self.base, self.start, self.end, module, id, id_bytes);
+  synth_stack(0, 1, &address, 1);
+  synth_event(0, 100, 10, (weir_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_close();
+  one[0] = synth_spool();
+  static wr_db db;
+  wr_symbols *s = NULL;
+  db.path = synth_import("t.db", one);
+  ck_assert_int_eq(sqlite3_open(db.path, &db.handle), SQLITE_OK);
+  ck_assert_int_eq(wr_symbols_open(&s, &db), WEIR_OK);
+  ck_assert_int_eq(wr_symbols_stack(s, 1, &frames, &answers), WEIR_OK);
+  ck_assert_uint_le(answers, 8);
+  memcpy(answer, frames, answers * sizeof(*frames));
+}
+
+static void expect_file(const wr_frame *f, int line)
+{
+  ck_assert_ptr_nonnull(f->file);
+  ck_assert_ptr_nonnull(strstr(f->file, "test_symbolize.c"));
+  ck_assert_int_eq(f->line, line);
+}
+
+START_TEST(a_return_address_has_function_file_and_line_of_its_call)
+{
+  known_function();
+  resolve(seen, self.path, self.build_id, self.build_id_bytes);
+  ck_assert_uint_eq(answers, 1);
+  ck_assert_str_eq(answer[0].function, "known_function");
+  ck_assert_str_eq(answer[0].module, self.path);
+  expect_file(&answer[0], seen_line);
+}
+END_TEST
+
+START_TEST(an_inlined_function_is_a_frame_of_its_own)
+{
+  outer_function();
+  resolve(seen, self.path, NULL, 0);
+  ck_assert_uint_eq(answers, 2);
+  ck_assert_str_eq(answer[0].function, "inlined_function");
+  ck_assert_str_eq(answer[1].function, "outer_function");
+  expect_file(&answer[1], outer_line);
+}
+END_TEST
+
+START_TEST(a_cxx_name_is_demangled)
+{
+  cxx_function(3);
+  resolve(seen, self.path, NULL, 0);
+  ck_assert_str_eq(answer[0].function, "victim::batch::load(int)");
+}
+END_TEST
+
+START_TEST(a_changed_or_absent_module_gives_offsets)
+{
+  unsigned char other[64];
+  memcpy(other, self.build_id, sizeof(other));
+  other[0] ^= 1;
+  known_function();
+  ck_assert_uint_gt(self.build_id_bytes, 0);
+  resolve(seen, self.path, other, self.build_id_bytes);
+  ck_assert_uint_eq(answers, 1);
+  ck_assert_ptr_null(answer[0].function);
+  ck_assert_str_eq(answer[0].module, self.path);
+  ck_assert_uint_eq(answer[0].offset, seen - self.base);
+  resolve(seen, "/no/such/module.so", NULL, 0);
+  ck_assert_ptr_null(answer[0].function);
+  ck_assert_str_eq(answer[0].module, "/no/such/module.so");
+  resolve(seen, NULL, NULL, 0);
+  ck_assert_ptr_null(answer[0].function);
+  ck_assert_str_eq(answer[0].module, "");
+  ck_assert_uint_eq(answer[0].offset, seen);
+}
+END_TEST
+
+START_TEST(a_perf_map_names_what_is_in_no_module)
+{
+  char map[64];
+  snprintf(map, sizeof(map), "/tmp/perf-%d.map", getpid());
+  FILE *f = fopen(map, "w");
+  ck_assert_ptr_nonnull(f);
+  fputs("nonsense\n7000 10 late\n1000 20 py::train:/home/me/train.py\n1020 10 py::other\n", f);
+  fclose(f);
+  resolve(0x1020, NULL, NULL, 0); /* the call before it ends at 0x1020 */
+  ck_assert_str_eq(answer[0].function, "py::train:/home/me/train.py");
+  resolve(0x1021, NULL, NULL, 0);
+  ck_assert_str_eq(answer[0].function, "py::other");
+  resolve(0x1000, NULL, NULL, 0);
+  ck_assert_ptr_null(answer[0].function);
+  resolve(0x1031, NULL, NULL, 0);
+  ck_assert_ptr_null(answer[0].function);
+  remove(map);
+}
+END_TEST
+
+/* The site of a call is the program's frame, not CUDA's above it; it is in both faces of the
+ * report. */
+START_TEST(a_report_names_the_place_in_the_program)
+{
+  const char *one[] = {NULL, NULL};
+  known_function();
+  uint64_t frames[] = {0x7000100, seen};
+  synth_open(synth_dir());
+  synth_module(0, 0x7000000, 0x7000000, 0x7001000, "/usr/lib/libcudart.so.13", NULL, 0);
+  synth_module(0, self.base, self.start, self.end, self.path, self.build_id, self.build_id_bytes);
+  synth_stack(0, 1, frames, 2);
+  synth_event(0, 100, 10,
+              (weir_event){.kind = WEIR_EV_ALLOC,
+                           .api = synth_api("cudaMalloc"),
+                           .a = 0x1000,
+                           .bytes = 4096,
+                           .mem = WEIR_MEM_DEVICE,
+                           .stack = 1});
+  synth_close();
+  one[0] = synth_spool();
+  const char *t = synth_import("site.db", one);
+  json_t *j = synth_json(t);
+  json_t *site = json_array_get(json_object_get(json_object_get(j, "sites"), "live_at_exit"), 0);
+  ck_assert_str_eq(json_string_value(json_object_get(site, "function")), "known_function");
+  ck_assert_int_eq(json_integer_value(json_object_get(site, "line")), seen_line);
+  ck_assert_uint_eq(json_array_size(json_object_get(site, "frames")), 2);
+  json_decref(j);
+  char *text = synth_text(t, 100), wanted[64];
+  snprintf(wanted, sizeof(wanted), "test_symbolize.c:%d", seen_line);
+  ck_assert_ptr_nonnull(strstr(text, wanted));
+  free(text);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/symbolize");
+  TCase *t = tcase_create("symbolize");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, setup, synth_clean);
+  tcase_add_test(t, a_return_address_has_function_file_and_line_of_its_call);
+  tcase_add_test(t, an_inlined_function_is_a_frame_of_its_own);
+  tcase_add_test(t, a_cxx_name_is_demangled);
+  tcase_add_test(t, a_changed_or_absent_module_gives_offsets);
+  tcase_add_test(t, a_perf_map_names_what_is_in_no_module);
+  tcase_add_test(t, a_report_names_the_place_in_the_program);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
