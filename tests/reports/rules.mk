@@ -11,3 +11,5 @@ $(REPORTS_TESTS): $(O)/tests/reports/%: $(OBJ)/tests/reports/%.o $(REPORTS_TEST_
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
+
+$(OBJ)/tests/reports/test_schema.o: reports/SCHEMA.md

@@ -1,0 +1,183 @@
+/* test_schema.c: SCHEMA.md and a trace say the same: every table, view and column, every member of
+ * the report.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/reports/synth.h"
+
+/* The page itself, linked in: a suite may be run from any folder. */
+__asm__(".pushsection .rodata\n"
+        "schema_page: .incbin \"reports/SCHEMA.md\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char schema_page[];
+
+#define MOST 600
+
+typedef struct words {
+  char word[MOST][96]; /* "table.column" */
+  size_t count;
+} words;
+
+static void add(words *w, const char *section, const char *name, size_t bytes)
+{
+  ck_assert_uint_lt(w->count, MOST);
+  snprintf(w->word[w->count++], sizeof(w->word[0]), "%s.%.*s", section, (int)bytes, name);
+}
+
+static int by_text(const void *a, const void *b)
+{
+  return strcmp(a, b);
+}
+
+/* Each `name` in the first cell of a table's rows, under headings "### `section`" (or "####"). */
+static void read_page(words *w, const char *mark)
+{
+  char line[4096], section[96] = "";
+  FILE *f = fmemopen((void *)(uintptr_t)schema_page, strlen(schema_page), "r");
+  ck_assert_ptr_nonnull(f);
+  while (fgets(line, sizeof(line), f)) {
+    if (line[0] == '#') section[0] = '\0';
+    size_t n = strlen(mark);
+    if (!strncmp(line, mark, n)) sscanf(line + n, "%95[^`]", section);
+    if (!section[0] || line[0] != '|') continue;
+    char *end = strchr(line + 1, '|');
+    for (char *at = line; (at = strchr(at, '`')) && at < end;) {
+      char *close = strchr(++at, '`');
+      add(w, section, at, (size_t)(close - at));
+      at = close + 1;
+    }
+  }
+  fclose(f);
+  qsort(w->word, w->count, sizeof(w->word[0]), by_text);
+}
+
+static void compare(const words *said, const words *there)
+{
+  for (size_t i = 0, k = 0; i < said->count || k < there->count;) {
+    int order = i == said->count    ? 1
+                : k == there->count ? -1
+                                    : strcmp(said->word[i], there->word[k]);
+    ck_assert_msg(order >= 0, "SCHEMA.md documents %s, which is not there", said->word[i]);
+    ck_assert_msg(order <= 0, "SCHEMA.md does not document %s", there->word[k]);
+    i++, k++;
+  }
+}
+
+static const char *make_trace(void)
+{
+  const char *one[] = {NULL, NULL};
+  const uint64_t frames[] = {0x1010};
+  synth_open(synth_dir());
+  synth_stack(0, 1, frames, 1);
+  synth_event(0, 10, 5,
+              (weir_event){.kind = WEIR_EV_ALLOC,
+                           .api = synth_api("cudaMalloc"),
+                           .a = 0x1000,
+                           .bytes = 64,
+                           .mem = WEIR_MEM_DEVICE,
+                           .stack = 1});
+  synth_copy(0, 20, 5, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
+             WEIR_MEM_PINNED, 0);
+  synth_close();
+  one[0] = synth_spool();
+  return synth_import("t.db", one);
+}
+
+START_TEST(every_table_view_and_column_is_documented_and_no_other)
+{
+  static words said, there;
+  sqlite3 *db = NULL;
+  sqlite3_stmt *q = NULL;
+  read_page(&said, "### `");
+  ck_assert_int_eq(sqlite3_open(make_trace(), &db), SQLITE_OK);
+  ck_assert_int_eq(
+      sqlite3_prepare_v2(db,
+                         "SELECT m.name, c.name FROM sqlite_schema m JOIN"
+                         " pragma_table_info(m.name) c WHERE m.type IN ('table', 'view')"
+                         " AND m.name NOT LIKE 'sqlite_%'",
+                         -1, &q, NULL),
+      SQLITE_OK);
+  while (sqlite3_step(q) == SQLITE_ROW) {
+    const char *column = (const char *)sqlite3_column_text(q, 1);
+    add(&there, (const char *)sqlite3_column_text(q, 0), column, strlen(column));
+  }
+  sqlite3_finalize(q);
+  sqlite3_close(db);
+  qsort(there.word, there.count, sizeof(there.word[0]), by_text);
+  ck_assert_uint_gt(there.count, 250);
+  compare(&said, &there);
+}
+END_TEST
+
+/* Members of an object, or of the first object of an array. */
+static void add_members(words *w, const char *section, const json_t *value)
+{
+  const char *name;
+  json_t *member;
+  if (json_is_array(value)) value = json_array_get(value, 0);
+  ck_assert_msg(json_is_object(value), "%s", section);
+  json_object_foreach((json_t *)value, name, member) add(w, section, name, strlen(name));
+}
+
+START_TEST(every_member_of_the_report_is_documented_and_no_other)
+{
+  static const char *const sections[] = {"totals",      "devices",   "apis",    "matrix",
+                                         "host_memory", "processes", "coverage"};
+  static words said, there;
+  read_page(&said, "#### `");
+  json_t *j = synth_json(make_trace());
+  for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
+    add_members(&there, sections[i], json_object_get(j, sections[i]));
+  add_members(&there, "sites", json_object_get(json_object_get(j, "sites"), "alloc"));
+  json_decref(j);
+  qsort(there.word, there.count, sizeof(there.word[0]), by_text);
+  compare(&said, &there);
+}
+END_TEST
+
+/* A view that cannot be read, or whose row has not all columns, would only show at a user's. */
+START_TEST(every_view_can_be_read)
+{
+  sqlite3 *db = NULL;
+  sqlite3_stmt *q = NULL, *view = NULL;
+  size_t views = 0;
+  ck_assert_int_eq(sqlite3_open(make_trace(), &db), SQLITE_OK);
+  ck_assert_int_eq(sqlite3_prepare_v2(
+                       db, "SELECT 'SELECT * FROM ' || name FROM sqlite_schema WHERE type = 'view'",
+                       -1, &q, NULL),
+                   SQLITE_OK);
+  for (; sqlite3_step(q) == SQLITE_ROW; views++) {
+    const char *sql = (const char *)sqlite3_column_text(q, 0);
+    ck_assert_msg(sqlite3_prepare_v2(db, sql, -1, &view, NULL) == SQLITE_OK, "%s: %s", sql,
+                  sqlite3_errmsg(db));
+    int code;
+    while ((code = sqlite3_step(view)) == SQLITE_ROW)
+      continue;
+    ck_assert_int_eq(code, SQLITE_DONE);
+    sqlite3_finalize(view);
+  }
+  ck_assert_uint_gt(views, 12);
+  sqlite3_finalize(q);
+  sqlite3_close(db);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reports/schema");
+  TCase *t = tcase_create("schema");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, NULL, synth_clean);
+  tcase_add_test(t, every_table_view_and_column_is_documented_and_no_other);
+  tcase_add_test(t, every_member_of_the_report_is_documented_and_no_other);
+  tcase_add_test(t, every_view_can_be_read);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
