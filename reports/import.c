@@ -160,6 +160,7 @@ weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool li
     free_spool(s);
     return status;
   }
+  weir_spool_reader_hold(s->reader); /* the program may overwrite only what is committed here */
   s->im = im;
   s->process = (int64_t)im->spool_count + 1;
   s->opening = weir_spool_reader_header(s->reader)->clock_first.mono_ns;
@@ -323,6 +324,9 @@ weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
     if (status == WEIR_ENOSPC || status == WEIR_ENOMEM) break; /* it is nobody's fault: later */
   }
   if (!first) first = wr_importer_flush(im);
+  for (size_t i = 0; i < im->spool_count && !first; i++)
+    if (im->spools[i]->reader && !im->spools[i]->drained)
+      weir_spool_hand_back(im->spools[i]->reader);
   if (events) *events = im->written - before;
   return first;
 }

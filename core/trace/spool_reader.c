@@ -50,6 +50,7 @@ typedef struct chunk {
 struct weir_spool_reader {
   int fd;
   bool live;      /* chunks are handed back */
+  bool holding; /* but not by drain() */
   char path[256]; /* for messages, cut */
   weir_spool_damage damage;
   weir_map expected;                     /* thread serial -> sequence to come */
@@ -516,11 +517,21 @@ weir_status weir_spool_drain(weir_spool_reader *r, const weir_spool_visitor *v, 
   weir_status status = list_chunks(r);
   for (uint32_t i = 0; i < r->order_count && !status; i++)
     status = drain_chunk(r, v, r->order[i], final);
-  for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS && r->live && !final; i++) {
+  if (!final && !r->holding) weir_spool_hand_back(r);
+  return status;
+}
+
+void weir_spool_reader_hold(weir_spool_reader *r)
+{
+  r->holding = true;
+}
+
+void weir_spool_hand_back(weir_spool_reader *r)
+{
+  for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS && r->live; i++) {
     chunk *c = &r->chunks[i];
     if (c->done && (c->state & STATE_MASK) == WEIR_CHUNK_FULL) hand_back(r, i);
   }
-  return status;
 }
 
 /* ---- the clock --------------------------------------------------------------------------------

@@ -401,6 +401,29 @@ START_TEST(a_killed_collector_leaves_a_readable_trace)
 }
 END_TEST
 
+/* Rows that wait for a disk are in memory; were their chunks handed back, a killed collector would
+ * take them along. */
+START_TEST(what_is_not_committed_is_still_in_the_spool)
+{
+  weir_importer *im = NULL;
+  weir_importer_options o = {.overwrite = true};
+  disk_install();
+  write_spool();
+  ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  disk_fail(SQLITE_FULL, 0);
+  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_ENOSPC);
+  ck_assert_uint_eq(weir_importer_events(im), 0);
+  weir_importer_close(im); /* as good as killed: nothing is written any more */
+  disk_fail(SQLITE_OK, 0);
+  ck_assert_int_eq(weir_importer_open(&im, trace_path(), &o), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  expect_whole(trace_path());
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/import_faults");
@@ -416,6 +439,7 @@ int main(void)
   tcase_add_test(t, a_newer_writers_functions_and_kinds_get_a_number_for_a_name);
   tcase_add_test(t, damage_is_counted_and_the_rest_imported);
   tcase_add_test(t, a_killed_collector_leaves_a_readable_trace);
+  tcase_add_test(t, what_is_not_committed_is_still_in_the_spool);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
