@@ -28,8 +28,6 @@
 #define STACK_BYTES (64u << 10)
 #define MOST_FDS    65536 /* closed one by one where close_range is missing */
 
-extern char **environ;
-
 /* What both processes work on; shared memory, so errors come back in it. */
 typedef struct start {
   const char *program;
@@ -120,7 +118,7 @@ int weir_collector_start(const char *program, const char *directory, const char 
   char *memory;
 
   if (access(program, X_OK) != 0) return errno;
-  snprintf(number, sizeof number, "%d", pid);
+  (void)snprintf(number, sizeof number, "%d", pid);
   for (char **e = environ; e && *e; e++)
     count++;
   bytes = 2 * STACK_BYTES + count * sizeof(char *);

@@ -67,7 +67,7 @@ static struct {
   char directory[PATH_MAX];      /* of spools; "": none */
   char output[PATH_MAX];         /* trace, when automatic */
   char home[PATH_MAX];           /* folder of our own file; "": not known */
-  _Atomic bool unwinder;         /* it is set up */
+  _Atomic bool unwinder;         /* it is set up, or left off for good */
   pthread_mutex_t unwinder_lock; /* over setting it up */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .unwinder_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -111,9 +111,9 @@ void weir_cover_unknown(const char *name)
   weir_spool_header *h = weir_spool_current();
 
   if (atomic_fetch_add_explicit(&unknown_lookups, 1, memory_order_relaxed) == 0)
-    snprintf(unknown_name, sizeof unknown_name, "%s", name);
+    (void)snprintf(unknown_name, sizeof unknown_name, "%s", name);
   if (h && atomic_fetch_add_explicit(&h->unknown_lookups, 1, memory_order_relaxed) == 0)
-    snprintf(h->unknown_name, sizeof h->unknown_name, "%s", name);
+    (void)snprintf(h->unknown_name, sizeof h->unknown_name, "%s", name);
 }
 
 /* A new spool hears of the look-ups that came before it. A child keeps its parent's look-ups, since
@@ -233,7 +233,7 @@ static void choose_directory(void)
     life.directory[0] = 0;
     return;
   }
-  snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
+  (void)snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
   make_absolute(life.output, output && *output ? output : name);
   life.automatic = true;
   setenv("WEIR_SPOOL_DIR", life.directory, 1);
@@ -254,7 +254,7 @@ static void read_directory(void)
              directory);
     life.off = true;
   } else {
-    strcpy(life.directory, directory);
+    memcpy(life.directory, directory, strlen(directory) + 1);
     life.automatic = chosen && strcmp(chosen, directory) == 0;
     if (life.automatic && output) make_absolute(life.output, output);
   }
@@ -287,7 +287,7 @@ static int tree_root(void)
   const char *name = strrchr(life.directory, '/');
 
   if (name && sscanf(name, "/weir-%u-%d-%llu", &uid, &pid, &started) == 3) {
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (start_time(path) == started) return pid;
   }
   return (int)getpid();
@@ -299,7 +299,7 @@ static void start_collector(void)
   int error = ENOENT;
 
   if (life.home[0]) {
-    snprintf(program, sizeof program, "%s/../bin/weir", life.home);
+    (void)snprintf(program, sizeof program, "%s/../bin/weir", life.home);
     error = weir_collector_start(program, life.directory, life.output, tree_root());
   }
   if (error)
@@ -363,15 +363,32 @@ static void begin_image(void)
   atomic_store(&wiped.epoch, ++life.images);
 }
 
+static _Atomic int recording_threads; /* of this image: those that end_thread() waits for */
+static _Atomic bool stacks_left_off;  /* and the trace is still to say so */
+
+/* Another of the parent's threads may have been in the unwinder, holding its locks or the dynamic
+ * linker's, and is not here to give them back. */
+static void leave_stacks_off(void)
+{
+  if (!life.depth) return;
+  weir_stack_init(NULL, NULL, NULL, 0);
+  life.depth = 0;
+  atomic_store(&life.unwinder, true);
+  atomic_store(&stacks_left_off, true);
+}
+
 /* In a child. The parent's header is mapped once more for the time being, so that the child can
  * count itself there after its own spool is open (`counted`: the parent knows of the fork). */
 static void begin_child(bool counted)
 {
   const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  int this_thread = pthread_getspecific(life.key) != NULL;
   weir_spool_header *parent = weir_spool_current();
   void *kept = MAP_FAILED;
 
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
+  if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
+  atomic_store(&recording_threads, this_thread);
   if (parent) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
   weir_spool_after_fork();
   begin_image();
@@ -415,6 +432,14 @@ static void end_thread(void *self)
   if (t->epoch == atomic_load(&weir_process_epoch)) weir_writer_release(&t->writer);
   weir_stack_release(&t->stacks);
   t->epoch = EPOCH_NEVER;
+  atomic_fetch_sub(&recording_threads, 1);
+}
+
+/* From here on the thread counts, and its end is noticed. */
+static void arm_thread(weir_thread *t)
+{
+  if (pthread_getspecific(life.key)) return;
+  if (pthread_setspecific(life.key, t) == 0) atomic_fetch_add(&recording_threads, 1);
 }
 
 static void begin_thread(weir_thread *t)
@@ -430,9 +455,7 @@ static void begin_thread(weir_thread *t)
     t->depth = depth;
   }
   t->epoch = atomic_load(&weir_process_epoch);
-  if (!atomic_load(&weir_recording)) return;
-  pthread_setspecific(life.key, t);
-  if (t->named) return;
+  if (!atomic_load(&weir_recording) || t->named) return;
   prctl(PR_GET_NAME, name);
   t->named = weir_writer_extended(&t->writer, WEIR_EV_THREAD, &head, name, strlen(name));
 }
@@ -492,6 +515,15 @@ void weir_note_namespace(void)
     say_namespace(t);
 }
 
+static void say_what_is_missing(weir_thread *t, const char *unwinder)
+{
+  if (unwinder && strcmp(unwinder, "backtrace") == 0)
+    note(t, "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
+  if (atomic_exchange(&stacks_left_off, false))
+    note(t, "forked while other threads called CUDA: no stacks are taken in this process");
+  say_namespace(t);
+}
+
 /* Sets the process up if the constructor has not, and the image if it was forked behind our back.
  */
 static void notice_image(void)
@@ -519,11 +551,12 @@ bool weir_thread_start(weir_thread *t)
   open_image();
   recording = atomic_load(&weir_recording);
   pthread_mutex_unlock(&life.lock);
-  if (recording) unwinder = begin_unwinder();
+  if (recording) {
+    arm_thread(t);
+    unwinder = begin_unwinder();
+  }
   begin_thread(t);
-  if (unwinder && strcmp(unwinder, "backtrace") == 0)
-    note(t, "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
-  if (recording) say_namespace(t);
+  if (recording) say_what_is_missing(t, unwinder);
   errno = saved;
   return recording;
 }

@@ -11,6 +11,10 @@ VL_ALL   := $(VL_RTS) $(VL_CALLS) $(VL)/look $(VL)/life $(VL)/plugins/plugin.so 
             $(VL)/libcudart-1a2b3c.so.13 $(VL)/plugins/packed.so \
             $(VL)/throw $(VL)/plugins/throw_plugin.so
 
+# What the linter must know of them.
+EXTRA_tests/victims/loader/fake_cudart.c := -DMAJOR=12 '-DSONAME="libcudart.so.12"'
+EXTRA_tests/victims/loader/look.c        := '-DPLUGINS="plugins"'
+
 LOADER_SUITES := test_loader_elf test_loader_lookup test_loader_life test_loader_quiet
 LOADER_BINS   := $(addprefix $(O)/tests/interpose/,$(LOADER_SUITES))
 

@@ -25,7 +25,7 @@ typedef struct tally {
   unsigned spools, closed;  /* and how many of them said good-bye */
   unsigned processes;       /* different pids */
   unsigned events;          /* of `api` */
-  unsigned of[16];          /* the same a spool, in order of opening */
+  unsigned of[32];          /* the same a spool, in order of opening */
   unsigned other;           /* events of other functions */
   unsigned threads;         /* THREAD records */
   unsigned notes;           /* NOTE records */

@@ -36,6 +36,7 @@ static const struct life {
     {"late", 0, 1, 1, 1, {7}, 2},
     {"clean-environment", 0, 1, 1, 1, {3}, 1},
     {"closes-all", 0, 1, 1, 1, {20003}, 1},
+    {"crowd", 0, 1, 1, 1, {640}, 64},
 };
 
 static outcome live(enum preload how, const char *mode, const char *const *env)
@@ -86,6 +87,37 @@ START_TEST(test_a_daemon_without_descriptors_or_parent_goes_on_recording)
   ck_assert_uint_eq(t.of[1], 0);
   ck_assert_uint_eq(t.of[2], 20002);
   ck_assert_uint_eq(t.dropped + t.damage, 0);
+}
+END_TEST
+
+START_TEST(test_forks_amid_starting_threads_lose_nothing)
+{
+  tally t;
+
+  ck_assert_int_eq(live(WITH, "fork-storm", NULL).status, 0);
+  t = count_spools("cudaMalloc");
+  ck_assert_uint_eq(t.events, 8 * 2000 + 20 * 3);
+  ck_assert_uint_eq(t.of[0], 8 * 2000);
+  ck_assert_uint_eq(t.spools, 21);
+  ck_assert_uint_eq(t.dropped + t.damage, 0);
+  ck_assert_uint_eq(t.forks_done, 20);
+}
+END_TEST
+
+static const char *const out_of_reach[] = {"chroot", "setuid"};
+
+/* Without its file a spool can't grow: what no longer fits is counted, and the program goes on. */
+START_TEST(test_a_spool_out_of_reach_counts_what_it_drops)
+{
+  outcome o = live(WITH, out_of_reach[_i], NULL);
+  tally t = count_spools("cudaMalloc");
+
+  if (o.status == 9) return; /* both take root */
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_uint_ge(t.events, 3);
+  ck_assert_uint_gt(t.dropped, 0);
+  ck_assert_uint_eq(t.events + t.dropped, 40003);
+  ck_assert_uint_eq(t.damage, 0);
 }
 END_TEST
 
@@ -202,10 +234,12 @@ static const char *said(const char *text, const char *key)
   char *value = values[next++ % 16], line[64];
   const char *at;
 
-  snprintf(line, sizeof line, "%s ", key);
+  (void)snprintf(line, sizeof line, "%s ", key);
   value[0] = 0;
   for (at = text; at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
-    if (strncmp(at, line, strlen(line)) == 0) sscanf(at + strlen(line), "%255[^\n]", value);
+    if (strncmp(at, line, strlen(line)) == 0)
+      (void)snprintf(value, sizeof values[0], "%.*s", (int)strcspn(at + strlen(line), "\n"),
+                     at + strlen(line));
   return value;
 }
 
@@ -214,7 +248,7 @@ static const char *const *by_itself(void)
   static char output[256], kept[] = "KEPT=kept";
   static const char *const env[] = {output, kept, NULL};
 
-  snprintf(output, sizeof output, "WEIR_OUTPUT=%s", scratch("trace.db"));
+  (void)snprintf(output, sizeof output, "WEIR_OUTPUT=%s", scratch("trace.db"));
   return env;
 }
 
@@ -236,7 +270,7 @@ START_TEST(test_the_collector_is_started_and_nobody_notices)
   ck_assert_str_eq(o.err, "");
   text = collector_says();
   directory = said(text, "spool-dir");
-  snprintf(expected, sizeof expected, "%d", (int)o.pid);
+  (void)snprintf(expected, sizeof expected, "%d", (int)o.pid);
   ck_assert_str_eq(said(text, "arguments"), "collect --spool-dir --pid --output");
   ck_assert_str_eq(said(text, "pid"), expected);
   ck_assert_str_eq(said(text, "preload"), "none");
@@ -311,6 +345,8 @@ static Suite *suite(void)
   tcase_add_checked_fixture(t, scratch_begin, scratch_end);
   tcase_add_loop_test(t, test_every_image_has_its_events, 0, sizeof lives / sizeof *lives);
   tcase_add_test(t, test_a_daemon_without_descriptors_or_parent_goes_on_recording);
+  tcase_add_test(t, test_forks_amid_starting_threads_lose_nothing);
+  tcase_add_loop_test(t, test_a_spool_out_of_reach_counts_what_it_drops, 0, 2);
   tcase_add_test(t, test_errno_is_left_alone);
   tcase_add_test(t, test_a_programs_note_is_in_its_spool);
   tcase_add_loop_test(t, test_a_wrong_option_is_said_and_the_default_used, 0, 4);

@@ -42,7 +42,7 @@ START_TEST(test_linked_calls_and_pointers_are_seen)
   char path[256];
   const char *const argv[] = {path, NULL};
 
-  snprintf(path, sizeof path, "%s/%s", built("tests/victims/loader"), linked[_i]);
+  (void)snprintf(path, sizeof path, "%s/%s", built("tests/victims/loader"), linked[_i]);
   ck_assert_uint_eq(twice(argv, NULL).events, 5);
 }
 END_TEST
@@ -70,7 +70,7 @@ START_TEST(test_ctypes_calls_are_seen)
   char script[1024];
   const char *const argv[] = {"python3", "-c", script, NULL};
 
-  snprintf(
+  (void)snprintf(
       script, sizeof script,
       "import ctypes\n"
       "rt = ctypes.CDLL('%s')\n"
@@ -248,9 +248,9 @@ START_TEST(test_a_preloaded_shim_works_before_and_after_us)
   const char *build = getenv("WEIR_BUILD");
   outcome a, b;
 
-  snprintf(both + 11, sizeof both - 11, _i == 0 ? orders[0] : orders[1], build, build);
-  snprintf(shim, sizeof shim, "LD_PRELOAD=%s/tests/victims/loader/libshim.so", build);
-  snprintf(spools, sizeof spools, "WEIR_SPOOL_DIR=%s", scratch("spools"));
+  (void)snprintf(both + 11, sizeof both - 11, _i == 0 ? orders[0] : orders[1], build, build);
+  (void)snprintf(shim, sizeof shim, "LD_PRELOAD=%s/tests/victims/loader/libshim.so", build);
+  (void)snprintf(spools, sizeof spools, "WEIR_SPOOL_DIR=%s", scratch("spools"));
   a = run(WITHOUT, argv, without);
   b = run(WITHOUT, argv, with);
   assert_same(&a, &b);

@@ -44,8 +44,8 @@ static const char *const *quiet_env(void)
   static char work[256], build[1024];
   static const char *const env[] = {work, build, NULL};
 
-  snprintf(work, sizeof work, "WORK=%s", scratch(""));
-  snprintf(build, sizeof build, "BUILT=%s", getenv("WEIR_BUILD"));
+  (void)snprintf(work, sizeof work, "WORK=%s", scratch(""));
+  (void)snprintf(build, sizeof build, "BUILT=%s", getenv("WEIR_BUILD"));
   return env;
 }
 
@@ -86,19 +86,19 @@ START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
   char command[1024];
   outcome o;
 
-  snprintf(command, sizeof command, "%s%s", list,
-           "grep -v ' _*cu[A-Z_a-z0-9]*@[^@]' | sort | tr '\\n' ' '");
+  (void)snprintf(command, sizeof command, "%s%s", list,
+                 "grep -v ' _*cu[A-Z_a-z0-9]*@[^@]' | sort | tr '\\n' ' '");
   o = shell(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "A libcudart.so.11.0 A libcudart.so.12 A libcudart.so.13 A weir_driver "
                           "T dlclose T dlmopen T dlopen T dlsym T dlvsym T weir_note ");
-  snprintf(command, sizeof command, "%s%s", list,
-           "grep ' _*cu' | grep -cv '^T "
-           "\\(cu[A-Z][A-Za-z0-9_]*@weir_driver\\|\\(__\\)\\?cuda[A-Z][A-Za-z0-9_]*"
-           "@libcudart.so.1\\(1.0\\|2\\|3\\)\\)$'");
+  (void)snprintf(command, sizeof command, "%s%s", list,
+                 "grep ' _*cu' | grep -cv '^T "
+                 "\\(cu[A-Z][A-Za-z0-9_]*@weir_driver\\|\\(__\\)\\?cuda[A-Z][A-Za-z0-9_]*"
+                 "@libcudart.so.1\\(1.0\\|2\\|3\\)\\)$'");
   o = shell(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "0\n");
-  snprintf(command, sizeof command, "%s%s", list,
-           "grep -c '^T cudaMalloc@libcudart.so\\|^T cuInit@weir'");
+  (void)snprintf(command, sizeof command, "%s%s", list,
+                 "grep -c '^T cudaMalloc@libcudart.so\\|^T cuInit@weir'");
   o = shell(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "4\n");
 }

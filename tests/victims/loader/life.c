@@ -17,7 +17,6 @@
 
 int cudaMalloc(void **p, size_t bytes);
 
-extern char **environ;
 static const char *own_path;
 
 static void calls(int n)
@@ -106,7 +105,7 @@ static int life_vfork(void)
   pid_t pid;
 
   calls(2);
-  pid = vfork();
+  pid = vfork(); /* NOLINT: what is tried here */
   if (pid == 0) {
     execl(own_path, "life", "five", (char *)NULL);
     _exit(99);
@@ -155,14 +154,14 @@ static int life_exit_now(void)
 static int life_abort(void)
 {
   calls(3);
-  signal(SIGABRT, SIG_DFL);
+  (void)signal(SIGABRT, SIG_DFL);
   abort();
 }
 
 static int life_killed(void)
 {
   calls(3);
-  raise(SIGKILL);
+  (void)raise(SIGKILL);
   return 1;
 }
 
@@ -267,7 +266,7 @@ static int life_late(void)
   pthread_key_create(&second_key, call_again);
   pthread_create(&t, NULL, thread_with_keys, NULL);
   pthread_join(t, NULL);
-  atexit(call_at_exit);
+  (void)atexit(call_at_exit);
   return 0;
 }
 
@@ -284,6 +283,70 @@ static int life_closes_all(void)
   calls(3);
   syscall(SYS_close_range, 3, ~0u, 0);
   calls(20000);
+  return 0;
+}
+
+/* 64 threads whose first calls come at once. */
+static pthread_barrier_t all_there;
+
+static void *thread_of_a_crowd(void *n)
+{
+  pthread_barrier_wait(&all_there);
+  calls(*(int *)n);
+  return NULL;
+}
+
+static int life_crowd(void)
+{
+  enum { THREADS = 64 };
+  pthread_t t[THREADS];
+  int n = 10;
+
+  pthread_barrier_init(&all_there, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&t[i], NULL, thread_of_a_crowd, &n)) return 1;
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(t[i], NULL);
+  return 0;
+}
+
+/* 20 forks while 8 threads begin and call. */
+static int life_fork_storm(void)
+{
+  enum { THREADS = 8, FORKS = 20 };
+  pthread_t t[THREADS];
+  int n = 2000, failed = 0;
+
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&t[i], NULL, thread, &n)) return 1;
+  for (int i = 0; i < FORKS; i++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      calls(3);
+      _exit(3);
+    }
+    failed += status_of(pid) != 3;
+  }
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(t[i], NULL);
+  return failed;
+}
+
+/* The spool's path leads nowhere from here on. */
+static int life_chroot(void)
+{
+  calls(3);
+  if (chroot("/proc") || chdir("/")) return 9;
+  calls(40000);
+  return 0;
+}
+
+/* The spool belongs to somebody else from here on. */
+static int life_setuid(void)
+{
+  calls(3);
+  if (setresuid(65534, 65534, 65534)) return 9;
+  calls(40000);
   return 0;
 }
 
@@ -376,6 +439,10 @@ int main(int argc, char **argv)
                {"late", life_late},
                {"clean-environment", life_clean_environment},
                {"closes-all", life_closes_all},
+               {"crowd", life_crowd},
+               {"fork-storm", life_fork_storm},
+               {"chroot", life_chroot},
+               {"setuid", life_setuid},
                {"waits", life_waits_plainly},
                {"waits-as-reaper", life_waits_as_reaper},
                {"five", life_five},
