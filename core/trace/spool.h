@@ -3,7 +3,7 @@
  * A spool is one file: a 64 KiB header, then chunks of 1 MiB. The program maps it MAP_SHARED; each
  * thread owns a ring of chunks and is the only writer of the chunk it fills, so a record costs
  * stores and no lock. A killed program loses nothing it had committed. Blocks are reserved with
- * posix_fallocate before they are mapped: a full disk is an error code here, never a SIGBUS, and
+ * fallocate before they are mapped: a full disk is an error code here, never a SIGBUS, and
  * recording stops with its drops counted. No descriptor is kept open (programs close what is not
  * theirs); the path is opened again on the rare growth.
  *
