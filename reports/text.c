@@ -130,27 +130,38 @@ static void ending(const wr_process_row *x, char *out, size_t room)
     snprintf(out, room, "%s", x->end_reason);
 }
 
+static void process_line(page *p, const wr_process_row *x)
+{
+  char how[64];
+  ending(x, how, sizeof(how));
+  wr_grid_row(&p->grid);
+  CELL(p, "%lld", (long long)x->pid);
+  CELL(p, "%s", x->events ? COUNT(x->events) : "none");
+  CELL(p, "%s", x->ended ? DURATION((uint64_t)(x->end - x->start)) : "-");
+  CELL(p, "%s", how);
+  CELL(p, "%s", *x->command ? x->command : x->exe);
+}
+
+/* A tree can be a shell's: those with CUDA calls are shown, the others counted. */
 static void processes(page *p)
 {
   const wr_model *m = p->m;
+  size_t quiet = 0, shown = 0;
   if (m->process_count < 2) return;
   heading(p, "Processes", NULL);
   begin(p, "rrrlf");
   TITLES(p, "pid", "events", "time", "ended", "command");
-  for (size_t i = 0; i < m->process_count && i < PROCESS_ROWS; i++) {
-    const wr_process_row *x = &m->processes[i];
-    char how[64];
-    ending(x, how, sizeof(how));
-    wr_grid_row(&p->grid);
-    CELL(p, "%lld", (long long)x->pid);
-    CELL(p, "%s", x->events ? COUNT(x->events) : "no CUDA calls");
-    CELL(p, "%s", x->ended ? DURATION((uint64_t)(x->end - x->start)) : "-");
-    CELL(p, "%s", how);
-    CELL(p, "%s", *x->command ? x->command : x->exe);
+  for (size_t i = 0; i < m->process_count; i++) {
+    if (!m->processes[i].events)
+      quiet++;
+    else if (shown++ < PROCESS_ROWS)
+      process_line(p, &m->processes[i]);
   }
-  end(p);
-  if (m->process_count > PROCESS_ROWS)
-    LINE(p, false, "… and %zu more", m->process_count - PROCESS_ROWS);
+  if (shown) end(p);
+  if (shown > PROCESS_ROWS) LINE(p, false, "… and %zu more", shown - PROCESS_ROWS);
+  if (quiet)
+    LINE(p, false, "%s%zu program%s made no CUDA calls", shown ? "and " : "", quiet,
+         quiet == 1 ? "" : "s");
 }
 
 /* ---- transfers ------------------------------------------------------------------------------- */
@@ -467,15 +478,20 @@ static void coverage(page *p)
   const wr_model *m = p->m;
   const wr_coverage *c = &m->coverage;
   heading(p, "Seen and not seen", NULL);
-  LINE(p, false, "%s functions wrapped, %s of them called; %s looked up and passed through unseen",
-       COUNT(c->looked_up), COUNT(c->called), COUNT(c->passed));
+  if (!c->called && !c->looked_up && !c->passed) line(p, false, "no CUDA function was looked up");
+  LINE(p, false,
+       "%s functions called; of those looked up, %s are wrapped and %s pass through unseen",
+       COUNT(c->called), COUNT(c->looked_up), COUNT(c->passed));
   if (c->passed_count) names(p, "passed through:", c->passed_names, c->passed_count);
   if (c->unknown_lookups)
     LINE(p, true, "%s look-ups of functions Weir does not know, the first: %s",
          COUNT(c->unknown_lookups), c->unknown_name ? c->unknown_name : "?");
   if (c->embedding_count)
-    names(p, "have CUDA's runtime built in (seen at the driver layer only):", c->embedding,
-          c->embedding_count);
+    LINE(p, false,
+         "CUDA's runtime is built into %zu module%s, whose calls are seen at the driver layer:",
+         c->embedding_count, c->embedding_count == 1 ? "" : "s");
+  for (size_t i = 0; i < c->embedding_count && i < 4; i++)
+    LINE(p, false, "  %s", c->embedding[i]);
   if (c->stackless && c->stackless < m->total.events)
     LINE(p, false, "%s of %s events have no stack", COUNT(c->stackless), COUNT(m->total.events));
   else if (c->stackless)
