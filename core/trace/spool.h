@@ -209,9 +209,9 @@ void weir_spool_reader_close(weir_spool_reader *r);
  * none. `final`: the writer is gone, take partial chunks to their end and count torn slots. */
 weir_status weir_spool_drain(weir_spool_reader *r, const weir_spool_visitor *v, bool final);
 
-/* For a reader whose deliveries are not safe yet when drain() returns: from now on drained chunks stay
- * until weir_spool_hand_back() is called, after they are. Somebody who kills the reader in between
- * loses nothing: the next one finds the chunks. */
+/* For a reader whose deliveries are not safe yet when drain() returns: from now on drained chunks
+ * stay until weir_spool_hand_back() is called, after they are. Somebody who kills the reader in
+ * between loses nothing: the next one finds the chunks. */
 void weir_spool_reader_hold(weir_spool_reader *r);
 void weir_spool_hand_back(weir_spool_reader *r);
 

@@ -50,7 +50,7 @@ typedef struct chunk {
 struct weir_spool_reader {
   int fd;
   bool live;      /* chunks are handed back */
-  bool holding; /* but not by drain() */
+  bool holding;   /* but not by drain() */
   char path[256]; /* for messages, cut */
   weir_spool_damage damage;
   weir_map expected;                     /* thread serial -> sequence to come */
