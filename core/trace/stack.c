@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "core/base/trylock.h"
+#include "core/trace/stack_path.h"
 
 enum {
   SPARE = 24,            /* frames of ours at the top at most */
@@ -73,6 +74,7 @@ struct weir_stacks {
   uint32_t *slots;    /* owned (mapped): word index + 1 into the arena, 0: empty */
   uint64_t *arena;    /* owned (mapped) */
   size_t words, room; /* used, mapped */
+  weir_paths *paths;  /* owned: stacks known again without unwinding */
 };
 
 /* ---- the seam ---------------------------------------------------------------------------------
@@ -116,6 +118,7 @@ static bool use_libunwind(const char *beside, void *(*real_dlopen)(const char *,
   unwinder.flush = (flush_function *)(uintptr_t)flush;
   unwinder.space = space;
   unwinder.library = space;
+  weir_path_init(library, real_dlsym);
   return true;
 }
 
@@ -571,6 +574,7 @@ static void empty(weir_stacks *t)
   if (t->slots) memset(t->slots, 0, t->capacity * sizeof *t->slots);
   t->count = 0;
   t->words = 0;
+  weir_path_forget(t->paths);
 }
 
 /* Room for one more stack of `count` frames. */
@@ -649,14 +653,11 @@ static int unwind(void **frames, int *first)
   }
 }
 
-static uint32_t capture(weir_stacks **table, weir_writer *w)
+static uint32_t __attribute__((noinline))
+capture_new(weir_stacks *t, weir_writer *w, const uintptr_t *frame)
 {
   void *frames[WEIR_STACK_MAX_DEPTH + SPARE];
   int first;
-  if (__builtin_expect(atomic_load_explicit(&unwinder.closing, memory_order_relaxed) != 0, 0))
-    flush_if_unloaded();
-  weir_stacks *t = table_of(table);
-  if (!t || !prepare(t)) return WEIR_STACK_NONE;
   int got = unwind(frames, &first);
   while (got > first && !frames[got - 1])
     got--; /* some stacks end with a null */
@@ -665,15 +666,27 @@ static uint32_t capture(weir_stacks **table, weir_writer *w)
   uint32_t count = (uint32_t)(got - first);
   uint64_t hash = hash_stack(stack, count);
   uint32_t slot = *probe(t, hash, stack, count);
-  if (__builtin_expect(slot != 0, 1)) return (uint32_t)t->arena[slot]; /* its second word */
-  return intern_new(t, w, hash, stack, count);
+  uint32_t id = slot ? (uint32_t)t->arena[slot] /* its second word */
+                     : intern_new(t, w, hash, stack, count);
+  weir_path_learn(&t->paths, frame, id, stack, count);
+  return id;
 }
 
-uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w)
+static uint32_t capture(weir_stacks **table, weir_writer *w, const uintptr_t *frame)
+{
+  if (__builtin_expect(atomic_load_explicit(&unwinder.closing, memory_order_relaxed) != 0, 0))
+    flush_if_unloaded();
+  weir_stacks *t = table_of(table);
+  if (!t || !prepare(t)) return WEIR_STACK_NONE;
+  uint32_t id = weir_path_find(t->paths, frame);
+  return __builtin_expect(id != 0, 1) ? id : capture_new(t, w, frame);
+}
+
+__attribute__((noinline)) uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w)
 {
   if (!atomic_load_explicit(&unwinder.capture, memory_order_relaxed)) return WEIR_STACK_NONE;
   int saved = errno;
-  uint32_t id = capture(table, w);
+  uint32_t id = capture(table, w, __builtin_frame_address(0));
   errno = saved;
   return id;
 }
@@ -686,6 +699,7 @@ void weir_stack_release(weir_stacks **table)
   if (!t) return;
   if (t->slots) munmap(t->slots, t->capacity * sizeof *t->slots);
   if (t->arena) munmap(t->arena, t->room * sizeof *t->arena);
+  weir_path_release(&t->paths);
   munmap(t, sizeof *t);
   errno = saved;
 }
