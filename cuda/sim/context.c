@@ -171,7 +171,7 @@ static CUresult push(CUcontext c)
   struct sim_thread *t = sim_self;
   if (t->depth == t->room) {
     uint32_t room = t->room ? 2 * t->room : 4;
-    CUcontext *more = realloc(t->stack, room * sizeof *more);
+    CUcontext *more = realloc(t->stack, room * sizeof(void *));
     if (!more) return CUDA_ERROR_OUT_OF_MEMORY;
     t->stack = more;
     t->room = room;

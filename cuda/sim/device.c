@@ -79,19 +79,20 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
   X(NUMA_ID, -1)                                                                                   \
   X(HOST_NUMA_ID, -1)
 
+static const struct {
+  int attribute, value;
+} attributes[] = {
+#define ATTRIBUTE_ROW(name, value) {CU_DEVICE_ATTRIBUTE_##name, value},
+    DEVICE_ATTRIBUTES(ATTRIBUTE_ROW)
+#undef ATTRIBUTE_ROW
+};
+
 int sim_device_attribute(const struct sim_device *device, CUdevice_attribute attribute)
 {
-  switch ((int)attribute) {
-  case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-    return 0x10 + device->index;
-#define ATTRIBUTE_CASE(name, value)                                                                \
-  case CU_DEVICE_ATTRIBUTE_##name:                                                                 \
-    return value;
-    DEVICE_ATTRIBUTES(ATTRIBUTE_CASE)
-#undef ATTRIBUTE_CASE
-  default:
-    return 0;
-  }
+  if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return 0x10 + device->index;
+  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+    if (attributes[i].attribute == (int)attribute) return attributes[i].value;
+  return 0;
 }
 
 /* ---- start --------------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ CUresult sim_cuDeviceGetName(char *name, int len, CUdevice dev)
   if (!name || len < 1) return CUDA_ERROR_INVALID_VALUE;
   NEED_DEVICE(d, dev);
   (void)d;
-  snprintf(name, (size_t)len, "Weir Software Device");
+  (void)snprintf(name, (size_t)len, "Weir Software Device");
   return CUDA_SUCCESS;
 }
 
@@ -312,7 +313,7 @@ CUresult sim_cuDeviceGetPCIBusId(char *text, int len, CUdevice dev)
 {
   if (!text || len < 1) return CUDA_ERROR_INVALID_VALUE;
   NEED_DEVICE(d, dev);
-  snprintf(text, (size_t)len, "0000:%02X:00.0", (unsigned)(0x10 + d->index));
+  (void)snprintf(text, (size_t)len, "0000:%02X:00.0", (unsigned)(0x10 + d->index));
   return CUDA_SUCCESS;
 }
 

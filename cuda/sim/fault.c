@@ -43,7 +43,7 @@ static void handler(int signal, siginfo_t *info, void *context)
     old->sa_handler(signal);
   } else {
     sigaction(signal, old, NULL); /* the fault repeats on return and ends the process as it would */
-    if (info->si_code <= 0) raise(signal); /* sent, not caused: it would not repeat */
+    if (info->si_code <= 0) (void)raise(signal); /* sent, not caused: it would not repeat */
   }
 }
 

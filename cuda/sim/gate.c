@@ -157,9 +157,9 @@ static void counts_path(char *path, size_t room, const char *pattern)
 {
   const char *p = strstr(pattern, "%p");
   if (p)
-    snprintf(path, room, "%.*s%ld%s", (int)(p - pattern), pattern, (long)getpid(), p + 2);
+    (void)snprintf(path, room, "%.*s%ld%s", (int)(p - pattern), pattern, (long)getpid(), p + 2);
   else
-    snprintf(path, room, "%s", pattern);
+    (void)snprintf(path, room, "%s", pattern);
 }
 
 /* Runs at exit; workers may still be running, so it takes nothing they hold. */
@@ -174,7 +174,7 @@ __attribute__((destructor)) static void write_counts(void)
   pthread_mutex_lock(&threads_lock);
   for (unsigned i = 0; i < SIM_API_COUNT; i++) {
     uint64_t n = calls_of(i);
-    if (n) fprintf(f, "%s %llu\n", sim_api_names[i], (unsigned long long)n);
+    if (n) (void)fprintf(f, "%s %llu\n", sim_api_names[i], (unsigned long long)n);
   }
   pthread_mutex_unlock(&threads_lock);
   if (fclose(f)) sim_say_once(NULL, "weir sim: cannot write the counts to %s", path);

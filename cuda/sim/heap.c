@@ -258,8 +258,8 @@ CUresult sim_heap_start(struct sim_device *d, size_t capacity)
   if (!base) return CUDA_ERROR_OUT_OF_MEMORY;
   d->span = span;
   uint32_t n = granule_count(d);
-  d->granules.chunk = calloc(1, sizeof *d->granules.chunk);
-  d->small.chunk = calloc(n, sizeof *d->small.chunk);
+  d->granules.chunk = calloc(1, sizeof(void *));
+  d->small.chunk = calloc(n, sizeof(void *));
   d->small_used = calloc(n, sizeof *d->small_used);
   if (!d->granules.chunk || !d->small.chunk || !d->small_used) return CUDA_ERROR_OUT_OF_MEMORY;
   d->granules.chunk[0] = calloc(n, sizeof(struct sim_unit));

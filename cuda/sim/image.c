@@ -26,12 +26,16 @@ struct fatbin_header {
 /* ---- opening ------------------------------------------------------------------------------------
  */
 
-static size_t elf_bytes(const char *p)
+/* `limit`: bytes that may be read, SIZE_MAX where nobody knows (an image in memory has no length).
+ */
+static size_t elf_bytes(const char *p, size_t limit)
 {
   Elf64_Ehdr h;
   memcpy(&h, p, sizeof h);
   if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_shentsize != sizeof(Elf64_Shdr)) return 0;
-  size_t end = h.e_shoff + (size_t)h.e_shnum * sizeof(Elf64_Shdr);
+  size_t headers = (size_t)h.e_shnum * sizeof(Elf64_Shdr), end;
+  if (h.e_shoff > limit || headers > limit - h.e_shoff) return 0;
+  end = h.e_shoff + headers;
   for (unsigned i = 0; i < h.e_shnum; i++) {
     Elf64_Shdr s;
     memcpy(&s, p + h.e_shoff + i * sizeof s, sizeof s);
@@ -54,11 +58,11 @@ static const char *skip_blank(const char *p)
 }
 
 /* Bytes of the code at p; 0: not recognised. A wrapper is followed to what it holds. */
-static size_t measure(const char **p)
+static size_t measure(const char **p, size_t limit)
 {
   uint32_t magic;
   memcpy(&magic, *p, sizeof magic);
-  if (magic == FATBINC_MAGIC) {
+  if (magic == FATBINC_MAGIC && limit == SIZE_MAX) {
     __fatBinC_Wrapper_t wrapper;
     memcpy(&wrapper, *p, sizeof wrapper);
     if (!wrapper.data) return 0;
@@ -70,7 +74,7 @@ static size_t measure(const char **p)
     memcpy(&h, *p, sizeof h);
     return h.header_bytes + h.bytes;
   }
-  if (memcmp(*p, ELFMAG, SELFMAG) == 0) return elf_bytes(*p);
+  if (memcmp(*p, ELFMAG, SELFMAG) == 0) return elf_bytes(*p, limit);
   const char *text = skip_blank(*p);
   return strncmp(text, ".version", 8) == 0 ? strlen(*p) : 0;
 }
@@ -79,7 +83,7 @@ CUresult sim_image_open(const void *code, struct sim_image **image)
 {
   const char *p = code;
   if (!p) return CUDA_ERROR_INVALID_VALUE;
-  size_t bytes = measure(&p);
+  size_t bytes = measure(&p, SIZE_MAX);
   if (!bytes) return CUDA_ERROR_INVALID_IMAGE;
   struct sim_image *i = malloc(sizeof *i + bytes + 1);
   if (!i) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -101,15 +105,15 @@ CUresult sim_image_read(const char *path, struct sim_image **image)
   CUresult error = CUDA_ERROR_INVALID_IMAGE;
   char *data = NULL;
   long bytes = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
-  rewind(f);
+  if (fseek(f, 0, SEEK_SET)) bytes = -1;
   if (bytes > 0) data = calloc(1, (size_t)bytes + sizeof(Elf64_Ehdr));
   if (data && fread(data, 1, (size_t)bytes, f) == (size_t)bytes) {
     const char *p = data;
-    size_t measured = measure(&p);
-    if (measured && measured <= (size_t)bytes && p == data) error = sim_image_open(data, image);
+    size_t measured = measure(&p, (size_t)bytes);
+    if (measured && measured <= (size_t)bytes) error = sim_image_open(data, image);
   }
   free(data);
-  fclose(f);
+  (void)fclose(f);
   return error;
 }
 

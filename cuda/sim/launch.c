@@ -116,7 +116,7 @@ static void say_skipped(const char *name)
   pthread_mutex_unlock(&lock);
   if (again) return;
   char text[400];
-  snprintf(text, sizeof text, "weir sim: kernel %s has no host twin: skipped", name);
+  (void)snprintf(text, sizeof text, "weir sim: kernel %s has no host twin: skipped", name);
   sim_say_once(NULL, "%s", text);
   void (*note)(const char *) = NULL;
   *(void **)&note = dlsym(RTLD_DEFAULT, "weir_note");

@@ -77,8 +77,10 @@ void sim_range_remove(struct sim_range *r)
 void sim_ranges_free_of(CUcontext c)
 {
   pthread_mutex_lock(&sim_memory_lock);
-  while (c->ranges)
-    sim_range_remove(c->ranges);
+  for (struct sim_range *r = c->ranges, *next; r; r = next) {
+    next = r->next;
+    sim_range_remove(r);
+  }
   pthread_mutex_unlock(&sim_memory_lock);
 }
 

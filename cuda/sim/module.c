@@ -409,7 +409,7 @@ static CUresult global_new(CUmodule m, const char *name, struct sim_global **out
   struct sim_range *r = sim_range_device(m->context, bytes, &error);
   if (!r) {
     free(g);
-    return error;
+    return error ? error : CUDA_ERROR_OUT_OF_MEMORY;
   }
   r->hidden = true;
   *g = (struct sim_global){.next = m->globals, .start = r->start, .bytes = bytes};

@@ -164,8 +164,9 @@ static CUresult implicit_deps(CUstream s, struct sim_op *op)
     error = sim_op_after(op, barrier->stream, barrier->seq);
   if (error) return error;
   if (s == context->legacy) return after_all(op, context, s, true);
-  uint64_t legacy = context->legacy ? context->legacy->queued : 0;
-  if (!blocking(s) || s->legacy_seen == legacy) return CUDA_SUCCESS;
+  if (!blocking(s) || !context->legacy) return CUDA_SUCCESS;
+  uint64_t legacy = context->legacy->queued;
+  if (s->legacy_seen == legacy) return CUDA_SUCCESS;
   error = sim_op_after(op, context->legacy, legacy);
   if (!error) s->legacy_seen = legacy;
   return error;

@@ -23,7 +23,7 @@ static CUstream per_thread(CUcontext context)
     if (s->context == context) return s;
     i++;
   }
-  CUstream *more = realloc(t->streams, (t->stream_count + 1) * sizeof *more);
+  CUstream *more = realloc(t->streams, (t->stream_count + 1) * sizeof(void *));
   if (!more) return NULL;
   t->streams = more;
   CUstream s = sim_stream_new(context, 0, 0, true);

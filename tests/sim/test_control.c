@@ -124,12 +124,9 @@ static void count_a_little(void)
 
 START_TEST(counts_are_written_at_exit)
 {
-  char line[100], path[80];
-  strcpy(counts, "/tmp/weir-counts-XXXXXX");
-  ck_assert_ptr_nonnull(mkdtemp(counts));
-  char folder[64];
-  strcpy(folder, counts);
-  strcat(counts, "/%p.txt");
+  char line[100], path[80], folder[] = "/tmp/weir-counts-XXXXXX";
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  ck_assert_int_lt(snprintf(counts, sizeof counts, "%s/%%p.txt", folder), (int)sizeof counts);
   pid_t pid = fork();
   if (!pid) {
     count_a_little();
@@ -138,14 +135,14 @@ START_TEST(counts_are_written_at_exit)
   int status, sets = 0;
   waitpid(pid, &status, 0);
   ck_assert_int_eq(status, 0);
-  snprintf(path, sizeof path, "%s/%ld.txt", folder, (long)pid);
+  (void)snprintf(path, sizeof path, "%s/%ld.txt", folder, (long)pid);
   FILE *f = fopen(path, "r");
   ck_assert_ptr_nonnull(f);
   while (fgets(line, sizeof line, f)) {
     ck_assert_ptr_null(strstr(line, " 0\n"));
     if (sscanf(line, "cuMemsetD8_v2 %d", &sets) == 1) continue;
   }
-  fclose(f);
+  ck_assert_int_eq(fclose(f), 0);
   unlink(path);
   rmdir(folder);
   ck_assert_int_eq(sets, 5);

@@ -214,6 +214,50 @@ START_TEST(every_name_of_the_header_is_exported)
 }
 END_TEST
 
+/* The driver as the dynamic linker sees it: `command` run on its file. */
+static FILE *inspect(const char *command)
+{
+  Dl_info info;
+  char line[1200];
+  ck_assert_int_ne(dladdr((void *)(uintptr_t)&cuInit, &info), 0);
+  ck_assert_int_lt(snprintf(line, sizeof line, command, info.dli_fname), (int)sizeof line);
+  FILE *f = popen(line, "r");
+  ck_assert_ptr_nonnull(f);
+  return f;
+}
+
+START_TEST(nothing_else_is_exported)
+{
+  FILE *f = inspect("nm -D --defined-only --format=posix '%s'");
+  char name[256], rest[256];
+  int n = 0;
+  while (fscanf(f, "%255s%255[^\n]", name, rest) == 2) {
+    n++;
+    bool ours = strncmp(name, "weir_sim_", 9) == 0 ||
+                (strncmp(name, "cu", 2) == 0 && name[2] >= 'A' && name[2] <= 'Z');
+    ck_assert_msg(ours, "%s", name);
+  }
+  ck_assert_int_eq(pclose(f), 0);
+  ck_assert_int_gt(n, 600);
+}
+END_TEST
+
+START_TEST(libc_is_all_it_needs)
+{
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  FILE *f = inspect("readelf -d '%s'");
+  char line[512];
+  bool soname = false;
+  while (fgets(line, sizeof line, f)) {
+    soname |= strstr(line, "soname: [libcuda.so.1]") != NULL;
+    if (strstr(line, "(NEEDED)")) ck_assert_msg(strstr(line, "[libc.so") != NULL, "%s", line);
+  }
+  ck_assert_int_eq(pclose(f), 0);
+  ck_assert(soname);
+#endif
+}
+END_TEST
+
 START_TEST(what_is_not_done_says_so)
 {
   start();
@@ -251,7 +295,6 @@ START_TEST(the_private_tables_are_refused_with_a_sentence)
   start();
   int out[2];
   ck_assert_int_eq(pipe(out), 0);
-  fflush(stderr);
   int old = dup(STDERR_FILENO);
   dup2(out[1], STDERR_FILENO);
   const void *table = &table;
@@ -357,6 +400,8 @@ int main(void)
                                 the_per_thread_flag_prefers_those_variants,
                                 bad_look_ups_are_refused,
                                 every_name_of_the_header_is_exported,
+                                nothing_else_is_exported,
+                                libc_is_all_it_needs,
                                 what_is_not_done_says_so,
                                 errors_have_names_and_sentences,
                                 the_private_tables_are_refused_with_a_sentence,

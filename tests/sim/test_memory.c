@@ -7,13 +7,13 @@ START_TEST(allocations_are_aligned_apart_and_writable)
 {
   CUdeviceptr p[64];
   for (int i = 0; i < 64; i++) {
-    p[i] = device_bytes((size_t)(1 + i * 1000));
+    p[i] = device_bytes(1 + (size_t)i * 1000);
     ck_assert_uint_eq(p[i] % 512, 0);
-    ok(cuMemsetD8_v2(p[i], (unsigned char)i, (size_t)(1 + i * 1000)));
+    ok(cuMemsetD8_v2(p[i], (unsigned char)i, 1 + (size_t)i * 1000));
   }
   for (int i = 0; i < 64; i++) {
     unsigned char last;
-    ok(cuMemcpyDtoH_v2(&last, p[i] + (CUdeviceptr)(i * 1000), 1));
+    ok(cuMemcpyDtoH_v2(&last, p[i] + (CUdeviceptr)i * 1000, 1));
     ck_assert_uint_eq(last, (unsigned)i);
     ok(cuMemFree_v2(p[i]));
   }

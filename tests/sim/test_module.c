@@ -2,7 +2,8 @@
 #include "sim.h"
 
 #include <elf.h>
-#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- twins --------------------------------------------------------------------------------------
@@ -324,7 +325,7 @@ START_TEST(a_parameter_buffer_is_unpacked_by_alignment)
   buffer[0] = 7;
   memcpy(buffer + 8, &d, 8);
   memcpy(buffer + 16, &p, 8);
-  memcpy(buffer + 24, "abc", 3);
+  buffer[24 + 2] = 'c';
   size_t bytes = 27;
   void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                    CU_LAUNCH_PARAM_END};
@@ -447,6 +448,92 @@ START_TEST(a_twin_that_faults_poisons_its_context_only)
 }
 END_TEST
 
+#if !defined(__SANITIZE_ADDRESS__) /* which takes stacks apart itself */
+static int deeper(volatile int *n)
+{
+  volatile char frame[4096];
+  frame[0] = (char)++*n;
+  return *n < 0 ? 0 : deeper(n) + frame[0];
+}
+
+static void overrun(void *const *arg, const struct weir_twin_thread *t)
+{
+  (void)arg, (void)t;
+  volatile int n = 0;
+  deeper(&n);
+}
+EXPORT const struct weir_twin weir_twin_overrun = {1, 0, NULL, overrun, "overrun", NULL};
+
+START_TEST(a_twin_that_overruns_its_stack_is_a_fault)
+{
+  CUmodule m;
+  CUfunction f;
+  ok(cuModuleLoadData(&m, ".version 8.0\n.target sm_80\n.visible .entry overrun() { ret; }\n"));
+  ok(cuModuleGetFunction(&f, m, "overrun"));
+  ok(launch(f, 1, 1, NULL, NULL));
+  fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+END_TEST
+#endif
+
+/* Runs `after` in a child that has initialised and launched, so that the fault handler is there. */
+static int child_after_a_launch(void (*before)(void), void (*after)(void))
+{
+  pid_t pid = fork();
+  if (!pid) {
+    if (before) before();
+    start();
+    uint32_t zero = 0;
+    CUdeviceptr p = device_bytes(4);
+    ok(cuMemcpyHtoD_v2(p, &zero, 4));
+    after();
+    _exit(0);
+  }
+  int status;
+  waitpid(pid, &status, 0);
+  return status;
+}
+
+static int *volatile nowhere = (int *)16;
+
+static void fault(void)
+{
+  *nowhere = 1;
+}
+
+static void own_handler(int signal)
+{
+  _exit(signal == SIGSEGV ? 42 : 1);
+}
+static void own_action(int signal, siginfo_t *info, void *context)
+{
+  (void)context;
+  _exit(signal == SIGSEGV && info->si_addr == (void *)nowhere ? 43 : 1);
+}
+static void set_handler(void)
+{
+  signal(SIGSEGV, own_handler);
+}
+static void set_action(void)
+{
+  struct sigaction a = {.sa_sigaction = own_action, .sa_flags = SA_SIGINFO};
+  sigaction(SIGSEGV, &a, NULL);
+}
+static void set_default(void)
+{
+  signal(SIGSEGV, SIG_DFL);
+}
+
+START_TEST(the_programs_own_faults_stay_its_own)
+{
+  ck_assert_int_eq(WEXITSTATUS(child_after_a_launch(set_handler, fault)), 42);
+  ck_assert_int_eq(WEXITSTATUS(child_after_a_launch(set_action, fault)), 43);
+  int status = child_after_a_launch(set_default, fault);
+  ck_assert(WIFSIGNALED(status));
+  ck_assert_int_eq(WTERMSIG(status), SIGSEGV);
+}
+END_TEST
+
 START_TEST(a_twin_can_trap)
 {
   int error = CUDA_ERROR_ASSERT;
@@ -508,22 +595,28 @@ END_TEST
 
 int main(void)
 {
-  const TTest *const tests[] = {what_is_no_image_is_refused,
-                                functions_are_found_by_whole_names,
-                                an_opaque_fat_binary_is_believed,
-                                a_cubin_tells_its_variables_and_functions,
-                                variables_have_storage_of_their_module,
-                                a_variable_can_be_defined_from_outside,
-                                a_launch_runs_every_thread_on_its_arguments,
-                                grids_blocks_and_shared_memory_are_three_dimensional,
-                                a_parameter_buffer_is_unpacked_by_alignment,
-                                illegal_launches_are_refused,
-                                a_kernel_without_a_twin_is_skipped_and_said_once,
-                                libraries_have_kernels_for_every_context,
-                                a_twin_that_faults_poisons_its_context_only,
-                                a_twin_can_trap,
-                                work_behind_a_fault_is_not_done_but_ends,
-                                occupancy_follows_the_limits,
-                                NULL};
-  return run_tests("sim_module", tests, start);
+  const TTest *const tests[] = {
+    what_is_no_image_is_refused,
+    functions_are_found_by_whole_names,
+    an_opaque_fat_binary_is_believed,
+    a_cubin_tells_its_variables_and_functions,
+    variables_have_storage_of_their_module,
+    a_variable_can_be_defined_from_outside,
+    a_launch_runs_every_thread_on_its_arguments,
+    grids_blocks_and_shared_memory_are_three_dimensional,
+    a_parameter_buffer_is_unpacked_by_alignment,
+    illegal_launches_are_refused,
+    a_kernel_without_a_twin_is_skipped_and_said_once,
+    libraries_have_kernels_for_every_context,
+    a_twin_that_faults_poisons_its_context_only,
+    a_twin_can_trap,
+    work_behind_a_fault_is_not_done_but_ends,
+#if !defined(__SANITIZE_ADDRESS__)
+    a_twin_that_overruns_its_stack_is_a_fault,
+#endif
+    occupancy_follows_the_limits,
+    NULL
+  };
+  const TTest *const bare[] = {the_programs_own_faults_stay_its_own, NULL};
+  return run_groups("sim_module", tests, start, bare);
 }
