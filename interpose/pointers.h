@@ -74,20 +74,22 @@ enum { WEIR_GIB_SHIFT = 30, WEIR_GRANULE_SHIFT = 21, WEIR_PAGE_SHIFT = 12, WEIR_
 
 extern weir_pointer_entry weir_pointer_top[512]; /* addresses of roots */
 
+static inline uint64_t weir_pointer_step(uint64_t node, uint64_t address, int shift,
+                                         uint64_t entries)
+{
+  const weir_pointer_entry *at = (const weir_pointer_entry *)(uintptr_t)node;
+  return atomic_load_explicit(&at[address >> shift & (entries - 1)], memory_order_acquire);
+}
+
 /* What the address points to; 0: no block that we know. */
 static inline weir_tag weir_pointer_tag(uint64_t address)
 {
   if (address >> 57) return 0;
   uint64_t root = atomic_load_explicit(&weir_pointer_top[address >> 48], memory_order_acquire);
   if (!root) return 0;
-  const weir_pointer_entry *at = (weir_pointer_entry *)(uintptr_t)root;
-  uint64_t e = atomic_load_explicit(&at[address >> WEIR_GIB_SHIFT & (WEIR_ROOT_ENTRIES - 1)],
-                                    memory_order_acquire);
-  for (int shift = WEIR_GRANULE_SHIFT; e && !(e & 1);
-       shift -= WEIR_GRANULE_SHIFT - WEIR_PAGE_SHIFT) {
-    at = (weir_pointer_entry *)(uintptr_t)e;
-    e = atomic_load_explicit(&at[address >> shift & (WEIR_POINTER_FAN - 1)], memory_order_acquire);
-  }
+  uint64_t e = weir_pointer_step(root, address, WEIR_GIB_SHIFT, WEIR_ROOT_ENTRIES);
+  if (e && !(e & 1)) e = weir_pointer_step(e, address, WEIR_GRANULE_SHIFT, WEIR_POINTER_FAN);
+  if (e && !(e & 1)) e = weir_pointer_step(e, address, WEIR_PAGE_SHIFT, WEIR_POINTER_FAN);
   return (uint32_t)e >> 1;
 }
 

@@ -4,8 +4,7 @@
 HOOK_FAKES  := libcuda.so.1 libcudart.so.11.0 libcudart.so.12 libcudart.so.13
 HOOK_OBJS   := $(call objs,interpose/hooks.gen.c interpose/extract.c interpose/extract_copy.c \
                  interpose/context.c interpose/names.c interpose/rows.c interpose/proc_address.c \
-                 interpose/pointers.c interpose/table.c core/trace/spool_writer.c \
-                 core/trace/spool_reader.c core/trace/stack.c core/trace/api.c) $(CORE_BASE_OBJS)
+                 interpose/pointers.c interpose/table.c) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
 HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
 HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups)
 POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
@@ -18,7 +17,7 @@ FAKE = $(if $(filter libcuda.%,$(@F)),-DFAKE_DRIVER,-DFAKE_RUNTIME=$(word 3,$(su
 $(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES)): tests/interpose/fake_cuda.c tests/interpose/fake_symbols.c tests/interpose/fake_cuda.h interpose/hooks.gen.h
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(FAKE) -shared $(LDSAN) -Wl,-soname,$(@F) -MF $(OBJ)/fake-$(@F).d -o $@ $(filter %.c,$^)
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(FAKE) -shared $(LDSAN) -Wl,-soname,$(@F) -MF $@.d -o $@ $(filter %.c,$^)
 
 $(HOOK_TESTS): $(O)/tests/interpose/%: $(OBJ)/tests/interpose/%.o $(HOOK_RIG) $(HOOK_OBJS) interpose/exports.map | $(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES))
 	@mkdir -p $(@D)

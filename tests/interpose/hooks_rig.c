@@ -65,7 +65,7 @@ void weir_cover(uint16_t api, uint8_t bits)
 void weir_cover_unknown(const char *name)
 {
   rig_unknown++;
-  snprintf(rig_unknown_name, sizeof rig_unknown_name, "%s", name);
+  (void)snprintf(rig_unknown_name, sizeof rig_unknown_name, "%s", name);
 }
 
 /* ---- fixture ----------------------------------------------------------------------------------
@@ -75,8 +75,8 @@ static void load(int bank)
 {
   const char *build = getenv("WEIR_BUILD");
   char path[512];
-  snprintf(path, sizeof path, "%s/tests/interpose/fake/%s", build ? build : "build",
-           weir_bank_soname(bank));
+  (void)snprintf(path, sizeof path, "%s/tests/interpose/fake/%s", build ? build : "build",
+                 weir_bank_soname(bank));
   if (!library[bank]) library[bank] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   ck_assert_msg(library[bank] != NULL, "%s", dlerror());
   rig_fake[bank] = dlsym(library[bank], "fake");
@@ -89,8 +89,8 @@ void rig_setup(void)
   for (int b = 0; b < WEIR_BANKS; b++)
     load(b);
   rig_fake[0]->context = 0xc0ffee00;
-  snprintf(folder, sizeof folder, "%s/weir-rig-XXXXXX",
-           access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+  (void)snprintf(folder, sizeof folder, "%s/weir-rig-XXXXXX",
+                 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
   ck_assert_ptr_nonnull(mkdtemp(folder));
   weir_spool_options options = {.directory = folder, .api_count = weir_api_count};
   ck_assert_int_eq(weir_spool_open(&options), WEIR_OK);
@@ -98,10 +98,10 @@ void rig_setup(void)
   atomic_store(&weir_recording, true);
   glob_t g;
   char pattern[300];
-  snprintf(pattern, sizeof pattern, "%s/*" WEIR_SPOOL_SUFFIX, folder);
+  (void)snprintf(pattern, sizeof pattern, "%s/*" WEIR_SPOOL_SUFFIX, folder);
   ck_assert_int_eq(glob(pattern, 0, NULL, &g), 0);
   ck_assert_int_eq(weir_spool_reader_open(&reader, g.gl_pathv[0], false), WEIR_OK);
-  snprintf(spool, sizeof spool, "%s", g.gl_pathv[0]);
+  (void)snprintf(spool, sizeof spool, "%s", g.gl_pathv[0]);
   globfree(&g);
   log_now = calloc(1, sizeof *log_now);
 }

@@ -84,7 +84,7 @@ START_TEST(all_that_cudart_looks_up_is_wrapped_or_passed_unchanged)
                   name);
     lines++, *(want ? &wrapped : &passed) += 1;
   }
-  fclose(f);
+  (void)fclose(f);
   ck_assert_uint_eq(lines, 439);
   ck_assert_uint_ge(wrapped, 136);
   ck_assert_uint_gt(passed, 0);
@@ -249,8 +249,8 @@ START_TEST(the_generated_files_are_what_the_table_gives)
 {
   const char *cuda = getenv("CUDA_HOME");
   char command[512];
-  snprintf(command, sizeof command, "python3 interpose/gen.py --cuda '%s' --check",
-           cuda && *cuda ? cuda : "/usr/local/cuda");
+  (void)snprintf(command, sizeof command, "python3 interpose/gen.py --cuda '%s' --check",
+                 cuda && *cuda ? cuda : "/usr/local/cuda");
   ck_assert_int_eq(system(command), 0);
 }
 END_TEST
