@@ -14,7 +14,8 @@ TOOLS_LIBS   = $(REPORTS_LIBS) -lpthread -ldl
 $(BIN)/weir: $(sort $(TOOLS_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) $(TOOLS_RPATH) -o $@ $^ $(TOOLS_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) $(TOOLS_RPATH) -o $@.new $^ $(TOOLS_LIBS)
+	@mv $@.new $@
 
 weir: $(if $(REPORTS_OBJS),$(BIN)/weir)
 tools: weir

@@ -17,7 +17,7 @@ typedef struct outcome {
 void enter_scratch(void);
 void leave_scratch(void);
 
-/* Absolute path of a file in the build tree (borrowed until the next call with the same `slot`). */
+/* Absolute path of a file in the build tree (borrowed until the next call). */
 const char *built(const char *relative);
 
 /* Runs a shell command line with $WEIR, $VICTIM and $BUILD set, stdin from /dev/null. */

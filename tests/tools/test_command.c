@@ -106,14 +106,6 @@ END_TEST
 /* ---- the manual --------------------------------------------------------------------------------
  */
 
-static const char *manual(void)
-{
-  static char path[4096];
-  const char *source = getenv("WEIR_SOURCE");
-  (void)snprintf(path, sizeof path, "%s/tools/man/weir.1", source ? source : ".");
-  return path;
-}
-
 /* The long options of a command, sorted, one a line: from its help, and from its part of weir(1).
  */
 START_TEST(manual_and_help_have_the_same_options)
@@ -126,9 +118,9 @@ START_TEST(manual_and_help_have_the_same_options)
                               names[i]);
     outcome *page = sh_status(0,
                               "awk -v c='%s' '/^\\.S[sh] / { in_it = ($2 == \"weir\" && $3 == c) "
-                              "} in_it && /^\\.It Fl/' %s |"
+                              "} in_it && /^\\.It Fl/' $WEIR_SOURCE/tools/man/weir.1 |"
                               " grep -o 'Fl -[a-z-]*' | sed 's/Fl -//' | sort",
-                              names[i], manual());
+                              names[i]);
     ck_assert_msg(!strcmp(help->out, page->out), "weir %s: help has\n%sthe manual has\n%s",
                   names[i], help->out, page->out);
   }
@@ -137,7 +129,8 @@ END_TEST
 
 START_TEST(manual_names_every_command)
 {
-  outcome *o = sh_status(0, "sed -n 's/^\\.Ss weir //p' %s | sort | tr '\\n' ' '", manual());
+  outcome *o = sh_status(
+      0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
   ck_assert_str_eq(o->out, "collect help import report run version ");
 }
 END_TEST

@@ -66,7 +66,7 @@ static bool is_spool_folder(const char *dir)
 
 static bool over(const collect *o, const job *j)
 {
-  return !collector_live(j->collector, false) && !collector_expects_forks(j->collector) &&
+  return !collector_live(j->collector) && !collector_expects_forks(j->collector) &&
          !(o->starter && process_alive(o->starter, o->starter_time));
 }
 

@@ -48,10 +48,10 @@ typedef struct spool {
   int pidfd;              /* -1: none */
   pid_t pid;
   uint64_t start_time; /* of the process */
-  uint64_t
-      opened_ns; /* CLOCK_MONOTONIC when the spool was opened: tells images of one process apart */
-  uint64_t done_ns; /* CLOCK_MONOTONIC when it became done */
-  bool stranger;    /* its process was never found */
+  uint64_t opened_ns;  /* CLOCK_MONOTONIC of its opening: tells images of one process apart */
+  uint64_t done_ns;    /* CLOCK_MONOTONIC when it became done */
+  bool stranger;       /* its process was never found */
+  bool kept;           /* done, but damaged: its file stays for whoever wants to look */
 } spool;
 
 struct collector {
@@ -254,6 +254,8 @@ static void begin_end(collector *c, spool *s)
 {
   uint32_t how = closed(s);
   s->state = SPOOL_ENDING;
+  if (s->pidfd >= 0) (void)close(s->pidfd); /* it would stay readable */
+  s->pidfd = -1;
   s->reason = how == 1 ? WEIR_END_EXIT : WEIR_END_GONE;
   if (!s->stranger && c->reap) c->reap(c->context, s->pid, &s->reason, &s->detail);
   if (how == 2) s->reason = WEIR_END_EXEC, s->detail = -1;
@@ -275,10 +277,11 @@ static void end_spools(collector *c)
     if (trouble(c, status)) return;
     s->state = SPOOL_DONE;
     s->done_ns = weir_clock_monotonic_ns();
-    if (status == WEIR_OK)
-      (void)unlink(s->path);
-    else
+    s->kept = status != WEIR_OK;
+    if (s->kept)
       cmd_say("%s is kept: %s.", s->path, weir_error_message());
+    else
+      (void)unlink(s->path);
   }
 }
 
@@ -297,7 +300,7 @@ static void drop_done(collector *c)
   unsigned kept = 0;
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
-    if (s->state == SPOOL_DONE && !awaits_fork(s))
+    if (s->state == SPOOL_DONE && !s->kept && !awaits_fork(s))
       spool_clear(s);
     else
       c->spools[kept++] = *s;
@@ -311,10 +314,10 @@ static void drop_done(collector *c)
 void collector_turn(collector *c)
 {
   uint64_t events = 0;
-  if (c->stuck && weir_clock_monotonic_ns() < c->retry_ns) return;
-  c->stuck = false;
   collector_scan(c);
   note_ends(c); /* before the poll: what they wrote last is then surely there */
+  if (c->stuck && weir_clock_monotonic_ns() < c->retry_ns) return;
+  c->stuck = false;
   if (c->count && !trouble(c, weir_importer_poll(c->importer, &events))) end_spools(c);
   drop_done(c);
   if (!c->stuck) c->told = false;
@@ -322,18 +325,24 @@ void collector_turn(collector *c)
   if (c->wait_ms > POLL_IDLE_MS) c->wait_ms = POLL_IDLE_MS;
 }
 
-unsigned collector_live(const collector *c, bool strangers)
+bool collector_live(const collector *c)
 {
-  unsigned n = 0;
   for (unsigned i = 0; i < c->count; i++)
-    n += c->spools[i].state < SPOOL_DONE && (strangers || !c->spools[i].stranger);
-  return n;
+    if (c->spools[i].state == SPOOL_LIVE && !c->spools[i].stranger) return true;
+  return false;
 }
 
 bool collector_expects_forks(const collector *c)
 {
   for (unsigned i = 0; i < c->count; i++)
     if (awaits_fork(&c->spools[i])) return true;
+  return false;
+}
+
+static bool unfinished(const collector *c)
+{
+  for (unsigned i = 0; i < c->count; i++)
+    if (c->spools[i].state != SPOOL_DONE || c->spools[i].kept) return true;
   return false;
 }
 
@@ -344,11 +353,12 @@ static bool finish_once(collector *c)
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
     if (s->state != SPOOL_LIVE) continue;
+    bool lives = !gone(s) && !s->stranger;
     begin_end(c, s);
-    if (s->reason == WEIR_END_GONE && !gone(s) && !s->stranger) s->reason = WEIR_END_UNKNOWN;
+    if (lives) s->reason = WEIR_END_UNKNOWN;
   }
   end_spools(c);
-  return collector_live(c, true) == 0;
+  return !unfinished(c);
 }
 
 bool collector_finish(collector *c)
@@ -370,6 +380,7 @@ bool collector_finish(collector *c)
 
 bool collector_remove(collector *c)
 {
-  if (rmdir(c->dir) == 0 || errno == ENOENT) return true;
-  return false;
+  if (rmdir(c->dir) == 0 || errno != ENOTEMPTY) return true;
+  collector_scan(c);
+  return !unfinished(c);
 }

@@ -36,9 +36,9 @@ void collector_turn(collector *c);
 /* Looks for new spools now. Before a child is reaped, so that its spools are known by then. */
 void collector_scan(collector *c);
 
-/* Spools whose process lives, for all we know; with `strangers` also those whose process was never
- * found (another pid namespace, or gone before we looked). */
-unsigned collector_live(const collector *c, bool strangers);
+/* The process of some spool lives. Those that were never found (gone before we looked, or in
+ * another pid namespace) do not count. */
+bool collector_live(const collector *c);
 
 /* A fork's child of a process that is gone has not opened its spool yet. */
 bool collector_expects_forks(const collector *c);
@@ -47,8 +47,7 @@ bool collector_expects_forks(const collector *c);
  * times when the disk is full. Returns whether everything is in the trace. */
 bool collector_finish(collector *c);
 
-/* Removes the folder if nothing is left in it. Returns false with ENOTEMPTY when a spool is there
- * that is not in the trace: a late one, or one that finish() could not take in. */
+/* Removes the folder after collector_finish(). False: a spool came meanwhile, carry on. */
 bool collector_remove(collector *c);
 
 void collector_free(collector *c);

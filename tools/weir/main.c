@@ -89,9 +89,10 @@ int main(int argc, char **argv)
     cmd_usage(NULL, "a command is missing");
     return CMD_USAGE;
   }
-  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) argv[1] = (char[]){"help"};
-  if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) argv[1] = (char[]){"version"};
-  const cmd *c = cmd_find(argv[1]);
-  if (!c) return cmd_usage(NULL, "there is no command '%s'", argv[1]);
+  const char *name = argv[1];
+  if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
+  if (!strcmp(name, "--version") || !strcmp(name, "-V")) name = "version";
+  const cmd *c = cmd_find(name);
+  if (!c) return cmd_usage(NULL, "there is no command '%s'", name);
   return flushed(c->run(c, argc - 1, argv + 1));
 }

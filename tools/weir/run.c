@@ -245,7 +245,7 @@ static bool over(run *r)
 {
   if (!r->ended) return false;
   if (r->no_wait || signals_interrupts()) return true;
-  if (r->alone && !collector_live(r->job.collector, false)) return true;
+  if (r->alone && !collector_live(r->job.collector)) return true;
   if (!r->told_waiting && cmd_chatty())
     cmd_say("waiting for processes that '%s' left behind; interrupt to finish without them.",
             r->argv[0]);
