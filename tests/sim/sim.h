@@ -89,6 +89,13 @@ static UNUSED void call_start(struct call *c, CUresult (*make)(void *), void *ar
   ck_assert_int_eq(pthread_create(&c->thread, NULL, call_main, c), 0);
 }
 
+/* Gives others every chance to do what they should not. */
+static UNUSED void give_way(void)
+{
+  for (int i = 0; i < 200; i++)
+    sched_yield();
+}
+
 /* Starts it, waits until it is inside `function`, and gives it every chance to come back wrongly.
  */
 static UNUSED void call_blocked(struct call *c, const char *function, CUresult (*make)(void *),
@@ -98,8 +105,7 @@ static UNUSED void call_blocked(struct call *c, const char *function, CUresult (
   call_start(c, make, argument);
   while (weir_sim_count(function) == before)
     sched_yield();
-  for (int i = 0; i < 200; i++)
-    sched_yield();
+  give_way();
   ck_assert(!atomic_load(&c->back));
 }
 

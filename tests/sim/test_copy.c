@@ -327,9 +327,11 @@ START_TEST(a_peer_copy_is_ordered_with_all_three_contexts)
   ok(cuCtxSetCurrent(c0));
   CUdeviceptr p = device_bytes(1000);
   ok(cuMemcpyPeer(p, c0, q, c1, 1000)); /* returns: asynchronous to the host ... */
+  give_way();
   fails(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
   ok(cuCtxSetCurrent(c1));
   ok(cuMemsetD8Async(q, 6, 1000, after)); /* ... and later work waits for it */
+  give_way();
   fails(cuStreamQuery(after), CUDA_ERROR_NOT_READY);
   ok(weir_sim_release(s1));
   ok(cuCtxSynchronize());

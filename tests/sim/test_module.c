@@ -512,16 +512,16 @@ static void own_action(int signal, siginfo_t *info, void *context)
 }
 static void set_handler(void)
 {
-  signal(SIGSEGV, own_handler);
+  (void)signal(SIGSEGV, own_handler);
 }
 static void set_action(void)
 {
   struct sigaction a = {.sa_sigaction = own_action, .sa_flags = SA_SIGINFO};
-  sigaction(SIGSEGV, &a, NULL);
+  (void)sigaction(SIGSEGV, &a, NULL);
 }
 static void set_default(void)
 {
-  signal(SIGSEGV, SIG_DFL);
+  (void)signal(SIGSEGV, SIG_DFL);
 }
 
 START_TEST(the_programs_own_faults_stay_its_own)
