@@ -90,6 +90,7 @@ extern bool weir_keep_deepbind;
 void *weir_own_dlsym(void *handle, const char *name);
 void *weir_own_dlvsym(void *handle, const char *name, const char *version);
 void *weir_own_dlopen(const char *file, int mode);
+void *weir_own_dlmopen(long space, const char *file, int mode);
 int weir_own_dlclose(void *handle);
 
 /* Reads the options and prepares for threads and forks (process.c). Idempotent; before main. */

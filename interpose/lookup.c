@@ -36,9 +36,21 @@ bool weir_keep_deepbind;
 
 static inline bool names_loader(const char *name)
 {
-  return name[0] == 'd' && name[1] == 'l' &&
-         (strcmp(name, "dlsym") == 0 || strcmp(name, "dlvsym") == 0 ||
-          strcmp(name, "dlopen") == 0 || strcmp(name, "dlclose") == 0);
+  if (name[0] != 'd' || name[1] != 'l') return false;
+  switch (name[2]) {
+  case 's':
+    return strcmp(name, "dlsym") == 0;
+  case 'v':
+    return strcmp(name, "dlvsym") == 0;
+  case 'o':
+    return strcmp(name, "dlopen") == 0;
+  case 'c':
+    return strcmp(name, "dlclose") == 0;
+  case 'm':
+    return strcmp(name, "dlmopen") == 0;
+  default:
+    return false;
+  }
 }
 
 /* CUDA's names are cu[A-Z]... and cuda[A-Z]..., which cublas, cudnn and curl are not. */
@@ -49,12 +61,13 @@ static bool looks_like_cuda(const char *name)
   return *name >= 'A' && *name <= 'Z';
 }
 
-/* Asked by handle for one of the four loader functions: the stand-in for a real one. */
+/* Asked by handle for one of the loader's functions: the stand-in for a real one. */
 static void *loader_stand_in(void *real)
 {
   if (real == WEIR_CODE(weir_real_dlsym)) return WEIR_CODE(weir_own_dlsym);
   if (real == WEIR_CODE(weir_real_dlvsym)) return WEIR_CODE(weir_own_dlvsym);
   if (real == WEIR_CODE(weir_real_dlopen)) return WEIR_CODE(weir_own_dlopen);
+  if (real == WEIR_CODE(weir_real_dlmopen)) return WEIR_CODE(weir_own_dlmopen);
   if (real == WEIR_CODE(weir_real_dlclose)) return WEIR_CODE(weir_own_dlclose);
   return real;
 }

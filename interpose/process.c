@@ -494,8 +494,8 @@ static void note(weir_thread *t, const char *text)
 }
 
 enum { NAMESPACE_NONE, NAMESPACE_UNSAID, NAMESPACE_SAID };
-static _Atomic int
-    namespaces; /* the program made some with dlmopen; a child inherits that it was said */
+/* The program made some with dlmopen. A child inherits that it was said. */
+static _Atomic int namespaces;
 
 static void say_namespace(weir_thread *t)
 {
