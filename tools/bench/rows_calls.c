@@ -74,7 +74,9 @@ void measure_program(measured *m)
     (void)snprintf(m->note, sizeof m->note, "calibration failed");
     return;
   }
-  const char *const args[] = {"program", "100000", bench_text("%.0f", rounds), NULL};
+  char rounds_text[32]; /* lives through all pairs, which a bench_text() would not */
+  (void)snprintf(rounds_text, sizeof rounds_text, "%.0f", rounds);
+  const char *const args[] = {"program", "100000", rounds_text, NULL};
   double added;
   if (!compare(m, "32", args, &added)) return;
   m->value = 100 * added / m->without;
