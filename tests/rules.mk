@@ -6,8 +6,8 @@ TESTS_ALL :=
 TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
 # test-all only. Suites that a sanitizer build cannot host, because they load the preload library into
 # programs that were built without it; what valgrind runs; make targets that fuzz for FUZZ_SECONDS.
-NOT_ASAN       := tests/tools/test_install
-NOT_TSAN       := tests/tools/test_install
+NOT_ASAN       :=
+NOT_TSAN       :=
 VALGRIND_TESTS :=
 FUZZ_TARGETS   :=
 

@@ -58,7 +58,7 @@ const char *built(const char *relative)
 
 static void set_names(void)
 {
-  (void)setenv("BUILD", built("."), 1);
+  (void)setenv("BUILD", build_tree(), 1);
   (void)setenv("WEIR", built("bin/weir"), 1);
   (void)setenv("VICTIM", built("tests/tools/victim"), 1);
   (void)setenv("WEIR_SOURCE", built(".."), 0);

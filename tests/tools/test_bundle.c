@@ -7,11 +7,13 @@
 #include "tests/tools/command.h"
 
 #define ALLOCS "SELECT count(*) FROM event WHERE kind = 1"
-#define MAKE   "env -u MAKEFLAGS -u MAKELEVEL make -s -C $WEIR_SOURCE O=$BUILD "
+#define BUNDLE                                                                                     \
+  "(cd $WEIR_SOURCE && tools/scripts/bundle.sh $BUILD 0.0 test ${CUDA_HOME:-/usr/local/cuda})"
 
 static void unpack(void)
 {
-  sh_status(0, MAKE "bundle && tar xzf $BUILD/weir-*.tar.gz && mv weir-*-* bundle");
+  sh_status(0, BUNDLE " && tar xzf $BUILD/weir-0.0-test.tar.gz && mv weir-0.0-test bundle && rm "
+                      "$BUILD/weir-0.0-test.tar.gz");
 }
 
 START_TEST(a_bundle_needs_only_glibc_of_the_machine)

@@ -8,12 +8,14 @@
 
 #define ALLOCS "SELECT count(*) FROM event WHERE kind = 1"
 
-/* make, in the source tree, quietly; not a part of the make that runs the suites. */
-#define MAKE "env -u MAKEFLAGS -u MAKELEVEL make -s -C $WEIR_SOURCE O=$BUILD "
+/* What make install and make bundle run, after a build: PREFIX and DESTDIR follow. Not make itself,
+ * which would build again beside the suites. */
+#define INSTALL "here=$PWD; cd $WEIR_SOURCE; tools/scripts/install.sh $BUILD "
+#define VERSION " $($WEIR version | sed -n 's/^weir //p') && cd $here"
 
 START_TEST(installed_programs_find_their_siblings)
 {
-  sh_status(0, MAKE "install PREFIX=/opt/weir DESTDIR=$PWD/root");
+  sh_status(0, INSTALL "/opt/weir $here/root" VERSION);
   sh_status(0, "mv root/opt/weir moved && moved/bin/weir run --sim -o t.db -- $VICTIM call");
   ck_assert_int_eq(ask("t.db", ALLOCS), 1);
   sh_status(0, "moved/bin/weir report t.db >/dev/null");
@@ -23,7 +25,7 @@ END_TEST
 
 START_TEST(an_installed_preload_library_finds_its_collector)
 {
-  sh_status(0, MAKE "install PREFIX=/opt/weir DESTDIR=$PWD/root");
+  sh_status(0, INSTALL "/opt/weir $here/root" VERSION);
   adopt_collectors();
   sh_status(0,
             "LD_PRELOAD=$PWD/root/opt/weir/lib/libweir-preload.so LD_LIBRARY_PATH=$BUILD/lib/sim "
@@ -35,7 +37,7 @@ END_TEST
 
 START_TEST(a_program_is_built_against_what_is_installed)
 {
-  sh_status(0, MAKE "install PREFIX=$PWD/there");
+  sh_status(0, INSTALL "$here/there ''" VERSION);
   sh_status(
       0,
       "cat >p.c <<'EOF'\n"
@@ -53,8 +55,8 @@ END_TEST
 
 START_TEST(uninstall_leaves_nothing)
 {
-  sh_status(0, MAKE "install PREFIX=/usr DESTDIR=$PWD/root && " MAKE
-                    "uninstall PREFIX=/usr DESTDIR=$PWD/root");
+  sh_status(0, INSTALL "/usr $here/root" VERSION
+                       " && $WEIR_SOURCE/tools/scripts/install.sh --remove /usr $PWD/root");
   ck_assert_str_eq(sh_status(0, "find root ! -type d")->out, "");
 }
 END_TEST
