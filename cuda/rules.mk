@@ -9,7 +9,7 @@ SIMINC      = $(CUDAINC) -I$(SIMGEN)
 $(foreach c,$(SIMDRV_C),$(eval EXTRA_$(c) = $$(SIMINC)))
 
 # cuda.h with every old ABI and stream variant declared; its names become the exports.
-$(SIMGEN)/cuda.i: cuda/sim/headers.h $(CUDA_HOME)/include/cuda.h | check-tools
+$(SIMGEN)/cuda.i: cuda/sim/headers.h $(wildcard $(CUDA_HOME)/include/cuda.h) | check-tools
 	@mkdir -p $(@D)
 	$(Q)$(CC) -E -P -D__CUDA_API_VERSION_INTERNAL $(CUDAINC) -x c $< -o $@
 

@@ -21,6 +21,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rule rules[64];
 static unsigned rule_count;
 
+bool sim_launch_blocking;
 _Atomic bool sim_link_slow;
 static struct sim_link links[SIM_DIRECTIONS];
 static const char *const direction_names[SIM_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p", "h2h"};
@@ -190,6 +191,8 @@ SIM_EXPORT int weir_sim_set_memory(int device, size_t bytes)
 void sim_control_start(void)
 {
   const char *fail = getenv("WEIR_SIM_FAIL"), *link = getenv("WEIR_SIM_LINK");
+  const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+  sim_launch_blocking = blocking && strcmp(blocking, "1") == 0;
   if (fail) weir_sim_set_fail(fail);
   if (link) weir_sim_set_link(link);
 }

@@ -394,6 +394,7 @@ struct sim_error_name {
 extern const struct sim_error_name sim_error_names[];
 
 /* control.c: what the environment says. */
+extern bool sim_launch_blocking; /* CUDA_LAUNCH_BLOCKING=1 */
 void sim_control_start(void);
 CUresult sim_control_fail(unsigned api); /* the error to inject into this call, or 0 */
 extern _Atomic bool sim_link_slow;

@@ -281,7 +281,8 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction handle, void **params
   *t = (struct weir_twin_thread){.grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
                                  .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
                                  .shared_bytes = c->sharedMemBytes};
-  return sim_submit(s, &l->op, SIM_QUEUE, NULL);
+  /* CUDA_LAUNCH_BLOCKING=1: launches are synchronous, and an error is reported by its own call */
+  return sim_submit(s, &l->op, sim_launch_blocking ? SIM_AND_WAIT : SIM_QUEUE, NULL);
 }
 
 CUresult sim_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,

@@ -524,6 +524,24 @@ static void set_default(void)
   (void)signal(SIGSEGV, SIG_DFL);
 }
 
+static void launch_blocking(void)
+{
+  int error = CUDA_ERROR_ASSERT;
+  void *arguments[] = {&error};
+  if (launch(function("trap"), 1, 1, NULL, arguments) != CUDA_ERROR_ASSERT) _exit(1);
+}
+
+static void ask_to_block(void)
+{
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+}
+
+START_TEST(a_blocking_launch_returns_its_own_error)
+{
+  ck_assert_int_eq(child_after_a_launch(ask_to_block, launch_blocking), 0);
+}
+END_TEST
+
 START_TEST(the_programs_own_faults_stay_its_own)
 {
   ck_assert_int_eq(WEXITSTATUS(child_after_a_launch(set_handler, fault)), 42);
@@ -617,6 +635,7 @@ int main(void)
     occupancy_follows_the_limits,
     NULL
   };
-  const TTest *const bare[] = {the_programs_own_faults_stay_its_own, NULL};
+  const TTest *const bare[] = {a_blocking_launch_returns_its_own_error,
+                               the_programs_own_faults_stay_its_own, NULL};
   return run_groups("sim_module", tests, start, bare);
 }
