@@ -95,7 +95,7 @@ static void record(weir_call *c, side dst, side src, uint64_t bytes, uint64_t st
   e.device = dst.device;
   e.src_device = src.device;
   e.copy = (uint8_t)direction(&dst, &src);
-  if (copy_waits(&e, &dst, &src)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  if (c->status == 0 && copy_waits(&e, &dst, &src)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
   weir_set_stream(&e, stream);
   weir_commit(c, &e);
 }
@@ -296,7 +296,8 @@ void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value
   e.mem = to.mem;
   e.device = to.device;
   bool host_sees = to.mem == WEIR_MEM_PINNED || to.mem == WEIR_MEM_MANAGED;
-  if (host_sees && bytes && !(e.flags & WEIR_EVF_ASYNC)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  bool blocking = c->status == 0 && bytes && !(e.flags & WEIR_EVF_ASYNC);
+  if (host_sees && blocking) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
   weir_set_stream(&e, stream);
   weir_commit(c, &e);
 }
