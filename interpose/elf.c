@@ -375,14 +375,18 @@ static void make_survey(survey *s, int bank, const char *symbol)
   if (s->count > 1) atomic_store_explicit(&many_copies[bank], true, memory_order_relaxed);
 }
 
-/* The address outside of us that our innermost frames will return to. All our code keeps frame
- * pointers, and no frame but ours is looked at. */
+enum { MOST_FRAMES = 16, MOST_FRAME_BYTES = 1 << 16 };
+
+/* The address outside of us that our innermost frames will return to: all our code keeps frame
+ * pointers, and no frame but ours is looked at. NULL where they lead nowhere. */
 static const void *program_caller(void)
 {
   void *const *frame = __builtin_frame_address(0);
 
-  for (int depth = 0; depth < 16; depth++) {
+  for (int depth = 0; depth < MOST_FRAMES; depth++) {
+    uintptr_t here = (uintptr_t)frame, next = (uintptr_t)frame[0];
     if (!weir_is_own(frame[1])) return frame[1];
+    if (next <= here || next - here > MOST_FRAME_BYTES) return NULL;
     frame = frame[0];
   }
   return NULL;
