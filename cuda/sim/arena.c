@@ -1,7 +1,8 @@
 /* arena.c: memory for the objects behind handles, one arena a type.
  *
  * An arena's address space is reserved once and its pages are never given back: looking at a stale
- * handle is safe and finds magic 0. Freed slots are reused last in, first out.
+ * handle is safe and finds magic 0. Freed slots rest for a while, and the oldest is used again
+ * first, so that a stale handle is not soon another object's.
  */
 #include "cuda/sim/internal.h"
 
@@ -21,6 +22,8 @@ struct slot {
   struct slot *next; /* in the free list */
 };
 
+#define REST 256 /* freed slots that stay unused while there are fresh ones */
+
 static bool arena_start(struct sim_arena *a)
 {
   if (a->base) return true;
@@ -38,10 +41,12 @@ void *sim_arena_new(struct sim_arena *a)
 {
   struct slot *s = NULL;
   pthread_mutex_lock(&a->lock);
-  if (a->free) {
+  bool fresh = arena_start(a) && a->used + a->size <= SIM_ARENA_BYTES;
+  if (a->freed > (fresh ? REST : 0)) {
     s = a->free;
     a->free = s->next;
-  } else if (arena_start(a) && a->used + a->size <= SIM_ARENA_BYTES) {
+    a->freed--;
+  } else if (fresh) {
     s = (struct slot *)(void *)(a->base + a->used);
     __atomic_store_n(&a->used, a->used + a->size, __ATOMIC_RELEASE);
   }
@@ -57,7 +62,10 @@ void sim_arena_free(struct sim_arena *a, void *object)
   struct slot *s = object;
   __atomic_store_n(&s->magic, 0, __ATOMIC_RELEASE);
   pthread_mutex_lock(&a->lock);
-  s->next = a->free;
-  a->free = s;
+  if (a->freed++)
+    ((struct slot *)a->last)->next = s;
+  else
+    a->free = s;
+  a->last = s;
   pthread_mutex_unlock(&a->lock);
 }

@@ -95,7 +95,8 @@ struct sim_arena {
   const uint32_t magic; /* of its live objects */
   char *base;           /* reserved once, never returned */
   size_t used;          /* bytes handed out at least once */
-  void *free;           /* list through the second word of freed objects */
+  void *free, *last;    /* freed objects, oldest first, linked through their second word */
+  uint32_t freed;       /* how many */
   pthread_mutex_t lock;
 };
 
