@@ -231,12 +231,14 @@ int weir_own_dlclose(void *handle)
 
   weir_loader_find();
   unloads = weir_loader_unloads();
+  weir_stack_unloading();
   result = weir_real_dlclose(handle);
-  if (weir_loader_unloads() == unloads) return result;
   saved = errno;
-  forget_unloaded();
-  weir_elf_unloaded();
-  weir_helpers_forget();
+  if (weir_loader_unloads() != unloads) {
+    forget_unloaded();
+    weir_elf_unloaded();
+    weir_helpers_forget();
+  }
   weir_stack_unloaded();
   errno = saved;
   return result;

@@ -691,6 +691,11 @@ __attribute__((noinline)) uint32_t weir_stack_capture(weir_stacks **table, weir_
   return id;
 }
 
+uint64_t weir_stack_known(const weir_stacks *table)
+{
+  return table ? weir_path_uses(table->paths) : 0;
+}
+
 void weir_stack_release(weir_stacks **table)
 {
   weir_stacks *t = *table;

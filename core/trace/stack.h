@@ -46,6 +46,9 @@ uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w);
 void weir_stack_unloading(void);
 void weir_stack_unloaded(void);
 
+/* Captures of this table that were known by their words (stack_path.h) and not unwound. */
+uint64_t weir_stack_known(const weir_stacks *table);
+
 /* Gives the thread's table back (thread exit), or forgets it (forked child). */
 void weir_stack_release(weir_stacks **table);
 

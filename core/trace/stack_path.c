@@ -151,6 +151,7 @@ build(path *e, const uintptr_t *frame, const uint64_t *addresses, uint32_t count
   unw_cursor_t c;
   unw_word_t ip, sp;
   uint32_t matched = 0;
+  bool begun = false;
   e->words = 0;
   if (cursor_api.get_context(&context) != 0 || cursor_api.init(&c, &context) != 0) return false;
   while (matched < count) {
@@ -161,10 +162,13 @@ build(path *e, const uintptr_t *frame, const uint64_t *addresses, uint32_t count
     if (sp <= (uintptr_t)(frame + 1)) continue; /* still inside ourselves */
     uintptr_t slot = sp - sizeof(uintptr_t);
     if (*(const uintptr_t *)slot != ip) return false; /* a signal frame, or no plain call */
-    if (matched || ip == addresses[0]) {
-      if (ip != addresses[matched]) return false;
-      matched++;
+    if (!begun) { /* the addresses may begin further in than `frame`, or further out */
+      while (matched < count && addresses[matched] != ip)
+        matched++;
+      if (matched == count) matched = 0;
+      begun = addresses[matched] == ip;
     }
+    if (begun && ip != addresses[matched++]) return false;
     if (!add_word(e, frame, slot, ip) || !add_saved_pointer(e, frame, &c)) return false;
   }
   return true;
@@ -227,6 +231,11 @@ void weir_path_learn(weir_paths **paths, const uintptr_t *frame, uint32_t id,
   (void)paths, (void)frame, (void)id, (void)addresses, (void)count;
 }
 #endif
+
+uint64_t weir_path_uses(const weir_paths *paths)
+{
+  return paths ? paths->used : 0;
+}
 
 void weir_path_forget(weir_paths *paths)
 {

@@ -34,6 +34,9 @@ uint32_t weir_path_find(weir_paths *paths, const uintptr_t *frame);
 void weir_path_learn(weir_paths **paths, const uintptr_t *frame, uint32_t id,
                      const uint64_t *addresses, uint32_t count);
 
+/* How many finds there have been. */
+uint64_t weir_path_uses(const weir_paths *paths);
+
 /* Forgets all (ids have changed, or code has), or gives the memory back. */
 void weir_path_forget(weir_paths *paths);
 void weir_path_release(weir_paths **paths);

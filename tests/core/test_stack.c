@@ -218,6 +218,87 @@ START_TEST(different_stacks_have_different_ids)
 }
 END_TEST
 
+/* ---- known by its words -----------------------------------------------------------------------
+ */
+
+typedef struct walker {
+  uint64_t rng;
+  sight *sights; /* all that were had */
+  unsigned had, most;
+} walker;
+
+static unsigned draw(walker *w, unsigned below)
+{
+  w->rng = w->rng * UINT64_C(6364136223846793005) + 1442695040888963407u;
+  return (unsigned)(w->rng >> 33) % below;
+}
+
+static void wander(walker *w, unsigned depth);
+
+/* Frames of three kinds, so that a stack's words lie anywhere: with a frame pointer, without, and
+ * of a size that differs from call to call and so often makes one frame address of two stacks. */
+static __attribute__((noinline)) void with_pointer(walker *w, unsigned depth)
+{
+  wander(w, depth);
+  __asm__ volatile("" ::: "memory");
+}
+
+static __attribute__((noinline, optimize("omit-frame-pointer"))) void
+without_pointer(walker *w, unsigned depth)
+{
+  wander(w, depth);
+  __asm__ volatile("" ::: "memory");
+}
+
+static __attribute__((noinline)) void of_any_size(walker *w, unsigned depth)
+{
+  volatile char *room = __builtin_alloca(16 * (1 + draw(w, 4)));
+  room[0] = 0;
+  wander(w, depth);
+  __asm__ volatile("" ::: "memory");
+}
+
+static __attribute__((noinline)) void wander(walker *w, unsigned depth)
+{
+  if (depth == 0) {
+    if (w->had < w->most) look(&w->sights[w->had++]);
+    return;
+  }
+  switch (draw(w, 4)) {
+  case 0:
+    with_pointer(w, depth - 1);
+    break;
+  case 1:
+    without_pointer(w, depth - 1);
+    break;
+  case 2:
+    of_any_size(w, depth - 1);
+    break;
+  default:
+    with_pointer(w, depth - 1);
+    break; /* another line of the same function */
+  }
+}
+
+START_TEST(a_stack_known_by_its_words_is_the_true_one)
+{
+  enum { SIGHTS = 20000 };
+  walker w = {.rng = 7, .most = SIGHTS};
+  w.sights = calloc(SIGHTS, sizeof *w.sights);
+  start(32);
+  while (w.had < SIGHTS)
+    wander(&w, 1 + draw(&w, 5));
+  read_spool();
+  for (unsigned i = 0; i < SIGHTS; i++)
+    ck_assert_msg(is_true(&w.sights[i]), "sight %u, stack %u", i, w.sights[i].id);
+#ifndef __SANITIZE_THREAD__
+  ck_assert_uint_gt(weir_stack_known(stacks), SIGHTS / 4);
+#endif
+  ck_assert_uint_lt(weir_stack_known(stacks), SIGHTS);
+  free(w.sights);
+}
+END_TEST
+
 START_TEST(deep_recursion_is_cut_at_the_depth)
 {
   static const unsigned depths[] = {1, 8, 32, 128};
@@ -636,6 +717,7 @@ int main(void)
   tcase_add_test(t, off_is_off);
   tcase_add_test(t, the_same_stack_has_the_same_id);
   tcase_add_test(t, different_stacks_have_different_ids);
+  tcase_add_test(t, a_stack_known_by_its_words_is_the_true_one);
   tcase_add_loop_test(t, deep_recursion_is_cut_at_the_depth, 0, 4);
   tcase_add_test(t, capturing_keeps_errno);
   tcase_add_test(t, a_dropped_stack_is_tried_again);
