@@ -27,8 +27,8 @@ static int feed_connect(sqlite3 *db, void *feed, int argc, const char *const *ar
   (void)argc, (void)argv, (void)error;
   char sql[32 + WR_COLUMNS * 5] = "CREATE TABLE x(c0";
   for (int i = 1; i < WR_COLUMNS; i++)
-    snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), ",c%d", i);
-  strcat(sql, ")");
+    (void)snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), ",c%d", i);
+  (void)snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), ")");
   int code = sqlite3_declare_vtab(db, sql);
   if (code != SQLITE_OK) return code;
   feed_table *t = sqlite3_malloc(sizeof(*t));
@@ -121,10 +121,10 @@ static weir_status prepare_insert(wr_batch *b, wr_table table, const char *name,
                                   bool numbered)
 {
   char sql[256];
-  snprintf(sql, sizeof(sql), "INSERT INTO %s SELECT %sc0", name, numbered ? "NULL," : "");
+  (void)snprintf(sql, sizeof(sql), "INSERT INTO %s SELECT %sc0", name, numbered ? "NULL," : "");
   for (int i = 1; i < columns; i++)
-    snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), ",c%d", i);
-  strcat(sql, " FROM weir_feed");
+    (void)snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), ",c%d", i);
+  (void)snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), " FROM weir_feed");
   return wr_db_prepare(&b->db, sql, &b->insert[table]);
 }
 

@@ -32,8 +32,7 @@ static weir_status shift_times(const weir_importer *im)
       "UPDATE stack SET first = first - ?1",
       "UPDATE frame SET first = first - ?1",
       "UPDATE note SET time = time - ?1",
-      "UPDATE meta SET value = value + ?1 WHERE key IN ('start_realtime_ns', "
-      "'start_monotonic_ns')"};
+      "UPDATE meta SET value = value + ?1 WHERE key LIKE 'start_%_ns'"};
   for (size_t i = 0; !s && i < sizeof(updates) / sizeof(updates[0]); i++) {
     sqlite3_stmt *q = NULL;
     s = wr_db_prepare(db, updates[i], &q);

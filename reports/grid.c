@@ -15,7 +15,7 @@ void wr_grid_cell(wr_grid *g, const char *format, ...)
   if (!g->rows || g->rows > WR_GRID_ROWS || g->column >= WR_GRID_COLUMNS) return;
   va_list args;
   va_start(args, format);
-  vsnprintf(g->cell[g->rows - 1][g->column++], WR_GRID_CELL, format, args);
+  (void)vsnprintf(g->cell[g->rows - 1][g->column++], WR_GRID_CELL, format, args);
   va_end(args);
 }
 
@@ -39,12 +39,12 @@ size_t wr_put_fit(FILE *out, const char *text, size_t width)
   for (; *text; text++) {
     if (begins_character(*text)) {
       if (need > width && done == width - 1) {
-        fputs("…", out);
+        (void)fputs("…", out);
         return width;
       }
       done++;
     }
-    fputc(*text, out);
+    (void)fputc(*text, out);
   }
   return done;
 }
@@ -52,7 +52,7 @@ size_t wr_put_fit(FILE *out, const char *text, size_t width)
 static void blanks(FILE *out, size_t n)
 {
   while (n--)
-    fputc(' ', out);
+    (void)fputc(' ', out);
 }
 
 /* The widths of the columns; the one that gives way gets what the others leave. */
@@ -94,15 +94,15 @@ static void print_row(FILE *out, const wr_grid *g, size_t r, size_t columns, con
 
 void wr_grid_print(FILE *out, wr_grid *g, int width, bool dim_first, bool color)
 {
-  size_t widths[WR_GRID_COLUMNS], columns = strlen(g->align);
+  size_t widths[WR_GRID_COLUMNS] = {0}, columns = strlen(g->align);
   size_t rows = g->rows < WR_GRID_ROWS ? g->rows : WR_GRID_ROWS;
   if (columns > WR_GRID_COLUMNS) columns = WR_GRID_COLUMNS;
   measure(g, rows, columns, width, widths);
   for (size_t r = 0; r < rows; r++) {
     bool dim = color && dim_first && r == 0;
-    if (dim) fputs("\033[2m", out);
+    if (dim) (void)fputs("\033[2m", out);
     print_row(out, g, r, columns, widths);
-    fputs(dim ? "\033[0m\n" : "\n", out);
+    (void)fputs(dim ? "\033[0m\n" : "\n", out);
   }
   g->rows = 0;
 }
@@ -114,7 +114,7 @@ static wr_word three(double value, const char *unit)
 {
   wr_word w;
   int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  snprintf(w.text, sizeof(w.text), "%.*f %s", digits, value, unit);
+  (void)snprintf(w.text, sizeof(w.text), "%.*f %s", digits, value, unit);
   return w;
 }
 
@@ -123,7 +123,7 @@ wr_word wr_bytes(uint64_t bytes)
   static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   wr_word w;
   if (bytes < 1024) {
-    snprintf(w.text, sizeof(w.text), "%u B", (unsigned)bytes);
+    (void)snprintf(w.text, sizeof(w.text), "%u B", (unsigned)bytes);
     return w;
   }
   double value = (double)bytes / 1024;
@@ -150,7 +150,7 @@ wr_word wr_duration(uint64_t ns)
 {
   if (ns < 1000) {
     wr_word w;
-    snprintf(w.text, sizeof(w.text), "%u ns", (unsigned)ns);
+    (void)snprintf(w.text, sizeof(w.text), "%u ns", (unsigned)ns);
     return w;
   }
   if ((double)ns < 999.5e3) return three((double)ns / 1e3, "µs");
@@ -173,6 +173,6 @@ wr_word wr_percent(uint64_t part, uint64_t whole)
 {
   wr_word w = {"-"};
   double value = whole ? 100.0 * (double)part / (double)whole : 0;
-  if (whole) snprintf(w.text, sizeof(w.text), value < 9.95 ? "%.1f %%" : "%.0f %%", value);
+  if (whole) (void)snprintf(w.text, sizeof(w.text), value < 9.95 ? "%.1f %%" : "%.0f %%", value);
   return w;
 }

@@ -200,14 +200,14 @@ static char *command_line(const weir_spool_header *h)
   for (uint32_t at = 0; at < h->cmdline_bytes && at < sizeof(h->cmdline);) {
     const char *word = h->cmdline + at;
     size_t n = strnlen(word, h->cmdline_bytes - at);
-    if (at) fputc(' ', f);
+    if (at) (void)fputc(' ', f);
     if (n && strspn(word, plain) >= n) {
-      fprintf(f, "%.*s", (int)n, word);
+      (void)fprintf(f, "%.*s", (int)n, word);
     } else {
-      fputc('\'', f);
+      (void)fputc('\'', f);
       for (size_t i = 0; i < n; i++)
         word[i] == '\'' ? fputs("'\\''", f) : fputc(word[i], f);
-      fputc('\'', f);
+      (void)fputc('\'', f);
     }
     at += (uint32_t)n + 1;
   }

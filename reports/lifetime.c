@@ -129,6 +129,7 @@ static weir_status out_of_memory(void)
 /* Takes the block in `slot` out of the live set. */
 static weir_status end_block(pass *p, size_t slot, const memory_event *end, int how)
 {
+  if (!p->blocks) return WEIR_OK; /* nothing was ever live */
   live_block *b = &p->blocks[slot];
   memory_event alloc = b->alloc;
   int64_t born = b->born;
@@ -298,7 +299,8 @@ static weir_status write_accounts(pass *p)
 weir_status wr_lifetimes(wr_batch *batch)
 {
   pass p = {.batch = batch, .accounts = calloc(DEVICES * CLASSES, sizeof(account))};
-  weir_status s = p.accounts ? walk(&p) : out_of_memory();
+  if (!p.accounts) return out_of_memory();
+  weir_status s = walk(&p);
   if (!s) s = write_accounts(&p);
   wr_map_free(&p.by_pointer);
   wr_map_free(&p.per_device);

@@ -94,10 +94,10 @@ static char *immutable_uri(const char *path)
   size_t bytes = 0;
   FILE *f = open_memstream(&uri, &bytes);
   if (!f) return NULL;
-  fputs("file:", f);
+  (void)fputs("file:", f);
   for (; *path; path++)
     strchr(plain, *path) ? fprintf(f, "%c", *path) : fprintf(f, "%%%02X", (unsigned char)*path);
-  fputs("?immutable=1", f);
+  (void)fputs("?immutable=1", f);
   return fclose(f) ? NULL : uri;
 }
 

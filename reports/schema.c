@@ -94,7 +94,7 @@ const char *wr_api_name(uint32_t api, char buffer[24])
 {
   const weir_api_info *info = api ? weir_api(api) : NULL;
   if (info && info->name) return info->name;
-  snprintf(buffer, 24, "api #%u", api);
+  (void)snprintf(buffer, 24, "api #%u", api);
   return buffer;
 }
 
@@ -136,8 +136,8 @@ static const char fixed_rows[] =
 weir_status wr_schema_create(const wr_db *db)
 {
   char pragmas[128];
-  snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d;",
-           WR_APPLICATION_ID, WR_SCHEMA_VERSION);
+  (void)snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+                 WR_APPLICATION_ID, WR_SCHEMA_VERSION);
   weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
   if (!s) s = wr_db_exec(db, pragmas);
   if (!s) s = wr_db_exec(db, wr_schema_sql);

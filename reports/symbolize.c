@@ -97,7 +97,7 @@ static char *build_id_of(Dwfl_Module *module)
   if (n <= 0) return calloc(1, 1);
   char *text = calloc((size_t)n * 2 + 1, 1);
   for (int i = 0; text && i < n; i++)
-    snprintf(text + (size_t)2 * (size_t)i, 3, "%02x", bits[i]);
+    (void)snprintf(text + (size_t)2 * (size_t)i, 3, "%02x", bits[i]);
   return text;
 }
 
@@ -300,10 +300,7 @@ static weir_status push_inlines(wr_symbols *s, const module_file *file, Dwarf_Ad
     int tag = dwarf_tag(&chain[i]);
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
     const char *name = die_name(s, &chain[i]);
-    if (tag == DW_TAG_subprogram && name)
-      f.function = name;
-    else if (tag == DW_TAG_inlined_subroutine)
-      f.function = name;
+    if (name || tag == DW_TAG_inlined_subroutine) f.function = name; /* else the symbol's */
     status = push(s, f);
     *pushed = true;
     if (tag == DW_TAG_subprogram) break;
@@ -348,7 +345,7 @@ static void read_perf_map(process_row *p)
   char path[64], *line = NULL;
   size_t room = 0;
   p->map_read = true;
-  snprintf(path, sizeof(path), "/tmp/perf-%lld.map", (long long)p->pid);
+  (void)snprintf(path, sizeof(path), "/tmp/perf-%lld.map", (long long)p->pid);
   FILE *f = fopen(path, "re");
   if (!f) return;
   while (getline(&line, &room, f) > 0) {
@@ -362,7 +359,7 @@ static void read_perf_map(process_row *p)
     p->jit[p->jit_count++] = (jit_symbol){start, bytes, text};
   }
   free(line);
-  fclose(f);
+  (void)fclose(f);
   if (p->jit_count) qsort(p->jit, p->jit_count, sizeof(jit_symbol), by_start);
 }
 
@@ -444,7 +441,7 @@ weir_status wr_symbols_stack(wr_symbols *s, int64_t stack, const wr_frame **fram
   *count = 0;
   sqlite3_bind_int64(s->stack, 1, stack);
   while (!status && (code = sqlite3_step(s->stack)) == SQLITE_ROW) {
-    span part;
+    span part = {0, 0};
     status = frame_span(s, s->stack, &part);
     if (status) break;
     if (!wr_grow(&s->answer, &s->answer_capacity, *count + part.count, sizeof(wr_frame))) {

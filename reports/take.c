@@ -119,7 +119,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
     weir_status full = wr_importer_flush(im);
     if (full) return full;
   }
-  size_t index;
+  size_t index = 0;
   weir_status status = find_thread(s, serial, tid, &index);
   if (!status && e->api >= weir_api_count) status = note_odd_api(im, e->api);
   if (status) return status;
@@ -351,7 +351,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
                                  const weir_event *head, const void *payload, size_t bytes)
 {
   wr_spool *s = context;
-  size_t thread, waiting = s->im->batch.rows[WR_TABLE_STACK_FRAME].count + s->im->batch.op_count;
+  size_t thread = 0,
+         waiting = s->im->batch.rows[WR_TABLE_STACK_FRAME].count + s->im->batch.op_count;
   weir_status status = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
   if (!status) status = find_thread(s, serial, tid, &thread);
   if (status) return status;

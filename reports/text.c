@@ -28,38 +28,38 @@ typedef struct page {
 
 static void paint(page *p, const char *code)
 {
-  if (p->color) fputs(code, p->out);
+  if (p->color) (void)fputs(code, p->out);
 }
 
 static void heading(page *p, const char *title, const char *aside)
 {
-  fputc('\n', p->out);
+  (void)fputc('\n', p->out);
   paint(p, "\033[1m");
-  fputs(title, p->out);
+  (void)fputs(title, p->out);
   paint(p, "\033[0m");
   if (aside && *aside) {
     paint(p, "\033[2m");
-    fputs("  ", p->out);
+    (void)fputs("  ", p->out);
     wr_put_fit(p->out, aside, (size_t)p->width - wr_text_width(title) - 2);
     paint(p, "\033[0m");
   }
-  fputc('\n', p->out);
+  (void)fputc('\n', p->out);
 }
 
 /* One line of prose, cut to the page. */
 static void line(page *p, bool warn, const char *text)
 {
   if (warn) paint(p, "\033[33m");
-  fputs("  ", p->out);
+  (void)fputs("  ", p->out);
   wr_put_fit(p->out, text, (size_t)p->width - 2);
   if (warn) paint(p, "\033[0m");
-  fputc('\n', p->out);
+  (void)fputc('\n', p->out);
 }
 
 #define LINE(page, warn, ...)                                                                      \
   do {                                                                                             \
     char text_[1024];                                                                              \
-    snprintf(text_, sizeof(text_), __VA_ARGS__);                                                   \
+    (void)snprintf(text_, sizeof(text_), __VA_ARGS__);                                             \
     line(page, warn, text_);                                                                       \
   } while (0)
 
@@ -94,7 +94,7 @@ static void when(const wr_model *m, char out[32])
   struct tm local;
   out[0] = '\0';
   if (m->start_realtime_ns <= 0 || !localtime_r(&seconds, &local)) return;
-  strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
+  (void)strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
 }
 
 static void header(page *p)
@@ -108,7 +108,7 @@ static void header(page *p)
   paint(p, "\033[1m");
   wr_put_fit(p->out, command, (size_t)p->width);
   paint(p, "\033[0m");
-  fputc('\n', p->out);
+  (void)fputc('\n', p->out);
   LINE(p, false, "%s · %s process%s · %s events%s%s", DURATION((uint64_t)m->duration_ns),
        COUNT(m->process_count), m->process_count == 1 ? "" : "es", COUNT(m->total.events),
        *date ? " · " : "", date);
@@ -121,13 +121,13 @@ static void header(page *p)
 static void ending(const wr_process_row *x, char *out, size_t room)
 {
   if (!x->ended)
-    snprintf(out, room, "running");
+    (void)snprintf(out, room, "running");
   else if (!strcmp(x->end_reason, "exit") && x->end_detail >= 0)
-    snprintf(out, room, "exit %lld", (long long)x->end_detail);
+    (void)snprintf(out, room, "exit %lld", (long long)x->end_detail);
   else if (!strcmp(x->end_reason, "signal") && x->end_detail > 0 && x->end_detail < 65)
-    snprintf(out, room, "%s", strsignal((int)x->end_detail));
+    (void)snprintf(out, room, "%s", strsignal((int)x->end_detail));
   else
-    snprintf(out, room, "%s", x->end_reason);
+    (void)snprintf(out, room, "%s", x->end_reason);
 }
 
 static void process_line(page *p, const wr_process_row *x)
@@ -169,9 +169,9 @@ static void processes(page *p)
 static void place(int device, char out[24])
 {
   if (device == WR_HOST)
-    snprintf(out, 24, "host");
+    (void)snprintf(out, 24, "host");
   else
-    snprintf(out, 24, "GPU %d", device);
+    (void)snprintf(out, 24, "GPU %d", device);
 }
 
 static void transfers(page *p)
@@ -223,8 +223,8 @@ static void host_memory(page *p)
       const wr_host_split *s = &m->split[i];
       if (strcmp(s->direction, direction) != 0) continue;
       size_t used = strlen(text);
-      snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)", *text ? " · " : "", s->memory,
-               BYTES(s->bytes), wr_percent(s->bytes, whole).text);
+      (void)snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)", *text ? " · " : "",
+                     s->memory, BYTES(s->bytes), wr_percent(s->bytes, whole).text);
     }
     if (*text) LINE(p, false, "%s %s", d ? "device → host, into:" : "host → device, from:", text);
   }
@@ -344,9 +344,9 @@ static void waiting(page *p)
   const wr_totals *t = &m->total;
   if (!t->sync_explicit_calls && !t->sync_implicit_calls) return;
   char aside[192];
-  snprintf(aside, sizeof(aside), "explicit %s in %s calls · implicit %s in %s calls",
-           DURATION(t->sync_explicit_ns), COUNT(t->sync_explicit_calls),
-           DURATION(t->sync_implicit_ns), COUNT(t->sync_implicit_calls));
+  (void)snprintf(aside, sizeof(aside), "explicit %s in %s calls · implicit %s in %s calls",
+                 DURATION(t->sync_explicit_ns), COUNT(t->sync_explicit_calls),
+                 DURATION(t->sync_implicit_ns), COUNT(t->sync_implicit_calls));
   heading(p, "Waiting for a device", aside);
   begin(p, "fl"
            "rrrr");
@@ -367,7 +367,7 @@ static void functions(page *p)
 {
   const wr_model *m = p->m;
   char aside[64];
-  snprintf(aside, sizeof(aside), "%s kernel launches", COUNT(m->total.launches));
+  (void)snprintf(aside, sizeof(aside), "%s kernel launches", COUNT(m->total.launches));
   heading(p, "Functions", m->total.launches ? aside : NULL);
   begin(p, "frrrrrr");
   TITLES(p, "function", "calls", "failed", "bytes", "time", "mean", "longest");
@@ -393,7 +393,8 @@ static void sites(page *p, const char *title, const wr_sites *s, const char *uni
 {
   if (!s->count) return;
   char aside[64] = "";
-  if (s->all > s->count) snprintf(aside, sizeof(aside), "the first %zu of %zu", s->count, s->all);
+  if (s->all > s->count)
+    (void)snprintf(aside, sizeof(aside), "the first %zu of %zu", s->count, s->all);
   heading(p, title, aside);
   begin(p, "rrrlf" + (bytes && time ? 0 : 1));
   wr_grid_row(&p->grid);
@@ -420,8 +421,8 @@ static void leaks(page *p)
   if (!m->leak.count) return;
   char aside[96];
   uint64_t blocks = m->total.live_at_exit_blocks;
-  snprintf(aside, sizeof(aside), "%s in %s block%s, never freed",
-           BYTES(m->total.live_at_exit_bytes), COUNT(blocks), blocks == 1 ? "" : "s");
+  (void)snprintf(aside, sizeof(aside), "%s in %s block%s, never freed",
+                 BYTES(m->total.live_at_exit_bytes), COUNT(blocks), blocks == 1 ? "" : "s");
   heading(p, m->finished ? "Live at exit" : "Live at the end of the trace", aside);
   begin(p, "rrf");
   TITLES(p, "blocks", "bytes", "allocated in");
@@ -478,10 +479,12 @@ static void coverage(page *p)
   const wr_model *m = p->m;
   const wr_coverage *c = &m->coverage;
   heading(p, "Seen and not seen", NULL);
-  if (!c->called && !c->looked_up && !c->passed) line(p, false, "no CUDA function was looked up");
-  LINE(p, false,
-       "%s functions called; of those looked up, %s are wrapped and %s pass through unseen",
-       COUNT(c->called), COUNT(c->looked_up), COUNT(c->passed));
+  if (!c->called && !c->looked_up && !c->passed)
+    line(p, false, "no CUDA function was looked up");
+  else
+    LINE(p, false,
+         "%s functions called; of those looked up, %s are wrapped and %s pass through unseen",
+         COUNT(c->called), COUNT(c->looked_up), COUNT(c->passed));
   if (c->passed_count) names(p, "passed through:", c->passed_names, c->passed_count);
   if (c->unknown_lookups)
     LINE(p, true, "%s look-ups of functions Weir does not know, the first: %s",

@@ -23,7 +23,7 @@ const char *synth_dir(void)
   struct statvfs room; /* memory, where there is some: a disk spends most of the time syncing */
   bool shm = !statvfs("/dev/shm", &room) && room.f_bavail > (UINT64_C(512) << 20) / room.f_bsize;
   if (!tmp || tmp[0] != '/') tmp = shm && !access("/dev/shm", W_OK) ? "/dev/shm" : "/tmp";
-  snprintf(folder, sizeof(folder), "%s/weir-reports-XXXXXX", tmp);
+  (void)snprintf(folder, sizeof(folder), "%s/weir-reports-XXXXXX", tmp);
   ck_assert_ptr_nonnull(mkdtemp(folder));
   return folder;
 }
@@ -49,7 +49,7 @@ static void find_newest(const char *dir)
     char path[sizeof(spool_path)];
     struct stat file;
     if (!strstr(e->d_name, WEIR_SPOOL_SUFFIX)) continue;
-    snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
     if (stat(path, &file)) continue;
     struct timespec t = file.st_mtim;
     if (t.tv_sec < newest.tv_sec || (t.tv_sec == newest.tv_sec && t.tv_nsec < newest.tv_nsec))
@@ -217,7 +217,7 @@ const char *synth_import(const char *name, const char *const *spools)
   static char path[512];
   weir_importer *im = NULL;
   weir_importer_options o = {.overwrite = true, .command = "synthetic"};
-  snprintf(path, sizeof(path), "%s/%s", synth_dir(), name);
+  (void)snprintf(path, sizeof(path), "%s/%s", synth_dir(), name);
   ck_assert_msg(weir_importer_open(&im, path, &o) == WEIR_OK, "%s", weir_error_message());
   for (; *spools; spools++)
     ck_assert_msg(weir_importer_add(im, *spools, false, NULL) == WEIR_OK, "%s",
@@ -251,7 +251,7 @@ static char *report(const char *trace, weir_report_format format, int width)
   ck_assert_ptr_nonnull(f);
   weir_status s = weir_report_summary(f, trace, &o);
   ck_assert_msg(s == WEIR_OK, "%s", weir_error_message());
-  fclose(f);
+  (void)fclose(f);
   return text;
 }
 

@@ -72,7 +72,7 @@ START_TEST(a_finished_trace_is_one_file_with_ids_and_meta)
       synth_number(t, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode='delete'"), 1);
   static const char *const ends[] = {"-wal", "-shm", "-journal"};
   for (int i = 0; i < 3; i++) {
-    snprintf(side, sizeof(side), "%s%s", t, ends[i]);
+    (void)snprintf(side, sizeof(side), "%s%s", t, ends[i]);
     ck_assert_int_ne(access(side, F_OK), 0);
   }
 }
@@ -207,7 +207,7 @@ START_TEST(processes_share_one_clock_and_time_begins_at_the_earliest)
   uint64_t base = weir_spool_current()->clock_first.mono_ns;
   synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
   synth_close();
-  snprintf(first, sizeof(first), "%s", synth_spool());
+  (void)snprintf(first, sizeof(first), "%s", synth_spool());
   synth_open(synth_dir());
   weir_spool_current()->clock_first.mono_ns = base + 2000;
   synth_sync(0, 100, 10, WEIR_SYNC_STREAM);
@@ -232,12 +232,12 @@ START_TEST(a_spool_that_opened_before_the_trace_shifts_it)
   uint64_t base = weir_spool_current()->clock_first.mono_ns;
   synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
   synth_close();
-  snprintf(later, sizeof(later), "%s", synth_spool());
+  (void)snprintf(later, sizeof(later), "%s", synth_spool());
   synth_open(synth_dir());
   weir_spool_current()->clock_first.mono_ns = base - 3000;
   synth_sync(0, 100, 10, WEIR_SYNC_STREAM);
   synth_close();
-  snprintf(t, sizeof(t), "%s/shift.db", synth_dir());
+  (void)snprintf(t, sizeof(t), "%s/shift.db", synth_dir());
   ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_add(im, later, true, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
@@ -261,7 +261,7 @@ START_TEST(ends_are_recorded)
   synth_open(synth_dir());
   synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
   synth_close();
-  snprintf(t, sizeof(t), "%s/end.db", synth_dir());
+  (void)snprintf(t, sizeof(t), "%s/end.db", synth_dir());
   ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, &number), WEIR_OK);
   ck_assert_uint_eq(number, 0);
@@ -298,13 +298,13 @@ START_TEST(a_live_import_sees_all_and_once)
   }
   ck_assert_int_eq(read(ready[0], &byte, 1), 1);
   char find[600], spool[512] = "";
-  snprintf(find, sizeof(find), "ls %s/*.spool", dir);
+  (void)snprintf(find, sizeof(find), "ls %s/*.spool", dir);
   FILE *ls = popen(find, "r");
   ck_assert_ptr_nonnull(fgets(spool, sizeof(spool), ls));
   pclose(ls);
   spool[strcspn(spool, "\n")] = '\0';
   weir_importer *im = NULL;
-  snprintf(t, sizeof(t), "%s/live.db", dir);
+  (void)snprintf(t, sizeof(t), "%s/live.db", dir);
   ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_add(im, spool, true, NULL), WEIR_OK);
   int status = 0;
@@ -358,7 +358,7 @@ START_TEST(progress_goes_up_to_the_number_of_events)
   for (int i = 0; i < 50000; i++)
     synth_event(0, (uint64_t)i, 1, (weir_event){.kind = WEIR_EV_CALL});
   synth_close();
-  snprintf(t, sizeof(t), "%s/p.db", synth_dir());
+  (void)snprintf(t, sizeof(t), "%s/p.db", synth_dir());
   ck_assert_int_eq(weir_importer_open(&im, t, &o), WEIR_OK);
   ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);

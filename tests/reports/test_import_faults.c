@@ -169,7 +169,7 @@ static void expect_whole(const char *trace)
 static const char *trace_path(void)
 {
   static char path[512];
-  snprintf(path, sizeof(path), "%s/t.db", synth_dir());
+  (void)snprintf(path, sizeof(path), "%s/t.db", synth_dir());
   return path;
 }
 
@@ -238,14 +238,14 @@ START_TEST(a_full_tmpfs_is_an_error_and_goes_on_when_there_is_room)
 {
   char mount_point[512], trace[600], ballast[600];
   uid_t uid = getuid();
-  snprintf(mount_point, sizeof(mount_point), "%s/small", synth_dir());
+  (void)snprintf(mount_point, sizeof(mount_point), "%s/small", synth_dir());
   write_spool();
   ck_assert_int_eq(mkdir(mount_point, 0700), 0);
   if (unshare(CLONE_NEWNS | (uid ? CLONE_NEWUSER : 0))) return;
   if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL)) return;
   if (mount("tmpfs", mount_point, "tmpfs", 0, "size=12m")) return;
-  snprintf(trace, sizeof(trace), "%s/t.db", mount_point);
-  snprintf(ballast, sizeof(ballast), "%s/ballast", mount_point);
+  (void)snprintf(trace, sizeof(trace), "%s/t.db", mount_point);
+  (void)snprintf(ballast, sizeof(ballast), "%s/ballast", mount_point);
   int fd = open(ballast, O_CREAT | O_WRONLY, 0600);
   ck_assert_int_eq(posix_fallocate(fd, 0, 10 << 20), 0);
   close(fd);
@@ -270,12 +270,12 @@ START_TEST(what_is_in_the_way_is_said_and_left_alone)
   weir_importer *im = NULL;
   weir_importer_options replace = {.overwrite = true};
   char folder[512], absent[600];
-  snprintf(folder, sizeof(folder), "%s/folder", synth_dir());
-  snprintf(absent, sizeof(absent), "%s/no/such/t.db", synth_dir());
+  (void)snprintf(folder, sizeof(folder), "%s/folder", synth_dir());
+  (void)snprintf(absent, sizeof(absent), "%s/no/such/t.db", synth_dir());
   ck_assert_int_eq(mkdir(folder, 0700), 0);
   FILE *f = fopen(trace_path(), "w");
-  fputs("somebody's", f);
-  fclose(f);
+  (void)fputs("somebody's", f);
+  (void)fclose(f);
   ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_EIO);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "it exists"));
   struct stat file;
@@ -297,12 +297,12 @@ START_TEST(spools_that_are_none_are_refused_and_others_go_on)
   weir_importer *im = NULL;
   char junk[512], absent[512];
   uint32_t number = 7;
-  snprintf(junk, sizeof(junk), "%s/junk", synth_dir());
-  snprintf(absent, sizeof(absent), "%s/absent", synth_dir());
+  (void)snprintf(junk, sizeof(junk), "%s/junk", synth_dir());
+  (void)snprintf(absent, sizeof(absent), "%s/absent", synth_dir());
   FILE *f = fopen(junk, "w");
   for (int i = 0; i < 100000; i++)
-    fputc(i & 0xff, f);
-  fclose(f);
+    (void)fputc(i & 0xff, f);
+  (void)fclose(f);
   write_spool();
   ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_add(im, junk, false, NULL), WEIR_ECORRUPT);
@@ -384,7 +384,7 @@ START_TEST(a_killed_collector_leaves_a_readable_trace)
     if (weir_importer_poll(im, NULL)) _exit(3);
     events = weir_importer_events(im);
     if (write(told[1], &events, sizeof(events)) != sizeof(events)) _exit(4);
-    raise(SIGKILL);
+    (void)raise(SIGKILL);
     _exit(5);
   }
   ck_assert_int_eq(read(told[0], &events, sizeof(events)), sizeof(events));

@@ -80,7 +80,7 @@ START_TEST(a_reset_ends_the_blocks_of_its_device_and_no_others)
 {
   synth_open(synth_dir());
   for (int i = 0; i < 6; i++)
-    synth_alloc(0, (uint64_t)(100 + 10 * i), 5, (uint64_t)(0x1000 * (i + 1)), 64, i % 2,
+    synth_alloc(0, 100 + 10 * (uint64_t)i, 5, 0x1000 * (uint64_t)(i + 1), 64, i % 2,
                 WEIR_MEM_DEVICE);
   synth_event(1, 1000, 50, (weir_event){.kind = WEIR_EV_RESET, .device = 1, .src_device = HOST});
   synth_free(0, 2000, 5, 0x2000); /* of device 1: gone already */
@@ -203,7 +203,7 @@ START_TEST(processes_do_not_free_each_others_blocks)
   synth_open(synth_dir());
   synth_alloc(0, 100, 5, 0x1000, 100, 0, WEIR_MEM_DEVICE);
   synth_close();
-  snprintf(first, sizeof(first), "%s", synth_spool());
+  (void)snprintf(first, sizeof(first), "%s", synth_spool());
   synth_open(synth_dir());
   synth_free(0, 500, 5, 0x1000);
   synth_close();

@@ -110,9 +110,9 @@ static void expect_totals(const oracle *o, const json_t *j)
   static const char *const names[] = {"h2d", "d2h", "d2d", "p2p", "h2h"};
   char name[32];
   for (int i = 0; i < 5; i++) {
-    snprintf(name, sizeof(name), "%s_calls", names[i]);
+    (void)snprintf(name, sizeof(name), "%s_calls", names[i]);
     ck_assert_int_eq(synth_total(j, name), o->calls[kinds[i]]);
-    snprintf(name, sizeof(name), "%s_bytes", names[i]);
+    (void)snprintf(name, sizeof(name), "%s_bytes", names[i]);
     ck_assert_int_eq(synth_total(j, name), o->bytes[kinds[i]]);
   }
   ck_assert_int_eq(synth_total(j, "memset_calls"), o->memsets);
@@ -275,7 +275,7 @@ START_TEST(a_process_without_calls_among_others_is_named)
   char first[512];
   synth_open(synth_dir());
   synth_close();
-  snprintf(first, sizeof(first), "%s", synth_spool());
+  (void)snprintf(first, sizeof(first), "%s", synth_spool());
   synth_open(synth_dir());
   synth_sync(0, 100, 10, WEIR_SYNC_CONTEXT);
   synth_close();
@@ -320,7 +320,7 @@ START_TEST(a_trace_in_the_making_has_a_report_with_lifetimes)
   synth_alloc(0, 100, 10, 0x1000, 500, 0, WEIR_MEM_DEVICE);
   synth_alloc(0, 200, 10, 0x2000, 700, 0, WEIR_MEM_DEVICE);
   synth_free(0, 300, 10, 0x1000);
-  snprintf(t, sizeof(t), "%s/live.db", synth_dir());
+  (void)snprintf(t, sizeof(t), "%s/live.db", synth_dir());
   ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);

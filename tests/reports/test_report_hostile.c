@@ -15,7 +15,7 @@ static char path[512];
 
 static const char *file(const char *name)
 {
-  snprintf(path, sizeof(path), "%s/%s", synth_dir(), name);
+  (void)snprintf(path, sizeof(path), "%s/%s", synth_dir(), name);
   return path;
 }
 
@@ -26,7 +26,7 @@ static weir_status report_on(const char *trace, weir_report_format format)
   FILE *f = open_memstream(&text, &bytes);
   weir_report_options o = {.format = format};
   weir_status s = weir_report_summary(f, trace, &o);
-  fclose(f);
+  (void)fclose(f);
   free(text);
   return s;
 }
@@ -42,7 +42,7 @@ static void put(const char *name, const void *bytes, size_t count)
 {
   FILE *f = fopen(file(name), "w");
   ck_assert_uint_eq(fwrite(bytes, 1, count, f), count);
-  fclose(f);
+  (void)fclose(f);
 }
 
 static const char *make_trace(void)
@@ -110,7 +110,7 @@ START_TEST(other_versions_and_missing_tables_are_told)
   for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
     char drop[64];
     t = make_trace();
-    snprintf(drop, sizeof(drop), "DROP TABLE %s", tables[i]);
+    (void)snprintf(drop, sizeof(drop), "DROP TABLE %s", tables[i]);
     sql(t, drop);
     expect(t, WEIR_ECORRUPT, tables[i]);
   }
@@ -151,9 +151,7 @@ START_TEST(values_out_of_range_do_no_harm)
       "UPDATE name SET handle = 1e10, name = NULL",
       "UPDATE api SET name = char(27) || '[2J'",
       "DELETE FROM process; DELETE FROM api; DELETE FROM module",
-      "INSERT INTO stack_frame WITH RECURSIVE r(n) AS (SELECT 1000 UNION ALL SELECT n + 1 FROM r "
-      "LIMIT"
-      " 5000) SELECT 1, n, 1 FROM r"};
+      "INSERT INTO stack_frame SELECT 1, 1000 + id, 1 FROM api"};
   for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
     const char *t = make_trace();
     sql(t, changes[i]);
@@ -240,7 +238,7 @@ START_TEST(a_report_that_cannot_be_written_is_an_error)
   ck_assert_int_eq(weir_report_summary(full, t, &o), WEIR_EIO);
   o.format = WEIR_REPORT_JSON;
   ck_assert_int_eq(weir_report_summary(full, t, &o), WEIR_EIO);
-  fclose(full);
+  (void)fclose(full);
 }
 END_TEST
 

@@ -24,7 +24,7 @@ typedef struct words {
 static void add(words *w, const char *section, const char *name, size_t bytes)
 {
   ck_assert_uint_lt(w->count, MOST);
-  snprintf(w->word[w->count++], sizeof(w->word[0]), "%s.%.*s", section, (int)bytes, name);
+  (void)snprintf(w->word[w->count++], sizeof(w->word[0]), "%s.%.*s", section, (int)bytes, name);
 }
 
 static int by_text(const void *a, const void *b)
@@ -41,7 +41,7 @@ static void read_page(words *w, const char *mark)
   while (fgets(line, sizeof(line), f)) {
     if (line[0] == '#') section[0] = '\0';
     size_t n = strlen(mark);
-    if (!strncmp(line, mark, n)) sscanf(line + n, "%95[^`]", section);
+    if (!strncmp(line, mark, n)) (void)sscanf(line + n, "%95[^`]", section);
     if (!section[0] || line[0] != '|') continue;
     char *end = strchr(line + 1, '|');
     for (char *at = line; (at = strchr(at, '`')) && at < end;) {
@@ -50,7 +50,7 @@ static void read_page(words *w, const char *mark)
       at = close + 1;
     }
   }
-  fclose(f);
+  (void)fclose(f);
   qsort(w->word, w->count, sizeof(w->word[0]), by_text);
 }
 

@@ -189,11 +189,12 @@ END_TEST
 START_TEST(a_perf_map_names_what_is_in_no_module)
 {
   char map[64];
-  snprintf(map, sizeof(map), "/tmp/perf-%d.map", getpid());
+  (void)snprintf(map, sizeof(map), "/tmp/perf-%d.map", getpid());
   FILE *f = fopen(map, "w");
   ck_assert_ptr_nonnull(f);
-  fputs("nonsense\n7000 10 late\n1000 20 py::train:/home/me/train.py\n1020 10 py::other\n", f);
-  fclose(f);
+  (void)fputs("nonsense\n7000 10 late\n1000 20 py::train:/home/me/train.py\n1020 10 py::other\n",
+              f);
+  (void)fclose(f);
   resolve(0x1020, NULL, NULL, 0); /* the call before it ends at 0x1020 */
   ck_assert_str_eq(answer[0].function, "py::train:/home/me/train.py");
   resolve(0x1021, NULL, NULL, 0);
@@ -202,7 +203,7 @@ START_TEST(a_perf_map_names_what_is_in_no_module)
   ck_assert_ptr_null(answer[0].function);
   resolve(0x1031, NULL, NULL, 0);
   ck_assert_ptr_null(answer[0].function);
-  remove(map);
+  (void)remove(map);
 }
 END_TEST
 
@@ -234,7 +235,7 @@ START_TEST(a_report_names_the_place_in_the_program)
   ck_assert_uint_eq(json_array_size(json_object_get(site, "frames")), 2);
   json_decref(j);
   char *text = synth_text(t, 100), wanted[64];
-  snprintf(wanted, sizeof(wanted), "test_symbolize.c:%d", seen_line);
+  (void)snprintf(wanted, sizeof(wanted), "test_symbolize.c:%d", seen_line);
   ck_assert_ptr_nonnull(strstr(text, wanted));
   free(text);
 }
