@@ -3,9 +3,9 @@
 
 REPORTS_OBJS := $(call objs,$(addprefix reports/,util.c schema.c batch.c elf_facts.c lifetime.c take.c \
                  import.c finish.c symbolize.c model.c sites.c grid.c text.c json.c report.c))
-REPORTS_LIBS = $(call pkg_libs,sqlite3) $(call pkg_libs,jansson) $(call pkg_libs,libdw) $(call pkg_libs,libelf) -ldl -lm
+REPORTS_LIBS := $(call pkg_libs,sqlite3) $(call pkg_libs,jansson) $(call pkg_libs,libdw) $(call pkg_libs,libelf) -ldl -lm
 
-EXTRA_reports = $(call pkg_cflags,sqlite3) $(call pkg_cflags,jansson) $(call pkg_cflags,libdw) $(call pkg_cflags,libelf)
+EXTRA_reports := $(call pkg_cflags,sqlite3) $(call pkg_cflags,jansson) $(call pkg_cflags,libdw) $(call pkg_cflags,libelf)
 
 $(OBJ)/reports/schema.o: reports/schema.sql
 

@@ -12,4 +12,5 @@ $(REPORTS_TESTS): $(O)/tests/reports/%: $(OBJ)/tests/reports/%.o $(REPORTS_TEST_
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
 
+$(O)/tests/reports/test_symbolize: LDFLAGS += -Wl,--build-id # a changed file is told by it
 $(OBJ)/tests/reports/test_schema.o: reports/SCHEMA.md

@@ -330,6 +330,33 @@ START_TEST(a_live_import_sees_all_and_once)
 }
 END_TEST
 
+/* A person's query that lasts keeps the trace in WAL; it is complete all the same. */
+START_TEST(somebody_who_reads_does_not_hinder_the_finish)
+{
+  weir_importer *im = NULL;
+  sqlite3 *db = NULL;
+  sqlite3_stmt *q = NULL;
+  char t[512];
+  synth_open(synth_dir());
+  synth_sync(0, 10, 20, WEIR_SYNC_CONTEXT);
+  synth_close();
+  (void)snprintf(t, sizeof(t), "%s/read.db", synth_dir());
+  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(sqlite3_open(t, &db), SQLITE_OK);
+  ck_assert_int_eq(sqlite3_prepare_v2(db, "SELECT id FROM api", -1, &q, NULL), SQLITE_OK);
+  ck_assert_int_eq(sqlite3_step(q), SQLITE_ROW);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  ck_assert_int_eq(sqlite3_step(q), SQLITE_ROW);
+  sqlite3_finalize(q);
+  sqlite3_close(db);
+  ck_assert_int_eq(synth_number(t, "SELECT value FROM meta WHERE key='finished'"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), 1);
+}
+END_TEST
+
 START_TEST(a_process_without_cuda_is_a_row_with_no_events)
 {
   synth_open(synth_dir());
@@ -384,6 +411,7 @@ int main(void)
   tcase_add_test(t, a_spool_that_opened_before_the_trace_shifts_it);
   tcase_add_test(t, ends_are_recorded);
   tcase_add_test(t, a_live_import_sees_all_and_once);
+  tcase_add_test(t, somebody_who_reads_does_not_hinder_the_finish);
   tcase_add_test(t, a_process_without_cuda_is_a_row_with_no_events);
   tcase_add_test(t, progress_goes_up_to_the_number_of_events);
   suite_add_tcase(s, t);

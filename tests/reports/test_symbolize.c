@@ -105,6 +105,24 @@ static void setup(void)
 
 static wr_frame answer[8]; /* strings are the symbolizer's, which stays open */
 static size_t answers;
+static struct {
+  wr_db db;
+  wr_symbols *symbols;
+} asked;
+
+static void let_go(void)
+{
+  wr_symbols_close(asked.symbols);
+  sqlite3_close(asked.db.handle);
+  asked.symbols = NULL;
+  asked.db.handle = NULL;
+}
+
+static void teardown(void)
+{
+  let_go();
+  synth_clean();
+}
 
 /* Imports one stack of one address and resolves it. */
 static void resolve(uint64_t address, const char *module, const unsigned char *id, size_t id_bytes)
@@ -117,12 +135,11 @@ static void resolve(uint64_t address, const char *module, const unsigned char *i
   synth_event(0, 100, 10, (weir_event){.kind = WEIR_EV_CALL, .stack = 1});
   synth_close();
   one[0] = synth_spool();
-  static wr_db db;
-  wr_symbols *s = NULL;
-  db.path = synth_import("t.db", one);
-  ck_assert_int_eq(sqlite3_open(db.path, &db.handle), SQLITE_OK);
-  ck_assert_int_eq(wr_symbols_open(&s, &db), WEIR_OK);
-  ck_assert_int_eq(wr_symbols_stack(s, 1, &frames, &answers), WEIR_OK);
+  let_go();
+  asked.db.path = synth_import("t.db", one);
+  ck_assert_int_eq(sqlite3_open(asked.db.path, &asked.db.handle), SQLITE_OK);
+  ck_assert_int_eq(wr_symbols_open(&asked.symbols, &asked.db), WEIR_OK);
+  ck_assert_int_eq(wr_symbols_stack(asked.symbols, 1, &frames, &answers), WEIR_OK);
   ck_assert_uint_le(answers, 8);
   memcpy(answer, frames, answers * sizeof(*frames));
 }
@@ -246,7 +263,7 @@ int main(void)
   Suite *s = suite_create("reports/symbolize");
   TCase *t = tcase_create("symbolize");
   tcase_set_timeout(t, 0);
-  tcase_add_checked_fixture(t, setup, synth_clean);
+  tcase_add_checked_fixture(t, setup, teardown);
   tcase_add_test(t, a_return_address_has_function_file_and_line_of_its_call);
   tcase_add_test(t, an_inlined_function_is_a_frame_of_its_own);
   tcase_add_test(t, a_cxx_name_is_demangled);
