@@ -57,19 +57,22 @@ static void install(void)
 }
 
 /* A twin that overruns its stack must leave the handler one. */
-void *sim_guard_stack(void)
+void sim_guard_stack(void)
 {
-  void *memory = malloc(STACK_BYTES);
+  void *memory = sim_self ? malloc(STACK_BYTES) : NULL;
+  if (!memory) return;
   stack_t on = {.ss_sp = memory, .ss_size = STACK_BYTES};
-  if (memory) sigaltstack(&on, NULL);
-  return memory;
+  sim_self->fault_stack = memory;
+  sigaltstack(&on, NULL);
 }
 
-void sim_guard_unstack(void *memory)
+void sim_guard_unstack(void)
 {
+  if (!sim_self || !sim_self->fault_stack) return;
   stack_t off = {.ss_flags = SS_DISABLE};
-  if (memory) sigaltstack(&off, NULL);
-  free(memory);
+  sigaltstack(&off, NULL);
+  free(sim_self->fault_stack);
+  sim_self->fault_stack = NULL;
 }
 
 /* Runs f(argument) under a guard; false, and *error, when it faulted or trapped. A guard that is

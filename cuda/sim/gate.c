@@ -21,7 +21,9 @@ static pthread_key_t thread_key;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_thread *threads;          /* all that live */
 static uint64_t ended_calls[SIM_API_COUNT]; /* of threads that have ended; threads_lock */
-static bool counts_are_ours = true;         /* false in a forked child whose file has no %p */
+/* Of a forked child: records of the parent's other threads, where a leak checker finds them. */
+static struct sim_thread *volatile not_forked[2];
+static bool counts_are_ours = true; /* false in a forked child whose file has no %p */
 
 uint64_t sim_now_ns(void)
 {
@@ -71,6 +73,8 @@ static void fork_child(void)
 {
   pthread_mutex_init(&threads_lock, NULL);
   sim_devices_fork();
+  not_forked[0] = threads;
+  not_forked[1] = sim_self ? sim_self->next : NULL;
   threads = sim_self;
   if (sim_self) {
     sim_self->next = NULL;

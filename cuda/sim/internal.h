@@ -65,6 +65,7 @@ struct sim_thread {
   uint32_t gate;                         /* SIM_GATE_CALLBACK or 0 */
   CUstream *streams;                     /* per-thread default streams, one a context */
   uint32_t stream_count;                 /* entries of `streams` */
+  void *fault_stack;                     /* of a worker: to handle faults on */
   CUstreamCaptureMode capture_mode;      /* of cuThreadExchangeStreamCaptureMode */
   _Atomic uint64_t calls[SIM_API_COUNT]; /* from outside, written by this thread only */
 };
@@ -255,6 +256,7 @@ struct CUstream_st {
   pthread_cond_t progress;    /* hosts and other workers wait */
   uint32_t waiters;           /* of progress */
   struct sim_op *head, *tail; /* queue */
+  struct sim_op *running;     /* taken from the queue */
   bool worker;                /* has a thread */
   bool closing;               /* destroyed: the worker ends when drained */
   uint64_t holds, released;   /* weir_sim_hold() and _release() so far */
@@ -408,8 +410,8 @@ struct sim_guard {
   volatile CUresult error;
 };
 extern __thread struct sim_guard *sim_guard __attribute__((tls_model("initial-exec")));
-void *sim_guard_stack(void); /* gives a worker a stack of its own to handle faults on ... */
-void sim_guard_unstack(void *memory); /* ... and takes it back */
+void sim_guard_stack(void);   /* gives a worker a stack of its own to handle faults on ... */
+void sim_guard_unstack(void); /* ... and takes it back */
 bool sim_guard_run(void (*f)(void *), void *argument, CUresult *error);
 
 uint64_t sim_now_ns(void);

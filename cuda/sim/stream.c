@@ -201,14 +201,14 @@ static void *work(void *argument)
 {
   CUstream s = argument;
   sim_thread_start();
-  void *stack = sim_guard_stack();
+  sim_guard_stack();
   pthread_mutex_lock(&s->lock);
   for (;;) {
     while (!s->head || atomic_load(&s->done) + 1 != s->head->seq) {
       if (!s->head && s->closing) goto end;
       pthread_cond_wait(&s->work, &s->lock);
     }
-    struct sim_op *op = s->head;
+    struct sim_op *op = s->running = s->head;
     s->head = op->next;
     if (!s->head) s->tail = NULL;
     pthread_mutex_unlock(&s->lock);
@@ -218,6 +218,7 @@ static void *work(void *argument)
     uint64_t seq = op->seq;
     sim_op_free(op);
     pthread_mutex_lock(&s->lock);
+    s->running = NULL;
     finish(s, seq);
   }
 end:
@@ -226,7 +227,7 @@ end:
   unlist(s);
   pthread_mutex_unlock(&s->context->lock);
   sim_stream_unref(s);
-  sim_guard_unstack(stack);
+  sim_guard_unstack();
   return NULL;
 }
 
