@@ -82,8 +82,7 @@ void measure_program(measured *m)
   m->value = 100 * added / m->without;
   (void)snprintf(
       m->note, sizeof m->note,
-      "seconds for 100 k calls, 10 us of work after each, stacks on, collector beside, %d pairs",
-      PAIRS);
+      "s for 100 k calls, 10 us of work after each, stacks on, collector beside, %d pairs", PAIRS);
 }
 
 void measure_dlsym(measured *m)
