@@ -34,8 +34,12 @@ MAKEFLAGS += --no-print-directory
 endif
 
 MAKEFLAGS += --no-builtin-rules
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+# As many jobs as processors, unless told otherwise. GNU make 4.3 does not show -j here, so its own
+# command line is asked; a make below another has that one's jobs.
+ifeq ($(MAKELEVEL),0)
+ifeq ($(shell tr '\0' '\n' </proc/$$PPID/cmdline | grep -m1 -E '^(-[a-zA-Z]*j|--jobs)'),)
 MAKEFLAGS += -j$(shell nproc)
+endif
 endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
