@@ -10,37 +10,27 @@
 #include "reports/schema.h"
 #include "reports/util.h"
 
+/* clang-format off */
 /* The totals of a trace, in the order in which JSON shows them. */
 #define WR_TOTAL_MAP(X)                                                                            \
-  X(alloc_calls)                                                                                   \
-  X(alloc_bytes)                                                                                   \
-  X(free_calls)                                                                                    \
-  X(peak_bytes)                                                                                    \
-  X(peak_at_ns)                                                                                    \
-  X(live_at_exit_bytes)                                                                            \
-  X(live_at_exit_blocks)                                                                           \
-  X(pinned_alloc_calls)                                                                            \
-  X(pinned_alloc_bytes) X(pinned_free_calls) X(pinned_peak_bytes) X(pinned_live_at_exit_bytes)     \
-      X(register_calls) X(register_bytes) X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes)      \
-          X(d2d_calls) X(d2d_bytes) X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes)            \
-              X(other_copy_calls) X(other_copy_bytes) X(memset_calls) X(memset_bytes)              \
-                  X(sync_explicit_calls) X(sync_explicit_ns) X(sync_implicit_calls)                \
-                      X(sync_implicit_ns) X(launches) X(events) X(dropped) X(failed_calls)         \
-                          X(captured_events) X(unmatched_frees)
+  X(alloc_calls) X(alloc_bytes) X(free_calls) X(peak_bytes) X(peak_at_ns)                          \
+  X(live_at_exit_bytes) X(live_at_exit_blocks)                                                     \
+  X(pinned_alloc_calls) X(pinned_alloc_bytes) X(pinned_free_calls) X(pinned_peak_bytes)            \
+  X(pinned_live_at_exit_bytes) X(register_calls) X(register_bytes)                                 \
+  X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes)                    \
+  X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes) X(other_copy_calls) X(other_copy_bytes)      \
+  X(memset_calls) X(memset_bytes)                                                                  \
+  X(sync_explicit_calls) X(sync_explicit_ns) X(sync_implicit_calls) X(sync_implicit_ns)            \
+  X(launches) X(events) X(dropped)                                                                 \
+  X(failed_calls) X(captured_events) X(unmatched_frees)
 
 /* The same for one device. A peer copy is "out" where it reads and "in" where it writes. */
 #define WR_DEVICE_MAP(X)                                                                           \
-  X(alloc_calls)                                                                                   \
-  X(alloc_bytes)                                                                                   \
-  X(free_calls)                                                                                    \
-  X(peak_bytes)                                                                                    \
-  X(peak_at_ns)                                                                                    \
-  X(live_at_exit_bytes)                                                                            \
-  X(h2d_calls)                                                                                     \
-  X(h2d_bytes)                                                                                     \
-  X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes) X(p2p_out_calls) X(p2p_out_bytes)            \
-      X(p2p_in_calls) X(p2p_in_bytes) X(memset_calls) X(memset_bytes) X(sync_explicit_calls)       \
-          X(sync_explicit_ns) X(launches)
+  X(alloc_calls) X(alloc_bytes) X(free_calls) X(peak_bytes) X(peak_at_ns) X(live_at_exit_bytes)    \
+  X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes)                    \
+  X(p2p_out_calls) X(p2p_out_bytes) X(p2p_in_calls) X(p2p_in_bytes)                                \
+  X(memset_calls) X(memset_bytes) X(sync_explicit_calls) X(sync_explicit_ns) X(launches)
+/* clang-format on */
 
 #define WR_FIELD(name) uint64_t name;
 typedef struct wr_totals {
