@@ -52,6 +52,8 @@ extern _Atomic uint32_t weir_context_age;
 /* Slow path: gives `context` a number, asks for its device, names the device in the spool. */
 void weir_context_meet(weir_thread *t, CUcontext context);
 
+#define WEIR_CONTEXT_TRUST 16 /* see weir_context_trusted() */
+
 /* Makes t->last_* those of the thread's current context. Before a slot is taken: may write a NAME.
  */
 WEIR_INLINE void weir_context_refresh(weir_thread *t)
@@ -59,10 +61,23 @@ WEIR_INLINE void weir_context_refresh(weir_thread *t)
   CUcontext now = NULL;
   PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000);
   if (ask && ask(&now) != CUDA_SUCCESS) now = NULL;
+  t->context_trust = WEIR_CONTEXT_TRUST;
   if ((uint64_t)(uintptr_t)now == t->last_context &&
       t->context_age == atomic_load_explicit(&weir_context_age, memory_order_relaxed))
     return;
   weir_context_meet(t, now);
+}
+
+/* Asking costs as much as the rest of a frequent event. A thread's context changes only by calls
+ * that are wrapped, at whatever depth, and each of them takes the trust away (gen.py, CONTEXT
+ * rows); the limit is for what may go round them inside NVIDIA's own libraries. */
+WEIR_INLINE void weir_context_trusted(weir_thread *t)
+{
+  if (t->context_trust && t->last_context &&
+      t->context_age == atomic_load_explicit(&weir_context_age, memory_order_relaxed))
+    t->context_trust--;
+  else
+    weir_context_refresh(t);
 }
 
 /* Number and device of a context met before; 0 and WEIR_DEVICE_NONE when it was not. */

@@ -258,7 +258,7 @@ void weir_x_host_unregister(weir_call *c, weir_word ptr)
 
 void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word context)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_SYNC);
+  weir_fill e = weir_begin_often(c, WEIR_EV_SYNC);
   e.copy = (uint8_t)type;
   e.a = event;
   e.device = c->thread->last_device;
@@ -268,7 +268,7 @@ void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word contex
 
 void weir_x_sync_stream(weir_call *c, weir_word type, weir_word stream, weir_word event)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_SYNC);
+  weir_fill e = weir_begin_often(c, WEIR_EV_SYNC);
   e.copy = (uint8_t)type;
   e.a = event;
   e.device = c->thread->last_device;
@@ -325,7 +325,7 @@ void weir_x_event(weir_call *c, weir_word event, weir_word b)
 
 void weir_x_event_record(weir_call *c, weir_word event, weir_word stream, weir_word flags)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_EVENT);
+  weir_fill e = weir_begin_often(c, WEIR_EV_EVENT);
   e.a = event;
   e.b = flags;
   e.device = c->thread->last_device;
@@ -341,7 +341,7 @@ static weir_fill begin_launch(weir_call *c, uint64_t function, const uint64_t g[
                               uint64_t threads)
 {
   weir_name_launch(c, function);
-  weir_fill e = weir_begin(c, WEIR_EV_LAUNCH);
+  weir_fill e = weir_begin_often(c, WEIR_EV_LAUNCH);
   e.a = function;
   e.b = (g[0] & UINT32_MAX) | (g[1] & 0xffff) << 32 | (g[2] & 0xffff) << 48;
   e.bytes = g[0] * g[1] * g[2] * threads;

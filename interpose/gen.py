@@ -248,6 +248,8 @@ def body(row, symbol, api, params, row_expr, bank_expr):
     void = symbol == '__cudaRegisterFunction'
     out = [f"  fn_{symbol} real = (fn_{symbol})(uintptr_t)weir_real({row_expr});",
            '  if (__builtin_expect(!real, 0)) return' + (';' if void else f" ({ret})WEIR_NOT_FOUND;")]
+    if row['category'] == 'CONTEXT':
+        out.append('  weir_self.context_trust = 0;')
     if row['extractor'] == '-':
         handler = re.sub(r'_pts[z]$|_ptds$', '', symbol)
         ptds = 'true' if symbol != handler else 'false'

@@ -47,7 +47,8 @@ typedef struct weir_thread {
   uint64_t last_context; /* CUcontext seen last, and what it means, so that it is asked for once */
   uint8_t last_context_number, last_device;
   uint8_t named;        /* THREAD record written */
-  uint32_t context_age; /* weir_context_age when last_context was asked for (extract.c) */
+  uint32_t context_age; /* weir_context_age when last_context was asked for (context.h) */
+  uint8_t context_trust; /* events that may still go by last_context without asking */
 } weir_thread;
 
 extern __thread weir_thread weir_self __attribute__((tls_model("initial-exec")));

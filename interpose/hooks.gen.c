@@ -3349,6 +3349,7 @@ static CUresult w_cuInit(unsigned int Flags)
 {
   fn_cuInit real = (fn_cuInit)(uintptr_t)weir_real(196);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 802, 0, WEIR_BANK_DRIVER)) return real(Flags);
   weir_forward(c);
@@ -3366,6 +3367,7 @@ static CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
   fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)weir_real(197);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 758, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
@@ -3383,6 +3385,7 @@ static CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice d
 {
   fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)weir_real(198);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 759, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
@@ -3400,6 +3403,7 @@ static CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArr
 {
   fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)weir_real(199);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 760, 0, WEIR_BANK_DRIVER)) return real(pctx, paramsArray, numParams, flags, dev);
   weir_forward(c);
@@ -3417,6 +3421,7 @@ static CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreatePa
 {
   fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)weir_real(200);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 761, 0, WEIR_BANK_DRIVER)) return real(pctx, ctxCreateParams, flags, dev);
   weir_forward(c);
@@ -3434,6 +3439,7 @@ static CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
   fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)weir_real(201);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 757, 0, WEIR_BANK_DRIVER)) return real(pctx, flags);
   weir_forward(c);
@@ -3451,6 +3457,7 @@ static CUresult w_cuCtxDetach(CUcontext ctx)
 {
   fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)weir_real(202);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 764, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
@@ -3468,6 +3475,7 @@ static CUresult w_cuCtxDestroy(CUcontext ctx)
 {
   fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)weir_real(203);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 762, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
@@ -3485,6 +3493,7 @@ static CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
   fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)weir_real(204);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 763, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
@@ -3502,6 +3511,7 @@ static CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
   fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)weir_real(205);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 780, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
@@ -3519,6 +3529,7 @@ static CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
   fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)weir_real(206);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 781, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
@@ -3536,6 +3547,7 @@ static CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
   fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)weir_real(207);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 778, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
@@ -3553,6 +3565,7 @@ static CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
   fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)weir_real(208);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 779, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
@@ -3570,6 +3583,7 @@ static CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
   fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)weir_real(209);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 784, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
@@ -3587,6 +3601,7 @@ static CUresult w_cuCtxSetFlags(unsigned int flags)
 {
   fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)weir_real(210);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 785, 0, WEIR_BANK_DRIVER)) return real(flags);
   weir_forward(c);
@@ -3604,6 +3619,7 @@ static CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
   fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)weir_real(211);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 786, 0, WEIR_BANK_DRIVER)) return real(limit, value);
   weir_forward(c);
@@ -3621,6 +3637,7 @@ static CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
   fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)weir_real(212);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 783, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
@@ -3638,6 +3655,7 @@ static CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
   fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)weir_real(213);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 787, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
@@ -3655,6 +3673,7 @@ static CUresult w_cuCtxResetPersistingL2Cache(void)
 {
   fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)weir_real(214);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 782, 0, WEIR_BANK_DRIVER)) return real();
   weir_forward(c);
@@ -3672,6 +3691,7 @@ static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flag
 {
   fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)weir_real(215);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
   weir_forward(c);
@@ -3689,6 +3709,7 @@ static CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
   fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)weir_real(216);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
   weir_forward(c);
@@ -3740,6 +3761,7 @@ static CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
   fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)weir_real(219);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 793, 0, WEIR_BANK_DRIVER)) return real(pctx, dev);
   weir_forward(c);
@@ -3757,6 +3779,7 @@ static CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
   fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)weir_real(220);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 789, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
@@ -3774,6 +3797,7 @@ static CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
   fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)weir_real(221);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 790, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
@@ -3791,6 +3815,7 @@ static CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
   fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)weir_real(222);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 791, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
@@ -3808,6 +3833,7 @@ static CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
   fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)weir_real(223);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 792, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
@@ -3825,6 +3851,7 @@ static CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
   fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)weir_real(224);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 794, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
@@ -3842,6 +3869,7 @@ static CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags
 {
   fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)weir_real(225);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 795, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
@@ -6587,6 +6615,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_
 {
   fn_cudaSetDevice real = (fn_cudaSetDevice)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 754, WEIR_EVF_RUNTIME, bank)) return real(device);
   weir_forward(c);
@@ -6609,6 +6638,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(ui
 {
   fn_cudaSetDeviceFlags real = (fn_cudaSetDeviceFlags)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 755, WEIR_EVF_RUNTIME, bank)) return real(flags);
   weir_forward(c);
@@ -6631,6 +6661,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(u
 {
   fn_cudaSetValidDevices real = (fn_cudaSetValidDevices)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 756, WEIR_EVF_RUNTIME, bank)) return real(device_arr, len);
   weir_forward(c);
@@ -6653,6 +6684,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32
 {
   fn_cudaInitDevice real = (fn_cudaInitDevice)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 753, WEIR_EVF_RUNTIME, bank)) return real(device, deviceFlags, flags);
   weir_forward(c);
@@ -6675,6 +6707,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistin
 {
   fn_cudaCtxResetPersistingL2Cache real = (fn_cudaCtxResetPersistingL2Cache)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 750, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
@@ -6697,6 +6730,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerA
 {
   fn_cudaDeviceEnablePeerAccess real = (fn_cudaDeviceEnablePeerAccess)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 698, WEIR_EVF_RUNTIME, bank)) return real(peerDevice, flags);
   weir_forward(c);
@@ -6719,6 +6753,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeer
 {
   fn_cudaDeviceDisablePeerAccess real = (fn_cudaDeviceDisablePeerAccess)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 697, WEIR_EVF_RUNTIME, bank)) return real(peerDevice);
   weir_forward(c);
@@ -6741,6 +6776,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint3
 {
   fn_cudaDeviceReset real = (fn_cudaDeviceReset)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 751, WEIR_EVF_RUNTIME, bank)) return real();
   weir_x_reset_current_before(c);
@@ -6764,6 +6800,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(u
 {
   fn_cudaThreadExit_1112 real = (fn_cudaThreadExit_1112)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_self.context_trust = 0;
   weir_call call, *c = &call;
   if (!weir_enter(c, 1061, WEIR_EVF_RUNTIME, bank)) return real();
   weir_x_reset_current_before(c);

@@ -41,8 +41,12 @@ static bool records(const char *name)
   return strncmp(name, "cudaGetDriverEntryPoint", 23) != 0;
 }
 
+/* The thread goes to another device, by a driver call beneath some other call. */
 static void on_device(int device, uint64_t context)
 {
+  weir_self.depth++;
+  D(cuCtxSetCurrent)((CUcontext)P(context));
+  weir_self.depth--;
   for (int b = 0; b < WEIR_BANKS; b++)
     rig_fake[b]->device = device;
   rig_fake[0]->context = context;
@@ -756,6 +760,24 @@ START_TEST(a_context_handle_that_comes_back_is_asked_for_its_device_again)
 }
 END_TEST
 
+START_TEST(a_context_changed_unseen_is_noticed_within_a_few_events)
+{
+  D(cuEventQuery)(NULL);
+  ck_assert_uint_eq(rig_one()->device, 0);
+  rig_fake[0]->device = 1;
+  rig_fake[0]->context = CTX_B;
+  for (int i = 0; i <= 16; i++)
+    D(cuEventQuery)(NULL);
+  const rig_log *l = rig_read();
+  ck_assert_uint_eq(l->event[l->events - 1].device, 1);
+  rig_fake[0]->device = 0;
+  rig_fake[0]->context = 0xc0ffee00;
+  CUdeviceptr p; /* what is not frequent always asks */
+  D(cuMemAlloc_v2)(&p, 8);
+  ck_assert_uint_eq(rig_one()->device, 0);
+}
+END_TEST
+
 static void *many(void *arg)
 {
   CUresult (*sync)(void) = (CUresult(*)(void))(uintptr_t)arg;
@@ -810,6 +832,7 @@ END_TEST
   X(a_reset_forgets_the_devices_blocks_and_a_destroyed_context_its_own)                            \
   X(the_last_release_of_a_primary_context_is_a_reset)                                              \
   X(a_context_handle_that_comes_back_is_asked_for_its_device_again)                                \
+  X(a_context_changed_unseen_is_noticed_within_a_few_events)                                       \
   X(threads_record_each_its_own)
 
 int main(void)
