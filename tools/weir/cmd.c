@@ -188,7 +188,7 @@ static bool take_long(parse *p, const char *word)
     name[n] = 0;
     if (!strcmp(name, "help")) return p->helped = true;
     for (const cmd_option *o = p->c->options; o && o->name; o++) {
-      if (strcmp(o->name, name)) continue;
+      if (strcmp(o->name, name) != 0) continue;
       char shown[72];
       (void)snprintf(shown, sizeof shown, "--%s", name);
       return take(p, o, value, shown);

@@ -119,7 +119,7 @@ static void prepend(const char *variable, const char *first)
   size_t n = strlen(first);
   if (!old || !*old) {
     (void)setenv(variable, first, 1);
-  } else if (strncmp(old, first, n) || (old[n] && old[n] != ':')) {
+  } else if (strncmp(old, first, n) != 0 || (old[n] && old[n] != ':')) {
     char *list = cmd_format("%s:%s", first, old);
     (void)setenv(variable, list, 1);
     free(list);
