@@ -62,6 +62,13 @@ const char *bench_text(const char *format, ...)
   return text;
 }
 
+double bench_cpu_seconds;
+
+static double seconds_of(struct timeval t)
+{
+  return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
 bool bench_run(double *number, double *seconds, long *kib, const char *const *argv)
 {
   int out[2], status;
@@ -86,6 +93,7 @@ bool bench_run(double *number, double *seconds, long *kib, const char *const *ar
   (void)close(out[0]);
   if (pid < 0 || wait4(pid, &status, 0, &use) != pid) return false;
   if (seconds) *seconds = bench_now() - begin;
+  bench_cpu_seconds = seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
   if (kib) *kib = use.ru_maxrss;
   if (number) *number = strtod(text, NULL);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;

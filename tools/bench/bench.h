@@ -51,6 +51,8 @@ double bench_now(void); /* seconds, CLOCK_MONOTONIC */
 /* Runs a program to its end; NULL ends the arguments. Its one number on stdout goes to *number when
  * not NULL; *seconds and *kib (peak resident) may be NULL. False when it failed. */
 bool bench_run(double *number, double *seconds, long *kib, const char *const *argv);
+/* Processor seconds (user and system) of the last program that bench_run() ran to its end. */
+extern double bench_cpu_seconds;
 /* sprintf into one of a few static buffers. */
 const char *bench_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
