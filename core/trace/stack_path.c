@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__x86_64__) && __has_include(<libunwind.h>)
+#if defined(__x86_64__)
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 #define HAVE_CURSOR 1
