@@ -243,10 +243,15 @@ static uint32_t closed(spool *s)
   return atomic_load_explicit(&weir_spool_reader_header(s->reader)->closed, memory_order_relaxed);
 }
 
-static bool gone(spool *s)
+static bool reaped(collector *c, spool *s)
+{
+  return c->reap && c->reap(c->context, s->pid, s->start_time, &s->reason, &s->detail);
+}
+
+static bool gone(collector *c, spool *s)
 {
   struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
-  if (s->stranger) return closed(s) != 0;
+  if (s->stranger) return closed(s) != 0 || reaped(c, s);
   return s->pidfd >= 0 ? poll(&p, 1, 0) > 0 : !process_alive(s->pid, s->start_time);
 }
 
@@ -257,14 +262,14 @@ static void begin_end(collector *c, spool *s)
   if (s->pidfd >= 0) (void)close(s->pidfd); /* it would stay readable */
   s->pidfd = -1;
   s->reason = how == 1 ? WEIR_END_EXIT : WEIR_END_GONE;
-  if (!s->stranger && c->reap) c->reap(c->context, s->pid, &s->reason, &s->detail);
+  (void)reaped(c, s);
   if (how == 2) s->reason = WEIR_END_EXEC, s->detail = -1;
 }
 
 static void note_ends(collector *c)
 {
   for (unsigned i = 0; i < c->count; i++)
-    if (c->spools[i].state == SPOOL_LIVE && gone(&c->spools[i])) begin_end(c, &c->spools[i]);
+    if (c->spools[i].state == SPOOL_LIVE && gone(c, &c->spools[i])) begin_end(c, &c->spools[i]);
 }
 
 /* Last drains; what succeeds is done and leaves the folder. */
@@ -353,7 +358,7 @@ static bool finish_once(collector *c)
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
     if (s->state != SPOOL_LIVE) continue;
-    bool lives = !gone(s) && !s->stranger;
+    bool lives = !gone(c, s) && !s->stranger;
     begin_end(c, s);
     if (lives) s->reason = WEIR_END_UNKNOWN;
   }

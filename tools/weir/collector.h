@@ -17,7 +17,8 @@ typedef struct collector collector;
 
 /* Asks the caller for the end of a process that is gone: true and *reason, *detail when it was a
  * child (and is reaped now, or was before). NULL: nobody is a child. */
-typedef bool (*collector_reap)(void *context, pid_t pid, weir_end_reason *reason, int *detail);
+typedef bool (*collector_reap)(void *context, pid_t pid, uint64_t start_time,
+                               weir_end_reason *reason, int *detail);
 
 /* `dir`: absolute, exists, becomes ours: removed by collector_remove(). Both borrowed. New; NULL
  * after a sentence. */

@@ -48,7 +48,8 @@ const cmd_option run_options[] = {
 
 typedef struct reaped {
   pid_t pid;
-  int code, status; /* CLD_EXITED and the status, or CLD_KILLED, CLD_DUMPED and the signal */
+  int code, status;    /* CLD_EXITED and the status, or CLD_KILLED, CLD_DUMPED and the signal */
+  uint64_t start_time; /* as in /proc/PID/stat: pids come again */
 } reaped;
 
 typedef struct run {
@@ -60,7 +61,7 @@ typedef struct run {
   int gate, hung;    /* write: the program may start; read: errno of a failed exec */
   bool ended, alone; /* the program was reaped; no child is left */
   reaped end;        /* of the program */
-  reaped *others;    /* reaped since the last turn */
+  reaped *others;    /* all that were reaped: a spool may be found after its process is gone */
   unsigned count, room;
   bool told_waiting;
   job job;
@@ -189,9 +190,9 @@ static void abandon(run *r)
 /* ---- ends --------------------------------------------------------------------------------------
  */
 
-static void note_reaped(run *r, const siginfo_t *si)
+static void note_reaped(run *r, const siginfo_t *si, uint64_t start_time)
 {
-  reaped e = {si->si_pid, si->si_code, si->si_status};
+  reaped e = {si->si_pid, si->si_code, si->si_status, start_time};
   if (e.pid == r->child) {
     r->ended = true;
     r->end = e;
@@ -212,23 +213,25 @@ static bool reap_one(run *r, pid_t pid)
   siginfo_t si = {0};
   int flags = WEXITED | WNOHANG | (pid ? 0 : WSTOPPED);
   signals_pause(); /* a signal must not be sent on to a pid that is being given back */
-  int rc = waitid(pid ? P_PID : P_ALL, (id_t)pid, &si, flags);
+  int rc = waitid(pid ? P_PID : P_ALL, (id_t)pid, &si, flags | WNOWAIT);
   if (rc < 0 && errno == ECHILD && !pid) r->alone = true;
   bool got = rc == 0 && si.si_pid != 0;
   bool stopped = got && si.si_code == CLD_STOPPED;
-  if (got && !stopped) note_reaped(r, &si);
+  if (got && !stopped) note_reaped(r, &si, process_start_time(si.si_pid));
+  if (got) (void)waitid(P_PID, (id_t)si.si_pid, &(siginfo_t){0}, flags);
   if (r->ended) signals_program_ended();
   signals_resume();
   if (stopped && si.si_pid == r->child) signals_stop_too(si.si_status);
   return got;
 }
 
-static bool on_reap(void *context, pid_t pid, weir_end_reason *reason, int *detail)
+static bool on_reap(void *context, pid_t pid, uint64_t start_time, weir_end_reason *reason,
+                    int *detail)
 {
   run *r = context;
   for (int look = 0; look < 2; look++) {
-    for (unsigned i = 0; i < r->count; i++) {
-      if (r->others[i].pid != pid) continue;
+    for (unsigned i = r->count; i-- > 0;) {
+      if (r->others[i].pid != pid || r->others[i].start_time != start_time) continue;
       *reason = r->others[i].code == CLD_EXITED ? WEIR_END_EXIT : WEIR_END_SIGNAL;
       *detail = r->others[i].status;
       return true;
@@ -264,7 +267,6 @@ static void follow(run *r)
     while (reap_one(r, 0)) {
     }
     collector_turn(r->job.collector);
-    r->count = 0;
   } while (!over(r));
 }
 
