@@ -30,7 +30,7 @@ $(PRELOAD): $(PRELOAD_OBJS) interpose/exports.map
 	  -Wl,-Bsymbolic -Wl,-z,now -Wl,-z,defs -Wl,--as-needed -Wl,--exclude-libs,ALL -o $@ $(PRELOAD_OBJS) -lpthread -ldl
 
 # The quick unwinder, beside us; where the system has none, glibc's backtrace() serves.
-LIBUNWIND := $(realpath $(shell $(CC) -print-file-name=libunwind.so.8))
+LIBUNWIND := $(realpath $(shell $(CC) -print-file-name=libunwind.so.8 2>/dev/null))
 
 $(LIB)/libunwind.so.8:
 	@mkdir -p $(@D)

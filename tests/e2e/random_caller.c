@@ -67,15 +67,15 @@ static int finish(job *jobs, unsigned threads, caller *mine, const char *path)
     pthread_join(jobs[i].thread, NULL);
     tally_add(&all, &jobs[i].sums);
     if (jobs[i].c.failed) {
-      fprintf(stderr, "random_caller: thread %u: %s answered %d\n", i, jobs[i].c.failed,
-              jobs[i].c.failed_status);
+      (void)fprintf(stderr, "random_caller: thread %u: %s answered %d\n", i, jobs[i].c.failed,
+                    jobs[i].c.failed_status);
       failed = 1;
     }
   }
   after(mine);
   tally_add(&all, mine->sums);
   if (mine->failed) {
-    fprintf(stderr, "random_caller: %s answered %d\n", mine->failed, mine->failed_status);
+    (void)fprintf(stderr, "random_caller: %s answered %d\n", mine->failed, mine->failed_status);
     failed = 1;
   }
   return tally_write(&all, path) != 0 || failed;

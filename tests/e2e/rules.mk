@@ -20,17 +20,19 @@ $(E2E_OBJ)/kernels.o: tests/e2e/kernels.cu cuda/sim/weir_kernel.h cuda/sim/twin.
 	$(say) NVCC $<
 	$(Q)$(EX_NVCC) -gencode arch=compute_75,code=compute_75 -c $< -o $@
 
+# Linked by the host's compiler, with what nvcc would add: nvcc takes a list of sanitizers apart.
+E2E_LINK = $(CXX) $(CFLAGS) $(LDSAN) -Wl,'$(EX_TWIN)'
+
 $(E2E)/random_caller: $(E2E_VICTIM)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(NVCC) -cudart shared -Xlinker '$(EX_TWIN)' $^ -o $@ $(if $(SAN),-Xcompiler -fsanitize=$(SAN)) \
-	  -L$(CUDA_LIB)/stubs -lcuda -lpthread
+	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_LIB) -lcudart -L$(CUDA_LIB)/stubs -lcuda -lpthread
 
 $(E2E)/random_caller_static: $(E2E_VICTIM) $(RT_STATIC)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(NVCC) -cudart none -Xlinker '$(EX_TWIN)' $(E2E_VICTIM) $(SIM)/libweir_sim_cudart_static.a -o $@ \
-	  $(if $(SAN),-Xcompiler -fsanitize=$(SAN)) -L$(CUDA_LIB)/stubs -lcuda -ldl -lpthread
+	$(Q)$(E2E_LINK) $(E2E_VICTIM) $(SIM)/libweir_sim_cudart_static.a -o $@ \
+	  -L$(CUDA_LIB)/stubs -lcuda -ldl -lpthread
 
 $(E2E)/test_counts: $(E2E_OBJ)/test_counts.o
 $(E2E)/test_counts_all: $(E2E_OBJ)/test_counts_all.o

@@ -20,8 +20,9 @@
   X(free_calls)                                                                                    \
   X(h2d_calls)                                                                                     \
   X(h2d_bytes)                                                                                     \
-  X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes) X(p2p_calls) X(p2p_bytes) X(h2h_calls)       \
-      X(h2h_bytes) X(memset_calls) X(memset_bytes) X(sync_explicit_calls) X(launches)
+  X(d2h_calls)                                                                                     \
+  X(d2h_bytes) X(d2d_calls) X(d2d_bytes) X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes)       \
+      X(memset_calls) X(memset_bytes) X(sync_explicit_calls) X(launches)
 
 enum { TALLY_NAMES = 512 };
 
@@ -77,20 +78,20 @@ static inline int tally_write(const tally *t, const char *path)
   FILE *f = fopen(path, "w");
   if (!f) return perror(path), -1;
   const char *comma = "";
-  fputs("{\"totals\":{", f);
+  (void)fputs("{\"totals\":{", f);
 #define TALLY_PRINT(x)                                                                             \
-  fprintf(f, "%s\"" #x "\":%llu", comma, (unsigned long long)t->x), comma = ",";
+  (void)fprintf(f, "%s\"" #x "\":%llu", comma, (unsigned long long)t->x), comma = ",";
   TALLY_SUMS(TALLY_PRINT)
 #undef TALLY_PRINT
-  fputs("},\"apis\":[", f);
+  (void)fputs("},\"apis\":[", f);
   comma = "";
   for (int i = 0; i < TALLY_NAMES; i++) {
     if (!t->names[i].calls) continue;
-    fprintf(f, "%s{\"name\":\"%s\",\"calls\":%llu,\"errors\":%llu}", comma, t->names[i].name,
-            (unsigned long long)t->names[i].calls, (unsigned long long)t->names[i].errors);
+    (void)fprintf(f, "%s{\"name\":\"%s\",\"calls\":%llu,\"errors\":%llu}", comma, t->names[i].name,
+                  (unsigned long long)t->names[i].calls, (unsigned long long)t->names[i].errors);
     comma = ",";
   }
-  fputs("]}\n", f);
+  (void)fputs("]}\n", f);
   if (fclose(f) != 0) return perror(path), -1;
   return 0;
 }

@@ -12,6 +12,8 @@ POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
 EXTRA_tests/interpose/test_hooks.c         := $(CUDAINC)
 EXTRA_tests/interpose/test_hooks_lookups.c := $(CUDAINC)
 
+# The linter reads it as the driver.
+EXTRA_tests/interpose/fake_cuda.c = -DFAKE_DRIVER
 FAKE = $(if $(filter libcuda.%,$(@F)),-DFAKE_DRIVER,-DFAKE_RUNTIME=$(word 3,$(subst ., ,$(@F))))
 
 $(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES)): tests/interpose/fake_cuda.c tests/interpose/fake_symbols.c tests/interpose/fake_cuda.h interpose/hooks.gen.h
