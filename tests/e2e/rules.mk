@@ -57,5 +57,8 @@ $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
 TESTS      += $(addprefix $(E2E)/test_,counts hardship)
+# An instrumented program under an uninstrumented preload library is what neither sanitizer can host.
+NOT_ASAN   += tests/e2e/test_counts tests/e2e/test_hardship
+NOT_TSAN   += tests/e2e/test_counts tests/e2e/test_hardship
 TESTS_ALL  += $(E2E)/test_counts_all
 TEST_TOOLS += $(addprefix $(E2E)/,random_caller random_caller_static ticker)
