@@ -4,7 +4,7 @@
 #   CORE_TRACE_READER_OBJS  base and the reading side: the tools
 
 CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/base/clock.c core/base/options.c core/base/map.c)
-CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/stack_path.c core/trace/api.c)
+CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/stack_path.c core/trace/stack_memory.c core/trace/api.c)
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 core: $(LIB)/libweir.so

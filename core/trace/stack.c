@@ -34,6 +34,7 @@
 #include <unistd.h>
 
 #include "core/base/trylock.h"
+#include "core/trace/stack_memory.h"
 #include "core/trace/stack_path.h"
 
 enum {
@@ -114,6 +115,7 @@ static bool use_libunwind(const char *beside, void *(*real_dlopen)(const char *,
   void *flush = real_dlsym(library, UNWIND_PRIVATE("flush_cache"));
   void *space = real_dlsym(library, UNWIND_SPACE);
   if (!capture || !flush || !space) return false;
+  weir_stack_memory_init(library, space, real_dlsym);
   atomic_store(&unwinder.capture, (capture_function *)(uintptr_t)capture);
   unwinder.flush = (flush_function *)(uintptr_t)flush;
   unwinder.space = space;

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -659,6 +660,45 @@ START_TEST(without_libunwind_backtrace_serves)
 }
 END_TEST
 
+/* ---- descriptors ------------------------------------------------------------------------------
+ */
+
+enum { DESCRIPTORS = 256 };
+
+static void note_descriptors(bool open[DESCRIPTORS])
+{
+  for (int fd = 0; fd < DESCRIPTORS; fd++)
+    open[fd] = fcntl(fd, F_GETFD) >= 0;
+}
+
+/* A program that closes what it did not open must not find an unwinder at work in its own files:
+ * neither does one stay open, nor is any but the pipe of this test there to be used. */
+START_TEST(the_unwinder_keeps_no_descriptor)
+{
+  bool before[DESCRIPTORS], after[DESCRIPTORS];
+  int ends[2];
+  sight s;
+  note_descriptors(before);
+  ck_assert_str_eq(start(32), "libunwind");
+  look(&s);
+  note_descriptors(after);
+  ck_assert_mem_eq(before, after, sizeof before);
+  ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  ck_assert_int_eq(write(ends[1], "mine", 4), 4);
+  note_descriptors(before);
+  for (int depth = 1; depth < 40; depth++) {
+    sight deep;
+    dive(depth, depth, look, &deep);
+    ck_assert(deep.id != WEIR_STACK_NONE);
+  }
+  char text[8] = "";
+  ck_assert_int_eq(read(ends[0], text, sizeof text), 4);
+  ck_assert_str_eq(text, "mine");
+  note_descriptors(after);
+  ck_assert_mem_eq(before, after, sizeof before);
+}
+END_TEST
+
 /* ---- threads ----------------------------------------------------------------------------------
  */
 
@@ -730,6 +770,7 @@ int main(void)
   tcase_add_test(t, the_unwinder_captures_nothing);
   tcase_add_test(t, exceptions_pass_through_plug_ins);
   tcase_add_test(t, without_libunwind_backtrace_serves);
+  tcase_add_test(t, the_unwinder_keeps_no_descriptor);
   tcase_add_test(t, threads_capture_while_libraries_come_and_go);
   suite_add_tcase(suite, t);
   return run_suite(suite);
