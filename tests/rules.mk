@@ -4,8 +4,9 @@
 TESTS     :=
 TESTS_ALL :=
 TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
-# test-all only. Suites that a sanitizer build cannot host, because they load the preload library into
-# programs that were built without it; what valgrind runs; make targets that fuzz for FUZZ_SECONDS.
+# test-all only. Suites that a sanitizer build cannot host, because they load the preload library, which
+# is never instrumented, into programs that are (these suites run with an instrumented weir, and all else
+# plain); what valgrind runs; make targets that fuzz for FUZZ_SECONDS.
 NOT_ASAN       :=
 NOT_TSAN       :=
 VALGRIND_TESTS :=

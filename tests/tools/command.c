@@ -13,7 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { MOST_OUTCOMES = 1024 };
+
 static char scratch[64];
+static outcome *outcomes[MOST_OUTCOMES]; /* of this test, freed when it leaves */
+static unsigned outcome_count;
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
@@ -30,6 +34,8 @@ void enter_scratch(void)
 
 void leave_scratch(void)
 {
+  while (outcome_count)
+    free(outcomes[--outcome_count]);
   ck_assert_int_eq(chdir("/"), 0);
   (void)nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
@@ -99,6 +105,8 @@ static outcome *run_line(const char *line)
   outcome *o = calloc(1, sizeof *o);
   int out[2], err[2];
   ck_assert_ptr_nonnull(o);
+  ck_assert_uint_lt(outcome_count, MOST_OUTCOMES);
+  outcomes[outcome_count++] = o;
   ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
   ck_assert_int_eq(pipe2(err, O_CLOEXEC), 0);
   pid_t pid = spawn(line, -1, out[1], err[1]);

@@ -20,7 +20,8 @@ void leave_scratch(void);
 /* Absolute path of a file in the build tree (borrowed until the next call). */
 const char *built(const char *relative);
 
-/* Runs a shell command line with $WEIR, $VICTIM and $BUILD set, stdin from /dev/null. */
+/* Runs a shell command line with $WEIR, $VICTIM and $BUILD set, stdin from /dev/null.
+ * The outcome is valid until leave_scratch(). */
 outcome *sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same, and it must end with this exit status. */

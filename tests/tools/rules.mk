@@ -11,13 +11,12 @@ $(TOOLS_TESTS) $(TOOLS_TESTS_ALL): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/t
 $(O)/tests/tools/victim: $(OBJ)/tests/tools/victim.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ -ldl
-
-# the victim is one of the programs that know nothing of us, sanitizers included
-$(OBJ)/tests/tools/victim.o: SAN :=
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -ldl
 
 EXTRA_tests/tools/victim.c = -Wno-pedantic
 
 TESTS      += $(TOOLS_TESTS)
+NOT_ASAN   += $(TOOLS_TESTS:$(O)/%=%)
+NOT_TSAN   += $(TOOLS_TESTS:$(O)/%=%)
 TESTS_ALL  += $(TOOLS_TESTS_ALL)
 TEST_TOOLS += $(O)/tests/tools/victim

@@ -109,6 +109,13 @@ bool environment_spool_dir(environment *e)
   return false;
 }
 
+void environment_clear(environment *e)
+{
+  free(e->preload);
+  free(e->sim_lib);
+  free(e->spool_dir);
+}
+
 /* ---- variables ---------------------------------------------------------------------------------
  */
 

@@ -26,6 +26,9 @@ bool environment_spool_dir(environment *e);
 /* Sets it all; in the child, before exec. */
 void environment_apply(const environment *e);
 
+/* Frees what the functions above have found and made. */
+void environment_clear(environment *e);
+
 /* Prints what the software device does not do, a name a line; an exit status. */
 int environment_list_unsupported(const environment *e);
 

@@ -351,11 +351,24 @@ static int run_program(run *r)
   } else {
     follow(r);
     finish(r);
-    status = end_like(&r->end);
+    status = -1;
   }
   free(output);
   free(r->others);
-  return status;
+  return status < 0 ? end_like(&r->end) : status;
+}
+
+/* Everything after the options: an exit status. */
+static int prepare_and_run(const cmd *c, run *r)
+{
+  if (!environment_siblings(&r->env)) return CMD_RUN_FAILED;
+  if (r->list_unsupported) return environment_list_unsupported(&r->env);
+  if (!r->argv[0]) return cmd_usage(c, "which program? PROGRAM is missing");
+  int error = find_program(r->argv[0]);
+  if (error) return cannot_run(r->argv[0], error);
+  if (r->output && !output_may_write(r->output)) return CMD_RUN_FAILED;
+  if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
+  return run_program(r);
 }
 
 int run_main(const cmd *c, int argc, char **argv)
@@ -366,13 +379,8 @@ int run_main(const cmd *c, int argc, char **argv)
   if (at < 0) return CMD_USAGE;
   if (helped) return 0;
   if (r.list_unsupported && !r.env.sim) return cmd_usage(c, "--list-unsupported goes with --sim");
-  if (!environment_siblings(&r.env)) return CMD_RUN_FAILED;
-  if (r.list_unsupported) return environment_list_unsupported(&r.env);
-  if (at == argc) return cmd_usage(c, "which program? PROGRAM is missing");
-  r.argv = argv + at;
-  int error = find_program(r.argv[0]);
-  if (error) return cannot_run(r.argv[0], error);
-  if (r.output && !output_may_write(r.output)) return CMD_RUN_FAILED;
-  if (!environment_spool_dir(&r.env)) return CMD_RUN_FAILED;
-  return run_program(&r);
+  r.argv = argv + at; /* NULL-terminated, as argv is */
+  int status = prepare_and_run(c, &r);
+  environment_clear(&r.env);
+  return status;
 }
