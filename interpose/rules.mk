@@ -21,6 +21,9 @@ $(OBJ)/plain/%.o: %.S | check-tools
 	$(say) AS "$< (plain)"
 	$(Q)$(CC) $(CPPFLAGS) -g -fPIC -MMD -MP -c $< -o $@
 
+# These functions must not be compiled into calls of themselves.
+EXTRA_interpose/local_libc.c := -ffreestanding -fno-tree-loop-distribute-patterns
+
 interpose: $(PRELOAD) $(LIB)/libunwind.so.8
 
 $(PRELOAD): $(PRELOAD_OBJS) interpose/exports.map

@@ -37,6 +37,9 @@ static const char *const commands[] = {
     "bash -c 'for i in 1 2 3; do (echo $i; exit $i); echo $?; done; trap \"echo trapped\" TERM; "
     "kill $$; "
     "sleep 0 & wait; ulimit -n'",
+    "cd \"$WORK\" && echo 'int main(void) { char *p = __builtin_malloc(9); p[1] = 7; "
+    "__builtin_printf(\"%d\\n\", p[1]); __builtin_free(p); return 3; }' >s.c && for s in address "
+    "thread undefined; do gcc -fsanitize=$s -o s.out s.c && ./s.out; echo $s $?; done",
 };
 
 static const char *const *quiet_env(void)
@@ -90,7 +93,8 @@ START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
                  "grep -v ' _*cu[A-Z_a-z0-9]*@[^@]' | sort | tr '\\n' ' '");
   o = shell(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "A libcudart.so.11.0 A libcudart.so.12 A libcudart.so.13 A weir_driver "
-                          "T dlclose T dlmopen T dlopen T dlsym T dlvsym T weir_note ");
+                          "T __asan_default_options T dlclose T dlmopen T dlopen T dlsym T dlvsym "
+                          "T weir_note ");
   (void)snprintf(command, sizeof command, "%s%s", list,
                  "grep ' _*cu' | grep -cv '^T "
                  "\\(cu[A-Z][A-Za-z0-9_]*@weir_driver\\|\\(__\\)\\?cuda[A-Z][A-Za-z0-9_]*"
