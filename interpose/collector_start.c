@@ -8,7 +8,8 @@
  *
  * Both processes run in the program's memory while the calling thread is stopped (CLONE_VM and
  * CLONE_VFORK, as posix_spawn does), on stacks of ours and with all signals blocked: no copy of a
- * large program's page tables, no atfork handlers, no malloc.
+ * large program's page tables, no atfork handlers, no malloc. What they do to their signals goes to
+ * the kernel itself: a library that stands in for sigaction() would keep its books in that memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,6 @@ typedef struct start {
   const char *program;
   char *const *arguments;
   char *const *environment;
-  sigset_t mask;         /* the program's own, for the collector */
   char *collector_stack; /* its top */
   volatile int error;    /* errno of whatever failed, 0: running */
 } start;
@@ -55,12 +55,12 @@ static void close_descriptors(void)
 static int become_collector(void *context)
 {
   start *s = context;
-  struct sigaction standard = {.sa_handler = SIG_DFL};
+  static const uint64_t standard[8], no_signals; /* as the kernel knows them: SIG_DFL, empty */
   long null;
 
   for (int n = 1; n < NSIG; n++)
-    sigaction(n, &standard, NULL);
-  sigprocmask(SIG_SETMASK, &s->mask, NULL);
+    syscall(SYS_rt_sigaction, n, standard, NULL, sizeof no_signals);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, sizeof no_signals);
   null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
   for (int fd = 0; null >= 0 && fd < 3; fd++)
     if (fd != null) dup2((int)null, fd);
@@ -113,7 +113,7 @@ int weir_collector_start(const char *program, const char *directory, const char 
       "weir", "collect", "--spool-dir", directory, "--pid", number, *output ? "--output" : NULL,
       output, NULL};
   size_t count = 1, bytes;
-  sigset_t all;
+  sigset_t all, before;
   start s = {.program = program, .arguments = (char *const *)(uintptr_t)arguments};
   char *memory;
 
@@ -129,9 +129,9 @@ int weir_collector_start(const char *program, const char *directory, const char 
   copy_environment((char **)(void *)(memory + 2 * STACK_BYTES), count);
   s.collector_stack = memory + 2 * STACK_BYTES;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &s.mask);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   run_detached(&s, memory + STACK_BYTES);
-  pthread_sigmask(SIG_SETMASK, &s.mask, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   munmap(memory, bytes);
   return s.error;
 }

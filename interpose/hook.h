@@ -49,6 +49,7 @@ typedef struct weir_thread {
   uint8_t named;        /* THREAD record written */
   uint32_t context_age; /* weir_context_age when last_context was asked for (context.h) */
   uint8_t context_trust; /* events that may still go by last_context without asking */
+  uintptr_t outermost;  /* where on the stack the call is that owns the event; depth 0: stale */
 } weir_thread;
 
 extern __thread weir_thread weir_self __attribute__((tls_model("initial-exec")));
@@ -60,6 +61,10 @@ extern _Atomic bool weir_recording;
 /* Slow path of the first outermost call in a process, a fork's child or a thread: spool, collector,
  * unwinder, thread key. Returns whether this thread can record now. Keeps errno. */
 bool weir_thread_start(weir_thread *t);
+
+/* Whether the call this thread is said to be inside of was left by longjmp(), asked by one that is not
+ * inside of it by its place on the stack. Then depth is 0. Keeps errno. */
+bool weir_call_abandoned(weir_thread *t);
 
 /* Current epoch: 1 in the first process image, one more after each fork. */
 extern _Atomic uint32_t weir_process_epoch;

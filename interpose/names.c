@@ -118,7 +118,7 @@ void weir_s___cudaRegisterFunction(int bank, bool per_thread,
                               const void *stub)                                                    \
   {                                                                                                \
     (void)bank, (void)per_thread;                                                                  \
-    weir_self.depth++;                                                                             \
+    if (!weir_self.depth++) weir_self.outermost = (uintptr_t)__builtin_frame_address(0);           \
     cudaError_t r = real(handle, stub);                                                            \
     weir_self.depth--;                                                                             \
     if (r == cudaSuccess && handle)                                                                \

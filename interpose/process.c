@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,12 +81,28 @@ static char unknown_name[64];
 /* ---- what reports are told --------------------------------------------------------------------
  */
 
+/* What the program was started with as its stderr; mode 0: nothing. */
+static struct stat first_stderr;
+
+/* A program that has closed its stderr may have a file or a socket of its own by that number. */
+static bool stderr_is_the_first(void)
+{
+  struct stat now;
+
+  return first_stderr.st_mode && fstat(2, &now) == 0 && now.st_dev == first_stderr.st_dev &&
+         now.st_ino == first_stderr.st_ino;
+}
+
 void weir_say(const char *format, ...)
 {
   char text[1024] = "weir: ";
   int saved = errno, n;
   va_list args;
 
+  if (!stderr_is_the_first()) {
+    errno = saved;
+    return;
+  }
   va_start(args, format);
   n = vsnprintf(text + 6, sizeof text - 7, format, args);
   va_end(args);
@@ -338,18 +355,19 @@ static weir_status open_automatic(void)
   return status;
 }
 
-/* Once an image. That the folder is gone means that the run this process came from is over, which
- * is no mistake of anybody's. */
-static void open_image(void)
+/* Once an image, or, where it fails before there is an event, once more for the first one: a
+ * program without CUDA is not told of what it has no need of. That the folder is gone means that
+ * the run this process came from is over, which is no mistake of anybody's. */
+static void open_image(bool for_event)
 {
   weir_status status;
 
   if (life.tried || life.off || !life.directory[0]) return;
-  life.tried = true;
   status = life.automatic ? open_automatic() : open_spool();
+  life.tried = for_event || status == WEIR_OK;
   if (status == WEIR_OK)
     atomic_store(&weir_recording, true);
-  else if (life.automatic || status != WEIR_ENOENT)
+  else if (for_event && (life.automatic || status != WEIR_ENOENT))
     weir_say("nothing is recorded: %s.", weir_error_message());
 }
 
@@ -392,7 +410,7 @@ static void begin_child(bool counted)
   if (parent) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
   weir_spool_after_fork();
   begin_image();
-  if (parent) open_image();
+  if (parent) open_image(false);
   if (kept == MAP_FAILED) return;
   if (counted) atomic_fetch_add(&((weir_spool_header *)kept)->forks_done, 1);
   munmap(kept, WEIR_SPOOL_HEADER);
@@ -429,6 +447,10 @@ static void end_thread(void *self)
 {
   weir_thread *t = self;
 
+  if (t->depth) { /* cancelled in a call, whose event is lost */
+    weir_spool_drop(1, ECANCELED);
+    t->depth = 0;
+  }
   if (t->epoch == atomic_load(&weir_process_epoch)) weir_writer_release(&t->writer);
   weir_stack_release(&t->stacks);
   t->epoch = EPOCH_NEVER;
@@ -540,15 +562,39 @@ static void notice_image(void)
   begin_child(false);
 }
 
-bool weir_thread_start(weir_thread *t)
+/* What is kept off while a thread holds our locks: signals, whose handlers may call CUDA or fork,
+ * and cancellation. Signals that the thread causes itself stay open. */
+typedef struct undisturbed {
+  sigset_t mask;
+  int cancelling;
+} undisturbed;
+
+static void begin_undisturbed(undisturbed *u)
 {
-  int saved = errno;
+  static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+  sigset_t most;
+
+  sigfillset(&most);
+  for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
+    sigdelset(&most, own[i]);
+  pthread_sigmask(SIG_BLOCK, &most, &u->mask);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &u->cancelling);
+}
+
+static void end_undisturbed(const undisturbed *u)
+{
+  pthread_setcancelstate(u->cancelling, NULL);
+  pthread_sigmask(SIG_SETMASK, &u->mask, NULL);
+}
+
+static bool start_thread(weir_thread *t)
+{
   const char *unwinder = NULL;
   bool recording;
 
   notice_image();
   pthread_mutex_lock(&life.lock);
-  open_image();
+  open_image(true);
   recording = atomic_load(&weir_recording);
   pthread_mutex_unlock(&life.lock);
   if (recording) {
@@ -557,8 +603,35 @@ bool weir_thread_start(weir_thread *t)
   }
   begin_thread(t);
   if (recording) say_what_is_missing(t, unwinder);
+  return recording;
+}
+
+bool weir_thread_start(weir_thread *t)
+{
+  int saved = errno;
+  undisturbed u;
+  bool recording;
+
+  begin_undisturbed(&u);
+  recording = start_thread(t);
+  end_undisturbed(&u);
   errno = saved;
   return recording;
+}
+
+/* The call that owned the event never came back, and one further out on the same stack is made: its
+ * event is lost, and counted. A handler on a stack of its own is no such call. */
+bool weir_call_abandoned(weir_thread *t)
+{
+  stack_t stack = {.ss_flags = SS_ONSTACK};
+  int saved = errno;
+
+  if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK)) {
+    weir_spool_drop(1, EINTR);
+    t->depth = 0;
+  }
+  errno = saved;
+  return t->depth == 0;
 }
 
 /* The program's own remark in its trace: found by dlsym(RTLD_DEFAULT, "weir_note") or as a weak
@@ -589,6 +662,7 @@ void weir_set_up(void)
 {
   if (life.configured) return;
   life.configured = true;
+  if (fstat(2, &first_stderr)) first_stderr.st_mode = 0;
   weir_loader_find();
   begin_image();
   if (getauxval(AT_SECURE)) {
@@ -612,7 +686,7 @@ __attribute__((constructor(101))) static void at_start(void)
   weir_set_up();
   if (!life.automatic) {
     pthread_mutex_lock(&life.lock);
-    open_image();
+    open_image(false);
     pthread_mutex_unlock(&life.lock);
   }
   errno = saved;

@@ -57,8 +57,11 @@ WEIR_INLINE void *weir_real(uint32_t row)
 WEIR_INLINE bool weir_enter(weir_call *c, uint16_t api, unsigned flags, int bank)
 {
   weir_thread *t = &weir_self;
-  if (t->depth || !weir_thread_ready(t)) return false;
+  uintptr_t here = (uintptr_t)c; /* stacks grow down: what is called from a call is below it */
+  if (t->depth && (here < t->outermost || !weir_call_abandoned(t))) return false;
+  if (!weir_thread_ready(t)) return false;
   t->depth = 1;
+  t->outermost = here;
   c->thread = t;
   c->api = api;
   c->flags = (uint8_t)flags;

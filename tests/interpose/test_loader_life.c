@@ -37,6 +37,7 @@ static const struct life {
     {"clean-environment", 0, 1, 1, 1, {3}, 1},
     {"closes-all", 0, 1, 1, 1, {20003}, 1},
     {"crowd", 0, 1, 1, 1, {640}, 64},
+    {"cancel", 0, 1, 1, 1, {6}, 2},
 };
 
 static outcome live(enum preload how, const char *mode, const char *const *env)
@@ -129,6 +130,17 @@ START_TEST(test_errno_is_left_alone)
 }
 END_TEST
 
+START_TEST(test_a_call_left_by_longjmp_is_counted_and_the_next_recorded)
+{
+  tally t;
+
+  ck_assert_int_eq(live(WITH, "jump", NULL).status, 0);
+  t = count_spools("cudaMalloc");
+  ck_assert_uint_eq(t.events, 5);
+  ck_assert_uint_eq(t.dropped, 1);
+}
+END_TEST
+
 START_TEST(test_a_programs_note_is_in_its_spool)
 {
   ck_assert_int_eq(live(WITH, "note", NULL).status, 0);
@@ -171,6 +183,30 @@ START_TEST(test_a_folder_that_cannot_be_written_is_said)
   o = live(WITH, "five", NULL);
   ck_assert_int_eq(o.status, 5);
   ck_assert_ptr_nonnull(strstr(o.err, "weir: nothing is recorded"));
+}
+END_TEST
+
+START_TEST(test_who_makes_no_call_is_told_nothing)
+{
+  outcome o;
+
+  ck_assert_int_eq(rmdir(scratch("spools")), 0);
+  ck_assert_int_eq(symlink("/sys/kernel", scratch("spools")), 0);
+  o = live(WITH, "none", NULL);
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_str_eq(o.err, "");
+}
+END_TEST
+
+START_TEST(test_nothing_is_said_to_what_took_the_place_of_stderr)
+{
+  outcome o;
+
+  ck_assert_int_eq(rmdir(scratch("spools")), 0);
+  ck_assert_int_eq(symlink("/sys/kernel", scratch("spools")), 0);
+  o = live(WITH, "own-stderr", NULL);
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_str_eq(o.out, "-1\n");
 }
 END_TEST
 
@@ -348,10 +384,13 @@ static Suite *suite(void)
   tcase_add_test(t, test_forks_amid_starting_threads_lose_nothing);
   tcase_add_loop_test(t, test_a_spool_out_of_reach_counts_what_it_drops, 0, 2);
   tcase_add_test(t, test_errno_is_left_alone);
+  tcase_add_test(t, test_a_call_left_by_longjmp_is_counted_and_the_next_recorded);
   tcase_add_test(t, test_a_programs_note_is_in_its_spool);
   tcase_add_loop_test(t, test_a_wrong_option_is_said_and_the_default_used, 0, 4);
   tcase_add_test(t, test_a_folder_that_is_gone_is_no_trouble);
   tcase_add_test(t, test_a_folder_that_cannot_be_written_is_said);
+  tcase_add_test(t, test_who_makes_no_call_is_told_nothing);
+  tcase_add_test(t, test_nothing_is_said_to_what_took_the_place_of_stderr);
   tcase_add_loop_test(t, test_the_collector_is_started_and_nobody_notices, 0, 2);
   tcase_add_test(t, test_children_join_the_folder_of_the_first);
   tcase_add_test(t, test_a_program_without_cuda_makes_nothing);

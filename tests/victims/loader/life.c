@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -393,6 +394,62 @@ static int life_five(void)
   return 5;
 }
 
+/* Out of a call by longjmp(), as interpreters leave what takes too long. */
+static sigjmp_buf out_of_call;
+
+static void jump(int n)
+{
+  siglongjmp(out_of_call, n);
+}
+
+static __attribute__((noinline)) int call_that_faults(void)
+{
+  volatile char room[4096] = {0};
+  return cudaMalloc((void **)16, 1) + room[1];
+}
+
+static int life_jump(void)
+{
+  (void)signal(SIGSEGV, jump);
+  calls(2);
+  if (sigsetjmp(out_of_call, 1) == 0) return call_that_faults();
+  calls(3);
+  return 0;
+}
+
+/* Cancelled before its first call, and not there yet at a point where that shows. */
+static void *thread_cancelled(void *n)
+{
+  pthread_cancel(pthread_self());
+  calls(*(int *)n);
+  pthread_testcancel();
+  return NULL;
+}
+
+static int life_cancel(void)
+{
+  pthread_t t;
+  void *result;
+  int n = 4;
+
+  pthread_create(&t, NULL, thread_cancelled, &n);
+  pthread_join(t, &result);
+  calls(2);
+  return result != PTHREAD_CANCELED;
+}
+
+/* Descriptor 2 becomes a pipe of this program's. */
+static int life_own_stderr(void)
+{
+  int ends[2];
+  char text[256];
+
+  if (pipe2(ends, O_NONBLOCK) || dup2(ends[1], 2) != 2) return 1;
+  calls(3);
+  printf("%d\n", (int)read(ends[0], text, sizeof text));
+  return 0;
+}
+
 static int life_none(void)
 {
   return 0;
@@ -445,6 +502,9 @@ int main(int argc, char **argv)
                {"setuid", life_setuid},
                {"waits", life_waits_plainly},
                {"waits-as-reaper", life_waits_as_reaper},
+               {"jump", life_jump},
+               {"cancel", life_cancel},
+               {"own-stderr", life_own_stderr},
                {"five", life_five},
                {"none", life_none},
                {"errno", life_errno},
