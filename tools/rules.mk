@@ -97,3 +97,12 @@ bench: all $(O)/bench/bench $(O)/bench/calls ## measure the targets, print a tab
 	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
 
 .PHONY: bench
+
+# The picture in README.md: a real report, drawn. The program lies in /tmp so that no one's folders show.
+picture: all
+	$(Q)cp $(O)/examples/train /tmp/train
+	$(Q)$(BIN)/weir run --sim=2 -o /tmp/train.db -- /tmp/train >/dev/null
+	$(Q)tools/scripts/terminal-svg.py 100 $(BIN)/weir report /tmp/train.db >tools/report.svg
+	$(Q)rm -f /tmp/train /tmp/train.db
+
+.PHONY: picture

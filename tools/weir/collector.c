@@ -64,6 +64,7 @@ struct collector {
   unsigned count, room;
   int wait_ms;       /* until the next turn while something is live */
   bool stuck;        /* the trace could not be written at the last try */
+  bool refused;      /* at the last scan a spool could not be taken in: disk, descriptors */
   bool told;         /* and that was said */
   uint64_t retry_ns; /* when stuck: CLOCK_MONOTONIC of the next try */
 };
@@ -207,15 +208,27 @@ static void end_older_image(collector *c, spool *s)
   }
 }
 
-/* Takes a new spool in; leaves it new when its header is not written yet or the disk is full. */
+/* As trouble(), of one spool: the others go on, and their ends make room for it. */
+static void refuse(collector *c, weir_status status)
+{
+  if (unreadable(status)) return;
+  if (!c->told) cmd_say("%s; nothing is lost yet, trying again.", weir_error_message());
+  c->told = c->refused = true;
+}
+
+/* Takes a new spool in; leaves it new when its header is not written yet, the disk is full or there
+ * are no descriptors left. */
 static void admit(collector *c, spool *s)
 {
-  if (!s->reader && weir_spool_reader_open(&s->reader, s->path, false) != WEIR_OK) {
+  weir_status status = s->reader ? WEIR_OK : weir_spool_reader_open(&s->reader, s->path, false);
+  if (status != WEIR_OK)
     s->reader = NULL;
+  else
+    status = weir_importer_add(c->importer, s->path, true, &s->number);
+  if (status != WEIR_OK) {
+    refuse(c, status);
     return;
   }
-  weir_status status = weir_importer_add(c->importer, s->path, true, &s->number);
-  if (trouble(c, status) || status != WEIR_OK) return;
   s->state = SPOOL_LIVE;
   follow(c, s);
   end_older_image(c, s);
@@ -231,6 +244,7 @@ void collector_scan(collector *c)
   for (struct dirent *e; d && (e = readdir(d));)
     if (is_spool_name(e->d_name) && !known(c, e->d_name)) remember(c, e->d_name);
   if (d) (void)closedir(d);
+  c->refused = false;
   for (unsigned i = 0; i < c->count; i++)
     if (c->spools[i].state == SPOOL_NEW) admit(c, &c->spools[i]);
 }
@@ -325,7 +339,7 @@ void collector_turn(collector *c)
   c->stuck = false;
   if (c->count && !trouble(c, weir_importer_poll(c->importer, &events))) end_spools(c);
   drop_done(c);
-  if (!c->stuck) c->told = false;
+  if (!c->stuck && !c->refused) c->told = false;
   c->wait_ms = events ? POLL_BUSY_MS : c->wait_ms * 2;
   if (c->wait_ms > POLL_IDLE_MS) c->wait_ms = POLL_IDLE_MS;
 }
@@ -366,13 +380,20 @@ static bool finish_once(collector *c)
   return !unfinished(c);
 }
 
+/* As long as each try ends some there is no end to them: descriptors may not do for all at once. */
 bool collector_finish(collector *c)
 {
-  for (int try = 1;; try++) {
+  for (int try = 0; try < FINISH_TRIES; try++) {
+    unsigned before = c->count;
     c->stuck = false;
     if (finish_once(c)) return true;
-    if (!c->stuck || try == FINISH_TRIES) break;
-    (void)poll(NULL, 0, RETRY_MS);
+    drop_done(c);
+    if (c->count < before)
+      try = -1;
+    else if (!c->stuck && !c->refused)
+      break;
+    else if (try + 1 < FINISH_TRIES)
+      (void)poll(NULL, 0, RETRY_MS);
   }
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
@@ -383,9 +404,24 @@ bool collector_finish(collector *c)
   return false;
 }
 
+/* What a process left that was killed while it made its spool. */
+static void remove_unborn(const collector *c)
+{
+  DIR *d = opendir(c->dir);
+  for (struct dirent *e; d && (e = readdir(d));) {
+    const char *dot = strrchr(e->d_name, '.');
+    if (dot && !strcmp(dot, WEIR_SPOOL_UNBORN)) (void)unlinkat(dirfd(d), e->d_name, 0);
+  }
+  if (d) (void)closedir(d);
+}
+
 bool collector_remove(collector *c)
 {
-  if (rmdir(c->dir) == 0 || errno != ENOTEMPTY) return true;
-  collector_scan(c);
-  return !unfinished(c);
+  for (int try = 0; try < 2; try++) {
+    if (rmdir(c->dir) == 0 || errno != ENOTEMPTY) return true;
+    collector_scan(c);
+    if (unfinished(c)) return false;
+    remove_unborn(c);
+  }
+  return true;
 }

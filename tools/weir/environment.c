@@ -141,6 +141,7 @@ static void set(const char *variable, const char *value)
 void environment_apply(const environment *e)
 {
   prepend("LD_PRELOAD", e->preload);
+  (void)unsetenv("WEIR_SPOOL_AUTO"); /* of a preloaded process above us: this folder is ours */
   set("WEIR_SPOOL_DIR", e->spool_dir);
   set("WEIR_MODE", e->mode);
   set("WEIR_STACKS", e->stacks);

@@ -1,16 +1,33 @@
 /* job.c: one trace being collected: the importer, the collector and their folder. */
 #include "tools/weir/job.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tools/weir/cmd.h"
+
+/* What is a limit for the program need not be one for us: each live process of its takes three
+ * descriptors here, and a trace that is too long for a file is an error, not our end. */
+static void widen_limits(void)
+{
+  static const __rlimit_resource_t limits[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
+  struct rlimit l;
+  for (unsigned i = 0; i < sizeof limits / sizeof *limits; i++) {
+    if (getrlimit(limits[i], &l) != 0) continue;
+    l.rlim_cur = l.rlim_max;
+    (void)setrlimit(limits[i], &l);
+  }
+  (void)signal(SIGXFSZ, SIG_IGN);
+}
 
 bool job_open(job *j, const char *output, const char *dir, const char *command, collector_reap reap,
               void *context)
 {
   weir_importer_options o = {.overwrite = true, .command = command};
   *j = (job){.output = output, .dir = dir};
+  widen_limits();
   o.progress = progress_report;
   o.progress_context = &j->progress;
   if (weir_importer_open(&j->importer, output, &o) != WEIR_OK) {

@@ -308,12 +308,12 @@ static int end_like(const reaped *end)
 
 static char *command_line(char **argv)
 {
-  char *line = cmd_format("%s", argv[0]);
-  for (int i = 1; argv[i]; i++) {
-    char *longer = cmd_format("%s %s", line, argv[i]);
-    free(line);
-    line = longer;
-  }
+  size_t bytes = 0;
+  for (char **a = argv; *a; a++)
+    bytes += strlen(*a) + 1;
+  char *line = cmd_alloc(bytes), *at = line;
+  for (char **a = argv; *a; a++)
+    at = stpcpy(stpcpy(at, a == argv ? "" : " "), *a);
   return line;
 }
 
