@@ -310,11 +310,32 @@ static int tree_root(void)
   return (int)getpid();
 }
 
+/* 0, or why the collector could not make the trace. */
+static int output_error(void)
+{
+  char folder[PATH_MAX];
+  char *slash;
+
+  memcpy(folder, life.output, sizeof folder);
+  slash = strrchr(folder, '/');
+  if (!slash) return ENOENT;
+  slash[slash == folder] = 0;
+  return access(folder, W_OK | X_OK) ? errno : 0;
+}
+
 static void start_collector(void)
 {
   char program[PATH_MAX + 16] = "";
-  int error = ENOENT;
+  int error = output_error();
 
+  if (error) {
+    weir_say("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
+             "FILE` makes a trace of them.",
+             life.output[0] ? life.output : "in a folder that is gone", strerror(error),
+             life.directory, life.directory);
+    return;
+  }
+  error = ENOENT;
   if (life.home[0]) {
     (void)snprintf(program, sizeof program, "%s/../bin/weir", life.home);
     error = weir_collector_start(program, life.directory, life.output, tree_root());

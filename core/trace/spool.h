@@ -37,6 +37,7 @@
 #define WEIR_SPOOL_MAX_APIS   4096u                    /* coverage bytes */
 #define WEIR_SPOOL_MAX_EXTRA  1024u                    /* raw slots behind one head */
 #define WEIR_SPOOL_SUFFIX     ".spool"
+#define WEIR_SPOOL_UNBORN     ".unfinished" /* suffix while the header is being made */
 
 enum weir_chunk_state {
   WEIR_CHUNK_FREE = 0,

@@ -278,7 +278,8 @@ static int create(const weir_spool_options *options, unsigned n, weir_spool_head
   uint32_t pid = (uint32_t)getpid();
   weir_spool_header *h = NULL;
   if (!make_path(spool.path, options->directory, pid, n, WEIR_SPOOL_SUFFIX)) return ENAMETOOLONG;
-  make_path(unfinished, options->directory, pid, n, ".unfinished");
+  if (!faccessat(AT_FDCWD, spool.path, F_OK, 0)) return EEXIST; /* most are seen here, cheaply */
+  make_path(unfinished, options->directory, pid, n, WEIR_SPOOL_UNBORN);
   int fd = open_file(unfinished, O_RDWR | O_CREAT | O_EXCL);
   if (fd < 0) return errno;
   int error = map_header(fd, &h);
