@@ -24,7 +24,7 @@ CREATE TABLE stack_frame(stack INTEGER, depth INTEGER, frame INTEGER, PRIMARY KE
 CREATE TABLE frame(id INTEGER PRIMARY KEY, process INTEGER, address INTEGER, first INTEGER,
                    module INTEGER);
 
-CREATE TABLE name(process INTEGER, kind TEXT, handle INTEGER, name TEXT);
+CREATE TABLE name(process INTEGER, kind TEXT, handle INTEGER, name TEXT, bytes INTEGER);
 CREATE TABLE note(id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, text TEXT);
 CREATE TABLE api(id INTEGER PRIMARY KEY, name TEXT, layer TEXT, category TEXT, hooked INTEGER);
 CREATE TABLE coverage(process INTEGER, api INTEGER, looked_up INTEGER, passed INTEGER,
@@ -136,7 +136,7 @@ CREATE VIEW TARGET_INFO_GPU(vmId, id, name, busLocation, isDiscrete, l2CacheSize
   maxShmemPerBlockOptin, maxShmemPerSm, maxRegistersPerSm, threadsPerWarp, asyncEngines,
   maxWarpsPerSm, maxBlocksPerSm, maxThreadsPerBlock, maxBlockDimX, maxBlockDimY, maxBlockDimZ,
   maxGridDimX, maxGridDimY, maxGridDimZ, computeMajor, computeMinor, smMajor, smMinor) AS
-  SELECT 0, handle, name, NULL, NULL, NULL, NULL,
+  SELECT 0, handle, name, NULL, NULL, NULL, nullif(bytes, 0),
          NULL, NULL, NULL, NULL, NULL, NULL, NULL, handle, NULL,
          NULL, NULL, NULL, NULL, NULL, NULL, NULL,
          NULL, NULL, NULL, NULL, NULL,

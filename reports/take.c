@@ -309,9 +309,9 @@ static weir_status take_module(wr_spool *s, const weir_event *head, const void *
 static weir_status take_name(wr_spool *s, const weir_event *head, const void *payload, size_t bytes)
 {
   static const char *const kinds[] = {"unknown", "kernel", "device", "api"};
-  wr_op op = {.sql = "INSERT INTO name(process, handle, kind, name) VALUES(?,?,?,?)",
-              .v = {s->process, (int64_t)head->a},
-              .numbers = 2,
+  wr_op op = {.sql = "INSERT INTO name(process, handle, bytes, kind, name) VALUES(?,?,?,?,?)",
+              .v = {s->process, (int64_t)head->a, (int64_t)head->stream},
+              .numbers = 3,
               .texts = 2};
   op.text[0] = wr_format("%s", kinds[head->b <= 3 ? head->b : 0]);
   op.text[1] = wr_text(payload, bytes, false);

@@ -57,6 +57,11 @@ bool weir_object_at(weir_object *o, const void *address)
   return true;
 }
 
+bool weir_call_abandoned(weir_thread *t)
+{
+  return t->depth == 0;
+}
+
 void weir_cover(uint16_t api, uint8_t bits)
 {
   atomic_fetch_or(&rig_covered[api], bits);
