@@ -51,15 +51,19 @@ static void close_descriptors(void)
     syscall(SYS_close, (int)fd);
 }
 
-/* The collector process, up to its exec. */
+/* The collector process, up to its exec. SIGTERM and SIGHUP, which batch systems and service
+ * managers send to all of a job, are not for it: the program is about to end, and then so does it.
+ */
 static int become_collector(void *context)
 {
   start *s = context;
-  static const uint64_t standard[8], no_signals; /* as the kernel knows them: SIG_DFL, empty */
+  /* As the kernel knows them: SIG_DFL, SIG_IGN, the empty set. */
+  static const uint64_t standard[8], ignored[8] = {1}, no_signals;
   long null;
 
   for (int n = 1; n < NSIG; n++)
-    syscall(SYS_rt_sigaction, n, standard, NULL, sizeof no_signals);
+    syscall(SYS_rt_sigaction, n, n == SIGTERM || n == SIGHUP ? ignored : standard, NULL,
+            sizeof no_signals);
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, sizeof no_signals);
   null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR);
   for (int fd = 0; null >= 0 && fd < 3; fd++)

@@ -331,6 +331,39 @@ START_TEST(a_full_disk_costs_the_trace_and_not_the_program)
 }
 END_TEST
 
+/* A limit that would have ended weir by SIGXFSZ, and the program's parent with it. */
+START_TEST(a_limit_of_file_sizes_costs_the_trace_and_not_the_program)
+{
+  outcome *o = sh_status(5, "ulimit -f 4200; $WEIR run --sim --stacks=off -o t.db -- " TELL_DIR
+                            "$VICTIM repeat 40000 exit 5");
+  ck_assert_msg(strstr(o->err, "weir import") != NULL, "%s", o->err);
+  sh_status(0, "$WEIR import $(cat dir) -o u.db && rm -r $(cat dir)");
+  ck_assert_int_gt(ask("u.db", ALLOCS), 0);
+}
+END_TEST
+
+/* More live processes than weir has descriptors for: those that end make room for the next. */
+START_TEST(too_few_descriptors_lose_nothing)
+{
+  sh_status(0, "mkfifo came go; cat >many.sh <<'EOF'\n"
+               "echo $WEIR_SPOOL_DIR >dir; exec 3<>go\n"
+               "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do\n"
+               "  $VICTIM call out x cat call exit 0 <go >came 3>&- & done\n"
+               "head -c 20 came; exec 3>&-; wait\n"
+               "EOF\n"
+               "ulimit -n 30; " RUN "-- sh many.sh");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 40);
+  nothing_is_left();
+}
+END_TEST
+
+START_TEST(a_spool_that_was_never_finished_is_cleared_away)
+{
+  sh_status(0, RUN "-- sh -c 'echo $WEIR_SPOOL_DIR >dir; >$WEIR_SPOOL_DIR/1-0.unfinished'");
+  nothing_is_left();
+}
+END_TEST
+
 /* ---- plain LD_PRELOAD --------------------------------------------------------------------------
  */
 
@@ -371,6 +404,29 @@ START_TEST(a_preloaded_programs_trace_replaces_nothing)
 }
 END_TEST
 
+/* Batch systems send SIGTERM to all of a job, and give the program time to end. */
+START_TEST(a_terminated_job_leaves_a_whole_trace)
+{
+  int status;
+  long other;
+  adopt_collectors();
+  ck_assert_int_eq(mkfifo("go", 0600), 0);
+  pid_t pid =
+      start(-1, -1, "export WEIR_OUTPUT=t.db; " PRELOADED "exec $VICTIM call await go call exit 4");
+  int go = open("go", O_WRONLY); /* the collector is started by then, and a child of ours */
+  FILE *f = fopen("/proc/thread-self/children", "r");
+  ck_assert_ptr_nonnull(f);
+  while (fscanf(f, "%ld", &other) == 1)
+    if (other != pid) ck_assert_int_eq(kill((pid_t)other, SIGTERM), 0);
+  (void)fclose(f);
+  (void)close(go);
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(WEXITSTATUS(status), 4);
+  wait_for_collectors();
+  ck_assert_int_eq(ask("t.db", ALLOCS), 2);
+}
+END_TEST
+
 static TCase *tests(Suite *s, const char *name)
 {
   TCase *t = tcase_create(name);
@@ -406,10 +462,14 @@ int main(void)
   t = tests(s, "trouble");
   tcase_add_test(t, a_killed_collector_leaves_the_spools);
   tcase_add_test(t, a_full_disk_costs_the_trace_and_not_the_program);
+  tcase_add_test(t, a_limit_of_file_sizes_costs_the_trace_and_not_the_program);
+  tcase_add_test(t, too_few_descriptors_lose_nothing);
+  tcase_add_test(t, a_spool_that_was_never_finished_is_cleared_away);
   t = tests(s, "preloaded");
   tcase_add_test(t, a_preloaded_program_leaves_a_trace);
   tcase_add_test(t, a_preloaded_tree_leaves_one_trace);
   tcase_add_test(t, a_preloaded_programs_trace_replaces_nothing);
+  tcase_add_test(t, a_terminated_job_leaves_a_whole_trace);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
   int failed = srunner_ntests_failed(r);

@@ -4,12 +4,10 @@
  * streams on /dev/null. It ends when nobody is left who writes a spool in its folder: the process
  * that started it, every process with a spool, and forks of those that are about to open one.
  * Whoever comes after the folder is gone makes a new one, with a collector and a trace of its own.
- * What it has to complain about goes to FILE.log. SIGTERM, which batch systems and service managers
- * send to all of a job, is not for it: the program is about to end, and then so does it.
+ * What it has to complain about goes to FILE.log.
  */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +96,6 @@ int collect_main(const cmd *c, int argc, char **argv)
   if (at < argc) return cmd_usage(c, "weir collect takes options only, not '%s'", argv[at]);
   if (!o.dir) return cmd_usage(c, "--spool-dir is missing");
   if (!o.output && !o.starter) return cmd_usage(c, "--output or --pid is missing");
-  (void)signal(SIGTERM, SIG_IGN);
-  (void)signal(SIGHUP, SIG_IGN);
   char *wanted = o.output ? cmd_format("%s", o.output) : cmd_format("weir.%d.db", (int)o.starter);
   char *log = cmd_format("%s.log", wanted);
   if (!cmd_chatty()) cmd_log_to(log);
