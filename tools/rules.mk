@@ -55,7 +55,7 @@ $(O)/lint/%.ok: % .clang-tidy $(ALL_HDRS)
 	@mkdir -p $(@D)
 	$(say) TIDY $<
 	$(Q)clang-tidy --quiet $< -- -std=gnu11 $(CPPFLAGS) $(CUDAINC) \
-	  $(EXTRA_$(firstword $(subst /, ,$<))) $(EXTRA_$<) >$@.log 2>&1 || { cat $@.log; exit 1; }
+	  $(filter-out -fno-tree-%,$(EXTRA_$(firstword $(subst /, ,$<))) $(EXTRA_$<)) >$@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
 # ---- installing ----------------------------------------------------------------------------------
