@@ -50,6 +50,21 @@ static const struct {
     {"import", "SPOOL is missing"},
     {"import a.spool", "-o FILE is missing"},
     {"import -o t.db", "SPOOL is missing"},
+    {"replay", "FILE is missing"},
+    {"replay a b", "one file"},
+    {"replay --policy best a",
+     "no policy 'best': pytorch, pytorch-expandable, rmm-pool, malloc, all"},
+    {"replay --capacity lots a", "--capacity takes bytes"},
+    {"replay --capacity 0 a", "--capacity takes bytes"},
+    {"replay --set size=1 a", "no setting 'size=1'"},
+    {"replay --set max_split_size a", "max_split_size takes bytes"},
+    {"replay --set garbage_collection_threshold=1.5 a", "between 0 and 1"},
+    {"replay --format xml a", "no format 'xml'"},
+    {"export -o x a", "--format FORMAT is missing"},
+    {"export --format rmm-csv a", "-o FILE is missing"},
+    {"export --format rmm-csv -o x", "FILE is missing"},
+    {"export --format rmm-csv -o x a b", "one file"},
+    {"export --format parquet -o x a", "no format 'parquet'"},
     {"collect", "--spool-dir is missing"},
     {"collect --spool-dir /x", "--output or --pid"},
     {"collect --pid 0", "process id"},
@@ -68,7 +83,8 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run", "report", "import", "version", "help"};
+  static const char *const names[] = {"run",    "report",  "import", "replay",
+                                      "export", "version", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
@@ -110,7 +126,8 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run", "report", "import", "version", "help", "collect"};
+  static const char *const names[] = {"run",    "report",  "import", "replay",
+                                      "export", "version", "help",   "collect"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "
@@ -131,7 +148,7 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out, "collect help import report run version ");
+  ck_assert_str_eq(o->out, "collect export help import replay report run version ");
 }
 END_TEST
 
