@@ -14,15 +14,13 @@ weir_status rp_ops_heap(rp_ops *ops, uint64_t key, uint16_t *heap)
   if (!*number) {
     if (ops->heaps == RP_HEAPS_MAX)
       return weir_fail(WEIR_ECORRUPT, "memory of more than %u devices", RP_HEAPS_MAX);
+    if (!wr_grow(&ops->live, &ops->live_capacity, ops->heaps + 1, sizeof *ops->live))
+      return out_of_memory();
+    ops->live[ops->heaps] = (wr_map){0};
     *number = ++ops->heaps;
   }
   *heap = (uint16_t)(*number - 1);
   return WEIR_OK;
-}
-
-static uint64_t live_key(const rp_op *op)
-{
-  return wr_mix(op->heap, op->address);
 }
 
 static weir_status append(rp_ops *ops, rp_op op)
@@ -38,7 +36,7 @@ static weir_status append(rp_ops *ops, rp_op op)
 weir_status rp_ops_free(rp_ops *ops, rp_op op)
 {
   if (!op.address) return WEIR_OK;
-  const uint64_t *place = wr_map_get(&ops->live, live_key(&op));
+  const uint64_t *place = wr_map_get(&ops->live[op.heap], op.address);
   if (!place) {
     ops->unmatched++;
     return WEIR_OK;
@@ -47,7 +45,7 @@ weir_status rp_ops_free(rp_ops *ops, rp_op op)
   op.kind = RP_FREE;
   op.block = alloc->block;
   op.bytes = alloc->bytes;
-  wr_map_delete(&ops->live, live_key(&op));
+  wr_map_delete(&ops->live[op.heap], op.address);
   return append(ops, op);
 }
 
@@ -57,12 +55,12 @@ weir_status rp_ops_alloc(rp_ops *ops, rp_op op)
   if (op.bytes > RP_BYTES_MAX)
     return weir_fail(WEIR_ECORRUPT, "an allocation of %llu bytes", (unsigned long long)op.bytes);
   if (ops->blocks == UINT32_MAX) return weir_fail(WEIR_ECORRUPT, "more than 2^32 allocations");
-  if (wr_map_get(&ops->live, live_key(&op))) {
+  if (wr_map_get(&ops->live[op.heap], op.address)) {
     weir_status s = rp_ops_free(ops, op);
     if (s) return s;
     ops->replaced++;
   }
-  uint64_t *place = wr_map_put(&ops->live, live_key(&op), NULL);
+  uint64_t *place = wr_map_put(&ops->live[op.heap], op.address, NULL);
   if (!place) return out_of_memory();
   *place = ops->count;
   op.kind = RP_ALLOC;
@@ -72,7 +70,9 @@ weir_status rp_ops_alloc(rp_ops *ops, rp_op op)
 
 void rp_ops_clear(rp_ops *ops)
 {
-  wr_map_free(&ops->live);
+  for (uint32_t i = 0; i < ops->heaps; i++)
+    wr_map_free(&ops->live[i]);
+  free(ops->live);
   wr_map_free(&ops->heap_of);
   free(ops->op);
   *ops = (rp_ops){0};

@@ -39,17 +39,19 @@ typedef struct rp_ops {
   uint32_t heaps;
   uint64_t unmatched; /* frees without allocation, left out */
   uint64_t replaced;  /* frees that were put in */
-  wr_map live;        /* heap and address -> place of the allocation, while it is built */
-  wr_map heap_of;     /* key of a heap -> its number + 1 */
-  uint64_t begin;     /* first time that was given */
+  wr_map *live;       /* [heaps] address -> place of the allocation, while the list is built */
+  size_t live_capacity;
+  wr_map heap_of; /* key of a heap -> its number + 1 */
+  uint64_t begin; /* first time that was given */
 } rp_ops;
 
 /* All zero is an empty list. The number of heap `key`, given out in the order of asking. Errors:
  * ENOMEM, ECORRUPT (too many). */
 weir_status rp_ops_heap(rp_ops *ops, uint64_t key, uint16_t *heap);
 
-/* Append. Of `op`, block and kind are filled in, and a free's bytes. An allocation of 0 bytes or at
- * address 0 is none, and is left out. Errors: ENOMEM, ECORRUPT (too large, too many). */
+/* Append. Of `op`, block and kind are filled in, and a free's bytes; its heap is one of ours. An
+ * allocation of 0 bytes or at address 0 is none, and is left out. Errors: ENOMEM, ECORRUPT (too
+ * large, too many). */
 weir_status rp_ops_alloc(rp_ops *ops, rp_op op);
 weir_status rp_ops_free(rp_ops *ops, rp_op op);
 
