@@ -20,3 +20,11 @@ replay-table: $(BIN)/weir $(CORPUS) ## peak reserved / peak live of every policy
 	@tools/scripts/replay-table.sh $(BIN)/weir $(CORPUS)
 
 .PHONY: corpus replay-table
+
+$(O)/tests/corpus/test_corpus: $(call objs,tests/corpus/test_corpus.c) \
+    $(sort $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
+
+TESTS += $(O)/tests/corpus/test_corpus
