@@ -149,7 +149,8 @@ static weir_status import_and_open(wr_input *in, const char *spool)
     return s;
   }
   char *trace = wr_format("%s/trace.db", in->folder);
-  weir_status s = trace ? import_one(spool, trace) : weir_fail(WEIR_ENOMEM, "out of host memory");
+  if (!trace) return weir_fail(WEIR_ENOMEM, "opening %s: out of host memory", spool);
+  weir_status s = import_one(spool, trace);
   if (!s) s = open_trace(&in->db, trace);
   free(trace);
   return s;

@@ -223,11 +223,11 @@ END_TEST
 static void mutate(const char *name, const char *text)
 {
   size_t length = strlen(text);
-  char *copy = malloc(length);
+  char *copy = strdup(text);
   ck_assert_ptr_nonnull(copy);
   for (size_t i = 0; i < length; i++) {
     static const char bytes[] = {0, ',', '9', '"', '[', '-', '\xff'};
-    memcpy(copy, text, length);
+    char was = copy[i];
     copy[i] = bytes[i % sizeof bytes];
     rp_ops ops = {0};
     rp_result result;
@@ -237,6 +237,7 @@ static void mutate(const char *name, const char *text)
     else
       ck_assert_str_ne(weir_error_message(), "");
     rp_ops_clear(&ops);
+    copy[i] = was;
   }
   free(copy);
 }

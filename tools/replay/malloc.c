@@ -45,16 +45,18 @@ static weir_status malloc_open(void **out, rp_driver *driver, const rp_options *
   return WEIR_OK;
 }
 
-/* A new free piece over all of `size` bytes from the driver. */
+/* A new free piece over all of `size` bytes from the driver; *out stays as it is on failure. */
 static weir_status take_pages(heap *h, uint64_t size, piece **out)
 {
   piece *p = rp_slab_take(&h->pieces);
   if (!p) return weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
   *p = (piece){.address = rp_driver_take(h->driver, size), .size = size};
+  if (!p->address) {
+    rp_slab_put(&h->pieces, p);
+    return WEIR_EOOM;
+  }
   *out = p;
-  if (p->address) return WEIR_OK;
-  rp_slab_put(&h->pieces, p);
-  return WEIR_EOOM;
+  return WEIR_OK;
 }
 
 static weir_status malloc_alloc(void *at, const rp_op *op, void **block, uint64_t *address)
@@ -70,7 +72,7 @@ static weir_status malloc_alloc(void *at, const rp_op *op, void **block, uint64_
     rp_set_remove(&h->unused, &p->node);
   } else {
     weir_status s = take_pages(h, shared ? PAGE : size, &p);
-    if (s) return s;
+    if (!p) return s;
   }
   if (p->size > size) {
     piece *rest = rp_slab_take(&h->pieces);

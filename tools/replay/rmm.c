@@ -44,7 +44,9 @@ typedef struct list {
 
 typedef struct heap {
   rp_driver *driver;
-  list **lists; /* owned; in the order of their events */
+  struct {
+    list *list; /* owned */
+  } * lists;    /* owned; in the order of their events */
   size_t count, capacity;
   wr_map list_of; /* stream -> place in lists */
   rp_slab blocks;
@@ -78,7 +80,7 @@ static list *list_of(heap *h, uint64_t stream, uint32_t thread)
   uint64_t key = stream == PER_THREAD ? (uint64_t)thread << 32 | PER_THREAD : stream;
   uint64_t *place = wr_map_put(&h->list_of, key, &added);
   if (!place) return NULL;
-  if (!added) return h->lists[*place];
+  if (!added) return h->lists[*place].list;
   *place = h->count;
   list *l = calloc(1, sizeof *l);
   if (!l || !wr_grow(&h->lists, &h->capacity, h->count + 1, sizeof *h->lists)) {
@@ -87,7 +89,7 @@ static list *list_of(heap *h, uint64_t stream, uint32_t thread)
     return NULL;
   }
   *l = (list){.place = {.order = by_place}, .fit = {.order = by_fit}, .stream = key};
-  return h->lists[h->count++] = l;
+  return h->lists[h->count++].list = l;
 }
 
 static void unlist(list *l, block *b)
@@ -147,7 +149,7 @@ static block *take_from_others(heap *h, list *own, uint64_t size, bool merge_fir
 {
   own->there = true;
   for (size_t i = 0; i < h->count; i++) {
-    list *other = h->lists[i];
+    list *other = h->lists[i].list;
     if (other == own || !other->there) continue;
     if (merge_first) merge(h, own, other);
     block *b = take_fit(merge_first ? own : other, size);
@@ -193,7 +195,7 @@ static void rmm_close(void *at)
 {
   heap *h = at;
   for (size_t i = 0; i < h->count; i++)
-    free(h->lists[i]);
+    free(h->lists[i].list);
   free(h->lists);
   wr_map_free(&h->list_of);
   rp_slab_free(&h->blocks);
