@@ -32,7 +32,7 @@
  * max_split_size together with expandable segments when the driver refuses.
  *
  * Counted: a segment call for each cudaMalloc and cudaFree, each page mapped or unmapped; a sync
- * for each cudaFree, each unmapping of a block, and each event waited for.
+ * for each cudaFree and each unmapping of a block.
  */
 #include <string.h>
 #include "tools/replay/policy.h"
@@ -49,8 +49,7 @@
 #define WIDE (UINT64_C(1) << 44)
 
 typedef struct segment { /* expandable only */
-  uint64_t size;         /* bytes of address space */
-  uint64_t address;
+  uint64_t address;      /* where its pages are counted from */
 } segment;
 
 typedef struct block {
@@ -250,11 +249,9 @@ static void release_pool(heap *h, pool *p)
   }
 }
 
+/* PyTorch first waits for the events of blocks freed on other streams: here they have passed. */
 static void release_cached(heap *h)
 {
-  for (const block *b = h->waiting; b; b = b->waiting)
-    h->driver->syncs++;
-  free_waiting(h);
   release_pool(h, &h->large);
   release_pool(h, &h->small);
 }
@@ -332,19 +329,23 @@ static block *find_room(heap *h, pool *p, uint64_t stream, uint64_t size)
     if (room_from(b, size)) return b;
   }
   uint64_t device = h->driver->capacity;
-  uint64_t space = device == RP_UNLIMITED ? WIDE : device + device / 8;
+  uint64_t space = rp_round(device == RP_UNLIMITED ? WIDE : device + device / 8, p->page);
+  uint64_t address = size <= space ? rp_driver_reserve(h->driver, space) : 0;
+  if (!address) return NULL;
   segment *s = rp_slab_take(&h->segments);
-  block *b =
-      s ? new_block(h, (block){.stream = stream, .small = p->small, .unmapped = true}) : NULL;
-  if (!b) {
+  block *b = new_block(h, (block){.segment = s,
+                                  .stream = stream,
+                                  .address = address,
+                                  .size = space,
+                                  .small = p->small,
+                                  .unmapped = true});
+  if (!s || !b) {
     h->no_memory = true;
     return NULL;
   }
-  s->size = b->size = rp_round(space, p->page);
-  s->address = b->address = rp_driver_reserve(h->driver, s->size);
-  b->segment = s;
+  s->address = address;
   rp_set_add(&p->unmapped, &b->node);
-  return b->address && size <= b->size ? b : NULL;
+  return b;
 }
 
 /* Maps `size` bytes, rounded up to pages, at the beginning of an unmapped block. */
