@@ -184,13 +184,13 @@ END_TEST
 
 START_TEST(pytorch_collects_only_what_is_older_than_the_average)
 {
-  rig_open(&rp_pytorch, (rp_options){.capacity = 200 * MIB, .gc_threshold = 0.25});
+  rig_open(&rp_pytorch, (rp_options){.capacity = 200 * MIB, .gc_threshold = 0.38});
   held old = rig_alloc(30 * MIB, 0), young = rig_alloc(26 * MIB, 0);
   rig_free(old);
   rig_free(rig_alloc(22 * MIB, 1)); /* searches age what is free; another's segment, made young */
   rig_free(rig_alloc(22 * MIB, 1));
   rig_free(young);
-  rig_alloc(40 * MIB, 0); /* 78 reserved, 50 allowed: 28 to go, and the oldest is enough */
+  rig_alloc(40 * MIB, 0); /* 78 reserved, 76 allowed: the oldest goes */
   SAME(rig_driver.reserved, (26 + 22 + 40) * MIB);
   SAME(rig_alloc(26 * MIB, 0).address, young.address);
   rig_close();
@@ -338,14 +338,16 @@ END_TEST
 
 START_TEST(rmm_joins_nothing_across_upstream_allocations)
 {
-  rig_open(&rp_rmm_pool, (rp_options){0});
-  held a = rig_alloc(2 * MIB, 0), b = rig_alloc(2 * MIB, 0);
-  SAME(b.address, a.address + 2 * MIB); /* neighbours, and of two allocations */
-  rig_free(a);
-  rig_free(b);
-  rig_alloc(4 * MIB, 0);
-  SAME(rig_driver.reserved, 8 * MIB);
-  rig_close();
+  for (int first = 0; first < 2; first++) {
+    rig_open(&rp_rmm_pool, (rp_options){0});
+    held a = rig_alloc(2 * MIB, 0), b = rig_alloc(2 * MIB, 0);
+    SAME(b.address, a.address + 2 * MIB); /* neighbours, and of two allocations */
+    rig_free(first ? b : a);
+    rig_free(first ? a : b);
+    rig_alloc(4 * MIB, 0);
+    SAME(rig_driver.reserved, 8 * MIB);
+    rig_close();
+  }
 }
 END_TEST
 
@@ -416,7 +418,8 @@ START_TEST(malloc_fills_the_smallest_hole)
   rig_alloc(512, 0);
   rig_free(a);
   rig_free(b);
-  SAME(rig_alloc(1000, 0).address, b.address);
+  SAME(rig_alloc(500, 0).address, b.address);
+  SAME(rig_alloc(512, 0).address, b.address + 512);
   SAME(rig_alloc(512, 0).address, a.address);
   rig_close();
 }
