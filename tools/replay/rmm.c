@@ -36,10 +36,9 @@ typedef struct block {
 } block;
 
 typedef struct list {
-  rp_set place;    /* free blocks by address */
-  rp_set fit;      /* the same by size, then address */
-  uint64_t stream; /* key */
-  bool there;      /* false: merged into another and not yet begun anew */
+  rp_set place; /* free blocks by address */
+  rp_set fit;   /* the same by size, then address */
+  bool there;   /* false: merged into another and not yet begun anew */
 } list;
 
 typedef struct heap {
@@ -88,7 +87,7 @@ static list *list_of(heap *h, uint64_t stream, uint32_t thread)
     free(l);
     return NULL;
   }
-  *l = (list){.place = {.order = by_place}, .fit = {.order = by_fit}, .stream = key};
+  *l = (list){.place = {.order = by_place}, .fit = {.order = by_fit}};
   return h->lists[h->count++].list = l;
 }
 

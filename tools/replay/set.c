@@ -31,7 +31,6 @@ void rp_set_add(rp_set *set, rp_node *node)
     }
   }
   *before = *after = NULL;
-  set->count++;
 }
 
 void rp_set_remove(rp_set *set, rp_node *node)
@@ -52,7 +51,6 @@ void rp_set_remove(rp_set *set, rp_node *node)
     }
   }
   *link = left ? left : right;
-  set->count--;
 }
 
 rp_node *rp_set_first(const rp_set *set)

@@ -23,7 +23,6 @@ typedef struct rp_set {
   rp_node *root;
   rp_order order;
   uint64_t draws; /* priorities drawn so far */
-  size_t count;
 } rp_set;
 
 void rp_set_add(rp_set *set, rp_node *node);    /* not in the set before */

@@ -116,6 +116,9 @@ static weir_status replay(const char *path, const request *r)
   rp_result *results = cmd_alloc(most * sizeof *results);
   weir_status s = rp_read(&ops, path);
   if (!s && !ops.count) s = weir_fail(WEIR_ENOENT, "%s holds no allocation of device memory", path);
+  if (!s && ops.unmatched && cmd_chatty())
+    cmd_say("%s: %llu frees are of blocks it does not say were allocated; they are left out.", path,
+            (unsigned long long)ops.unmatched);
   for (const rp_policy *const *p = rp_policies; !s && *p; p++)
     if (!r->policy || r->policy == *p) s = rp_replay(&results[count++], &ops, *p, &r->options);
   if (!s) s = (r->json ? rp_show_json : rp_show_text)(stdout, results, count);
