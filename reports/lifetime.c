@@ -309,3 +309,17 @@ weir_status wr_lifetimes(wr_batch *batch)
   free(p.accounts);
   return s;
 }
+
+weir_status wr_lifetimes_temporary(const wr_db *db)
+{
+  wr_batch batch = {0};
+  weir_status s = wr_db_exec(db, "CREATE TEMP TABLE block AS SELECT * FROM main.block WHERE 0;"
+                                 "CREATE TEMP TABLE memory AS SELECT * FROM main.memory WHERE 0;"
+                                 "BEGIN");
+  if (!s) s = wr_batch_open(&batch, db);
+  if (!s) s = wr_lifetimes(&batch);
+  if (!s) s = wr_batch_flush(&batch, true);
+  if (!s) s = wr_db_exec(db, "COMMIT");
+  wr_batch_close(&batch);
+  return s;
+}

@@ -29,4 +29,7 @@ bool wr_mem_device_side(int mem);
  * flushes, the last by the caller. `shown`: main or temp tables are found by their names alone. */
 weir_status wr_lifetimes(wr_batch *batch);
 
+/* An unfinished trace has no lifetimes yet: makes them in temporary tables of the same names. */
+weir_status wr_lifetimes_temporary(const wr_db *db);
+
 #endif

@@ -290,25 +290,9 @@ static weir_status take_block(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-/* An unfinished trace has no lifetimes yet: they are made in temporary tables of the same names. */
-static weir_status make_lifetimes(load *l)
-{
-  wr_db temp = *l->db;
-  wr_batch batch = {0};
-  weir_status s = wr_db_exec(&temp, "CREATE TEMP TABLE block AS SELECT * FROM main.block WHERE 0;"
-                                    "CREATE TEMP TABLE memory AS SELECT * FROM main.memory WHERE 0;"
-                                    "BEGIN");
-  if (!s) s = wr_batch_open(&batch, &temp);
-  if (!s) s = wr_lifetimes(&batch);
-  if (!s) s = wr_batch_flush(&batch, true);
-  if (!s) s = wr_db_exec(&temp, "COMMIT");
-  wr_batch_close(&batch);
-  return s;
-}
-
 static weir_status load_memory(load *l)
 {
-  weir_status s = l->m->finished ? WEIR_OK : make_lifetimes(l);
+  weir_status s = l->m->finished ? WEIR_OK : wr_lifetimes_temporary(l->db);
   if (!s)
     s = wr_db_each(l->db,
                    "SELECT device, mem, registered, peak, peak_at, peak_place, live, live_blocks"

@@ -2,6 +2,7 @@
 
 -include $(wildcard tools/examples/rules.mk)
 
+REPLAY_OBJS := $(call objs,$(sort $(wildcard tools/replay/*.c)))
 TOOLS_SRCS := $(sort $(wildcard tools/weir/*.c))
 TOOLS_OBJS := $(call objs,$(TOOLS_SRCS))
 EXTRA_tools = $(call pkg_cflags,sqlite3 jansson libdw)
@@ -11,7 +12,7 @@ EXTRA_tools = $(call pkg_cflags,sqlite3 jansson libdw)
 TOOLS_RPATH := -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../lib/weir'
 TOOLS_LIBS   = $(REPORTS_LIBS) -lpthread -ldl
 
-$(BIN)/weir: $(sort $(TOOLS_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
+$(BIN)/weir: $(sort $(TOOLS_OBJS) $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) $(TOOLS_RPATH) -o $@.new $^ $(TOOLS_LIBS)

@@ -50,6 +50,21 @@ static const struct {
     {"import", "SPOOL is missing"},
     {"import a.spool", "-o FILE is missing"},
     {"import -o t.db", "SPOOL is missing"},
+    {"replay", "FILE is missing"},
+    {"replay a b", "one file"},
+    {"replay --policy best a",
+     "no policy 'best': pytorch, pytorch-expandable, rmm-pool, malloc, all"},
+    {"replay --capacity lots a", "--capacity takes bytes"},
+    {"replay --capacity 0 a", "--capacity takes bytes"},
+    {"replay --set size=1 a", "no setting 'size=1'"},
+    {"replay --set max_split_size a", "max_split_size takes bytes"},
+    {"replay --set garbage_collection_threshold=1.5 a", "between 0 and 1"},
+    {"replay --format xml a", "no format 'xml'"},
+    {"export -o x a", "--format FORMAT is missing"},
+    {"export --format rmm-csv a", "-o FILE is missing"},
+    {"export --format rmm-csv -o x", "FILE is missing"},
+    {"export --format rmm-csv -o x a b", "one file"},
+    {"export --format parquet -o x a", "no format 'parquet'"},
     {"collect", "--spool-dir is missing"},
     {"collect --spool-dir /x", "--output or --pid"},
     {"collect --pid 0", "process id"},
@@ -68,7 +83,8 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run", "report", "import", "version", "help"};
+  static const char *const names[] = {"run",    "report",  "import", "replay",
+                                      "export", "version", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
@@ -110,7 +126,8 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run", "report", "import", "version", "help", "collect"};
+  static const char *const names[] = {"run",    "report",  "import", "replay",
+                                      "export", "version", "help",   "collect"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "
@@ -131,7 +148,7 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out, "collect help import report run version ");
+  ck_assert_str_eq(o->out, "collect export help import replay report run version ");
 }
 END_TEST
 
@@ -227,6 +244,65 @@ START_TEST(only_a_trace_or_an_empty_file_is_replaced)
 }
 END_TEST
 
+/* ---- replay and export -------------------------------------------------------------------------
+ */
+
+START_TEST(replay_prints_a_row_a_policy_and_json_on_request)
+{
+  sh_status(0, "$WEIR run --sim -o t.db -- $VICTIM repeat 3");
+  outcome *text = sh_status(0, "$WEIR replay t.db");
+  ck_assert_uint_eq(lines_of(text->out), 5);
+  ck_assert_str_eq(text->err, "");
+  sh_status(0, "$WEIR replay --format json --policy malloc t.db | python3 -c '"
+               "import json, sys; r = json.load(sys.stdin);"
+               "assert r[\"policy\"] == \"malloc\" and r[\"operations\"] == 6, r;"
+               "assert r[\"segment_calls\"] == 6 and r[\"syncs\"] == 3, r'");
+  sh_status(0, "$WEIR replay --format json --policy all t.db | python3 -c '"
+               "import json, sys; assert len(json.load(sys.stdin)) == 4'");
+}
+END_TEST
+
+START_TEST(replay_draws_well_formed_svg)
+{
+  sh_status(0, "$WEIR run --sim -o t.db -- $VICTIM repeat 3");
+  sh_status(0, "$WEIR replay --svg t.svg t.db && python3 -c '"
+               "import xml.dom.minidom as x; d = x.parse(\"t.svg\").documentElement;"
+               "assert d.tagName == \"svg\";"
+               "assert len(d.getElementsByTagName(\"path\")) == 5'");
+  ck_assert_ptr_nonnull(strstr(sh_status(1, "$WEIR replay --svg nowhere/x t.db")->err, "nowhere"));
+}
+END_TEST
+
+START_TEST(replay_of_what_it_cannot_read_is_one_sentence)
+{
+  outcome *o = sh_status(1, "echo hello >text; $WEIR replay text");
+  ck_assert_uint_eq(lines_of(o->err), 1);
+  ck_assert_ptr_nonnull(strstr(o->err, "text is no trace"));
+  o = sh_status(1, "echo Thread,Time,Action,Pointer,Size,Stream >log; $WEIR replay log");
+  ck_assert_ptr_nonnull(strstr(o->err, "holds no allocation"));
+  o = sh_status(1, "$WEIR replay --set max_split_size=1M $BUILD/corpus/pipeline.csv");
+  ck_assert_ptr_nonnull(strstr(o->err, "more than 20 MiB"));
+}
+END_TEST
+
+START_TEST(exports_agree_and_python_reads_them)
+{
+  sh_status(0, "for f in rmm-csv pytorch-snapshot pytorch-pickle; do "
+               "$WEIR export --format $f -o $f $BUILD/corpus/pipeline.csv || exit; done");
+  sh_status(0, "$WEIR replay pytorch-snapshot >a && $WEIR replay rmm-csv | "
+               "cut -c 1-65 >b; $WEIR replay $BUILD/corpus/pipeline.csv | cut -c 1-65 >c; "
+               "cmp b c");
+  sh_status(0, "python3 -c '"
+               "import json, pickle; j = json.load(open(\"pytorch-snapshot\"));"
+               "p = pickle.load(open(\"pytorch-pickle\", \"rb\"));"
+               "assert j == p and len(p[\"device_traces\"][0]) > 10000'");
+  outcome *o = sh_status(1, "$WEIR replay pytorch-pickle");
+  ck_assert_ptr_nonnull(strstr(o->err, "json.dump"));
+  sh_status(1, "$WEIR export --format rmm-csv -o nowhere/x rmm-csv");
+  ck_assert_str_eq(sh_status(0, "ls | grep -c part; true")->out, "0\n");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("tools/command");
@@ -247,6 +323,10 @@ int main(void)
   tcase_add_test(traces, a_spool_is_reported_without_import);
   tcase_add_test(traces, a_bad_spool_is_named_and_the_others_are_imported);
   tcase_add_test(traces, only_a_trace_or_an_empty_file_is_replaced);
+  tcase_add_test(traces, replay_prints_a_row_a_policy_and_json_on_request);
+  tcase_add_test(traces, replay_draws_well_formed_svg);
+  tcase_add_test(traces, replay_of_what_it_cannot_read_is_one_sentence);
+  tcase_add_test(traces, exports_agree_and_python_reads_them);
   suite_add_tcase(s, use);
   suite_add_tcase(s, traces);
   SRunner *r = srunner_create(s);

@@ -27,6 +27,20 @@ const cmd cmd_commands[] = {
     {"import", "SPOOL... -o FILE", "Make a trace from spools that were left without a collector",
      "SPOOL is a spool file, or a folder of them. All of them go into one trace.", import_options,
      false, import_main},
+    {"replay",
+     "[--policy NAME] [--capacity BYTES] [--set NAME=VALUE]... [--format text|json] [--svg FILE] "
+     "FILE",
+     "Run a program's allocations through models of allocators",
+     "FILE is a trace, a spool, a log of RMM's (CSV) or a snapshot of PyTorch's (JSON). Policies:\n"
+     "pytorch, pytorch-expandable, rmm-pool, malloc. Settings: max_split_size and\n"
+     "garbage_collection_threshold of pytorch; initial_pool_size and maximum_pool_size of "
+     "rmm-pool.",
+     replay_options, false, replay_main},
+    {"export", "--format FORMAT -o FILE TRACE",
+     "Write a trace's allocations in another program's format",
+     "TRACE is whatever weir replay reads. memory_viz opens the snapshot; older copies of it want\n"
+     "a pickle, which pytorch-pickle is.",
+     export_options, false, export_main},
     {"version", "", "Print the versions of weir and of what it is built on", NULL, no_options,
      false, version_main},
     {"help", "[COMMAND]", "Print this list, or how a command is used", NULL, no_options, false,

@@ -1,0 +1,60 @@
+/* ops.h: a list of operations: what a program asked of its allocator, in order, whoever wrote it
+ * down.
+ *
+ * Words. block: a piece of memory the program holds; its allocation and its free share a number.
+ * heap: memory that an allocator manages as one, here a device as one process sees it. stream: of
+ * an allocation, whose work uses the block first; of a free, whose work used it last. A free names
+ * its block, not an address: a list can be replayed by an allocator that answers with any address.
+ *
+ * Invariants: a free comes after its allocation, and once; times never go back. Frees of what was
+ * never seen to be allocated are counted and left out; when an address is handed out twice, the
+ * free between was not seen, and is put in before the second.
+ */
+#ifndef WEIR_TOOLS_REPLAY_OPS_H
+#define WEIR_TOOLS_REPLAY_OPS_H
+
+#include "core/base/status.h"
+#include "reports/util.h"
+
+#define RP_BYTES_MAX (UINT64_C(1) << 44) /* more in one block is damage: no device has 16 TiB */
+#define RP_HEAPS_MAX 4096u
+
+enum { RP_ALLOC = 0, RP_FREE = 1 };
+
+typedef struct rp_op {
+  uint64_t time;    /* ns since the list's first operation */
+  uint64_t bytes;   /* asked for; a free has its allocation's */
+  uint64_t address; /* as it was recorded */
+  uint64_t stream;  /* handle; 0 the default stream */
+  uint32_t block;   /* 0, 1, ... by allocation */
+  uint32_t thread;  /* as it was recorded */
+  uint16_t heap;    /* 0, 1, ... */
+  uint8_t kind;     /* RP_ALLOC, RP_FREE */
+} rp_op;
+
+typedef struct rp_ops {
+  rp_op *op;
+  size_t count, capacity;
+  uint32_t blocks;
+  uint32_t heaps;
+  uint64_t unmatched; /* frees without allocation, left out */
+  uint64_t replaced;  /* frees that were put in */
+  wr_map *live;       /* [heaps] address -> place of the allocation, while the list is built */
+  size_t live_capacity;
+  wr_map heap_of; /* key of a heap -> its number + 1 */
+  uint64_t begin; /* first time that was given */
+} rp_ops;
+
+/* All zero is an empty list. The number of heap `key`, given out in the order of asking. Errors:
+ * ENOMEM, ECORRUPT (too many). */
+weir_status rp_ops_heap(rp_ops *ops, uint64_t key, uint16_t *heap);
+
+/* Append. Of `op`, block and kind are filled in, and a free's bytes; its heap is one of ours. An
+ * allocation of 0 bytes or at address 0 is none, and is left out. Errors: ENOMEM, ECORRUPT (too
+ * large, too many). */
+weir_status rp_ops_alloc(rp_ops *ops, rp_op op);
+weir_status rp_ops_free(rp_ops *ops, rp_op op);
+
+void rp_ops_clear(rp_ops *ops);
+
+#endif

@@ -1,0 +1,109 @@
+/* read.c: which reader a file is for, and the trace's. */
+#include "tools/replay/read.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/trace/event.h"
+#include "reports/lifetime.h"
+#include "reports/open.h"
+
+/* ---- a trace --------------------------------------------------------------------------------- */
+
+typedef struct from_trace {
+  rp_ops *ops;
+  bool finished;
+} from_trace;
+
+static weir_status take_finished(void *context, sqlite3_stmt *q)
+{
+  from_trace *t = context;
+  t->finished = sqlite3_column_int(q, 0) == 1;
+  return WEIR_OK;
+}
+
+/* Columns: 0 process, 1 device, 2 mem, 3 free?, 4 time, 5 pointer, 6 bytes, 7 thread, 8 stream. */
+static weir_status take_row(void *context, sqlite3_stmt *q)
+{
+  from_trace *t = context;
+  uint64_t stream = (uint64_t)sqlite3_column_int64(q, 8);
+  int64_t time = sqlite3_column_int64(q, 4);
+  rp_op op = {.time = time > 0 ? (uint64_t)time : 0,
+              .address = (uint64_t)sqlite3_column_int64(q, 5),
+              .bytes = (uint64_t)sqlite3_column_int64(q, 6),
+              .thread = (uint32_t)sqlite3_column_int64(q, 7),
+              .stream = stream == WEIR_STREAM_LEGACY ? 0 : stream};
+  if (!wr_mem_device_side(sqlite3_column_int(q, 2)) || sqlite3_column_int(q, 2) == WEIR_MEM_ARRAY)
+    return WEIR_OK;
+  uint64_t key = (uint64_t)sqlite3_column_int64(q, 0) << 16 | (sqlite3_column_int64(q, 1) & 0xffff);
+  weir_status s = rp_ops_heap(t->ops, key, &op.heap);
+  if (s) return s;
+  return sqlite3_column_int(q, 3) ? rp_ops_free(t->ops, op) : rp_ops_alloc(t->ops, op);
+}
+
+weir_status rp_read_trace(rp_ops *ops, const char *path)
+{
+  /* born and died number the memory operations in the order in which the program saw them */
+  static const char sql[] =
+      "SELECT b.process, b.device, b.mem, 0, b.start, b.pointer, b.bytes, e.thread, e.stream,"
+      " b.born AS place FROM block b JOIN event e ON e.id = b.alloc"
+      " WHERE NOT b.registered UNION ALL "
+      "SELECT b.process, b.device, b.mem, 1, b.\"end\", b.pointer, b.bytes, e.thread, e.stream,"
+      " b.died FROM block b LEFT JOIN event e ON e.id = b.free"
+      " WHERE NOT b.registered AND b.died IS NOT NULL ORDER BY place, 4 DESC";
+  wr_input in;
+  from_trace t = {.ops = ops};
+  weir_status s = wr_input_open(&in, path);
+  if (s) return s;
+  s = wr_db_each(&in.db, "SELECT value FROM meta WHERE key = 'finished'", take_finished, &t);
+  if (!s && !t.finished) s = wr_lifetimes_temporary(&in.db);
+  if (!s) s = wr_db_each(&in.db, sql, take_row, &t);
+  wr_input_close(&in);
+  return s;
+}
+
+/* ---- any file -------------------------------------------------------------------------------- */
+
+static weir_status read_text(rp_ops *ops, const char *path)
+{
+  char head[64] = "";
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat st;
+  FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
+  if (!in) {
+    weir_status s = weir_fail_errno(WEIR_EIO, errno, "cannot open %s", path);
+    if (fd >= 0) close(fd);
+    return s;
+  }
+  weir_status s = WEIR_OK;
+  if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+    s = weir_fail(WEIR_ECORRUPT, "%s is not a regular file", path);
+  ssize_t n = s ? 0 : pread(fd, head, sizeof head - 1, 0);
+  const char *text = head + strspn(head, " \t\r\n");
+  if (s) {
+  } else if (n >= 2 && head[0] == '\x80') {
+    s = weir_fail(WEIR_ENOTSUP,
+                  "%s is a pickle; save the snapshot with json.dump(torch.cuda.memory._snapshot(), "
+                  "f) instead",
+                  path);
+  } else if (*text == '{') {
+    s = rp_read_pytorch(ops, in, path);
+  } else if (!strncmp(head, "Thread,", 7)) {
+    s = rp_read_rmm(ops, in, path);
+  } else {
+    s = weir_fail(WEIR_ECORRUPT,
+                  "%s is no trace, no spool, no log of RMM's and no snapshot of PyTorch's", path);
+  }
+  (void)fclose(in);
+  return s;
+}
+
+weir_status rp_read(rp_ops *ops, const char *path)
+{
+  wr_file_kind kind = WR_FILE_OTHER;
+  weir_status s = wr_file_look(path, &kind);
+  if (!s) s = kind == WR_FILE_OTHER ? read_text(ops, path) : rp_read_trace(ops, path);
+  if (s) rp_ops_clear(ops);
+  return s;
+}

@@ -1,0 +1,132 @@
+/* replay.c: see replay.h. One instance of the policy for each heap; what the heaps hold is added
+ * up. */
+#include "tools/replay/replay.h"
+#include <stdlib.h>
+#include <time.h>
+
+typedef struct run {
+  const rp_ops *ops;
+  const rp_policy *policy;
+  rp_result *out;
+  void **heap;             /* [ops->heaps], NULL until it is opened */
+  rp_driver *driver;       /* the same */
+  void **block;            /* [ops->blocks], NULL: not live */
+  uint64_t live, reserved; /* bytes now, all heaps */
+  size_t column;           /* of the last operation */
+  rp_column held;          /* after it */
+} run;
+
+double rp_ratio(const rp_result *r)
+{
+  return r->peak_live ? (double)r->peak_reserved / (double)r->peak_live : 0;
+}
+
+static double seconds(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The column of operation i: by time where there is any, else by number. */
+static size_t column_of(const rp_ops *ops, size_t i)
+{
+  uint64_t end = ops->op[ops->count - 1].time;
+  double part = end ? (double)ops->op[i].time / (double)end : (double)i / (double)ops->count;
+  size_t n = (size_t)(part * RP_COLUMNS);
+  return n < RP_COLUMNS ? n : RP_COLUMNS - 1;
+}
+
+static void note(run *r, size_t i)
+{
+  size_t column = column_of(r->ops, i);
+  while (r->column < column) /* what is held goes on where nothing happens */
+    r->out->column[++r->column] = r->held;
+  r->held = (rp_column){r->live, r->reserved};
+  rp_column *c = &r->out->column[column];
+  if (r->live > c->live) c->live = r->live;
+  if (r->reserved > c->reserved) c->reserved = r->reserved;
+  if (r->live > r->out->peak_live) r->out->peak_live = r->live;
+  if (r->reserved > r->out->peak_reserved) r->out->peak_reserved = r->reserved;
+}
+
+static weir_status carry_out(run *r, const rp_op *op)
+{
+  uint64_t address, before = r->driver[op->heap].reserved;
+  void *heap = r->heap[op->heap];
+  weir_status s;
+  if (op->kind == RP_FREE) {
+    if (!r->block[op->block]) return WEIR_OK; /* its allocation failed */
+    s = r->policy->free(heap, op, r->block[op->block]);
+    r->live -= op->bytes;
+  } else {
+    s = r->policy->alloc(heap, op, &r->block[op->block], &address);
+    if (!s) r->live += op->bytes;
+  }
+  r->reserved += r->driver[op->heap].reserved - before;
+  if (s == WEIR_EOOM) {
+    r->block[op->block] = NULL;
+    r->out->failed++;
+    return WEIR_OK;
+  }
+  r->out->operations++;
+  return s;
+}
+
+static weir_status walk(run *r)
+{
+  weir_status s = WEIR_OK;
+  double begin = seconds();
+  for (size_t i = 0; !s && i < r->ops->count; i++) {
+    s = carry_out(r, &r->ops->op[i]);
+    note(r, i);
+  }
+  double took = seconds() - begin;
+  if (r->out->operations) r->out->ns_per_op = took * 1e9 / (double)r->out->operations;
+  return s;
+}
+
+static weir_status open_heaps(run *r, const rp_options *options)
+{
+  weir_status s = WEIR_OK;
+  for (uint32_t i = 0; !s && i < r->ops->heaps; i++) {
+    r->driver[i].capacity = options->capacity ? options->capacity : RP_UNLIMITED;
+    s = r->policy->open(&r->heap[i], &r->driver[i], options);
+    r->reserved += r->driver[i].reserved;
+  }
+  return s;
+}
+
+static void close_heaps(run *r)
+{
+  for (uint32_t i = 0; i < r->ops->heaps; i++) {
+    if (!r->heap[i]) continue;
+    r->policy->close(r->heap[i]);
+    r->out->segment_calls += r->driver[i].segment_calls;
+    r->out->syncs += r->driver[i].syncs;
+    r->out->stream_waits += r->driver[i].stream_waits;
+    r->out->events += r->driver[i].events;
+  }
+}
+
+weir_status rp_replay(rp_result *out, const rp_ops *ops, const rp_policy *policy,
+                      const rp_options *options)
+{
+  run r = {.ops = ops, .policy = policy, .out = out};
+  weir_status s = WEIR_OK;
+  *out = (rp_result){.policy = policy};
+  r.heap = calloc((size_t)ops->heaps + 1, sizeof *r.heap);
+  r.driver = calloc((size_t)ops->heaps + 1, sizeof *r.driver);
+  r.block = calloc((size_t)ops->blocks + 1, sizeof *r.block);
+  if (!r.heap || !r.driver || !r.block) {
+    s = weir_fail(WEIR_ENOMEM, "replaying: out of host memory");
+  } else {
+    s = open_heaps(&r, options);
+    if (!s) s = walk(&r);
+    close_heaps(&r);
+  }
+  free(r.heap);
+  free(r.driver);
+  free(r.block);
+  return s;
+}

@@ -1,0 +1,138 @@
+/* show.c: results as a table, as JSON and as a picture. */
+#include <inttypes.h>
+#include <string.h>
+#include "tools/replay/replay.h"
+
+static weir_status written(FILE *out)
+{
+  return fflush(out) || ferror(out) ? weir_fail(WEIR_EIO, "cannot write the result") : WEIR_OK;
+}
+
+/* 1536 as "1.5 KiB"; `text` is returned. */
+static const char *bytes_text(char text[32], uint64_t bytes)
+{
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double n = (double)bytes;
+  size_t unit = 0;
+  while (n >= 1024 && unit < 4) {
+    n /= 1024;
+    unit++;
+  }
+  (void)snprintf(text, 32, unit ? "%.1f %s" : "%.0f %s", n, units[unit]);
+  return text;
+}
+
+weir_status rp_show_text(FILE *out, const rp_result *results, size_t count)
+{
+  uint64_t failed = 0;
+  (void)fprintf(out, "%-20s %11s %13s %7s %13s %9s %9s %9s\n", "policy", "peak live",
+                "peak reserved", "ratio", "segment calls", "syncs", "ns/op", "failed");
+  for (size_t i = 0; i < count; i++) {
+    const rp_result *r = &results[i];
+    char live[32], reserved[32];
+    (void)fprintf(out, "%-20s %11s %13s %7.3f %13" PRIu64 " %9" PRIu64 " %9.1f %9" PRIu64 "\n",
+                  r->policy->name, bytes_text(live, r->peak_live),
+                  bytes_text(reserved, r->peak_reserved), rp_ratio(r), r->segment_calls, r->syncs,
+                  r->ns_per_op, r->failed);
+    failed += r->failed;
+  }
+  if (failed)
+    (void)fprintf(out, "failed: allocations that did not fit; they and their frees are left out\n");
+  return written(out);
+}
+
+static void json_one(FILE *out, const rp_result *r)
+{
+  (void)fprintf(out,
+                "{\"policy\": \"%s\", \"peak_live\": %" PRIu64 ", \"peak_reserved\": %" PRIu64
+                ", \"ratio\": %.6f, \"segment_calls\": %" PRIu64 ", \"syncs\": %" PRIu64
+                ", \"ns_per_op\": %.1f, \"operations\": %" PRIu64 ", \"failed\": %" PRIu64
+                ", \"stream_waits\": %" PRIu64 ", \"events\": %" PRIu64 "}",
+                r->policy->name, r->peak_live, r->peak_reserved, rp_ratio(r), r->segment_calls,
+                r->syncs, r->ns_per_op, r->operations, r->failed, r->stream_waits, r->events);
+}
+
+weir_status rp_show_json(FILE *out, const rp_result *results, size_t count)
+{
+  if (count != 1) (void)fputs("[", out);
+  for (size_t i = 0; i < count; i++) {
+    if (i) (void)fputs(",\n ", out);
+    json_one(out, &results[i]);
+  }
+  (void)fputs(count != 1 ? "]\n" : "\n", out);
+  return written(out);
+}
+
+/* ---- the picture ----------------------------------------------------------------------------- */
+
+enum { LEFT = 90, TOP = 30, WIDTH = 2 * RP_COLUMNS, HEIGHT = 360, FOOT = 60 };
+
+static double y_of(uint64_t bytes, uint64_t most)
+{
+  return TOP + HEIGHT - (most ? (double)bytes / (double)most * HEIGHT : 0);
+}
+
+static void axes(FILE *out, const rp_ops *ops, uint64_t most)
+{
+  uint64_t end = ops->count ? ops->op[ops->count - 1].time : 0;
+  for (int i = 0; i <= 4; i++) {
+    char text[32];
+    double y = y_of(most / 4 * (uint64_t)i, most);
+    (void)fprintf(out,
+                  "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>\n"
+                  "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+                  LEFT, y, LEFT + WIDTH, y, LEFT - 6, y + 4,
+                  bytes_text(text, most / 4 * (uint64_t)i));
+  }
+  (void)fprintf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT + WIDTH,
+                TOP + HEIGHT + 18);
+  if (end)
+    (void)fprintf(out, "%.3f s</text>\n", (double)end / 1e9);
+  else
+    (void)fprintf(out, "%zu operations</text>\n", ops->count);
+}
+
+static void live_area(FILE *out, const rp_result *r, uint64_t most)
+{
+  (void)fprintf(out, "<path fill=\"#9ecae1\" d=\"M%d %d", LEFT, TOP + HEIGHT);
+  for (unsigned i = 0; i < RP_COLUMNS; i++)
+    (void)fprintf(out, "V%.1fh2", y_of(r->column[i].live, most));
+  (void)fprintf(out, "V%dZ\"/>\n", TOP + HEIGHT);
+}
+
+static void reserved_line(FILE *out, const rp_result *r, uint64_t most, const char *color)
+{
+  (void)fprintf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" d=\"M%d %d", color,
+                LEFT, TOP + HEIGHT);
+  for (unsigned i = 0; i < RP_COLUMNS; i++)
+    (void)fprintf(out, "V%.1fh2", y_of(r->column[i].reserved, most));
+  (void)fputs("\"/>\n", out);
+}
+
+weir_status rp_show_svg(FILE *out, const rp_ops *ops, const rp_result *results, size_t count)
+{
+  static const char *const colors[] = {"#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#1f77b4"};
+  uint64_t most = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (results[i].peak_reserved > most) most = results[i].peak_reserved;
+    if (results[i].peak_live > most) most = results[i].peak_live;
+  }
+  (void)fprintf(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
+                "font-family=\"sans-serif\" font-size=\"12\">\n"
+                "<title>Reserved against live memory over time</title>\n"
+                "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
+                LEFT + (int)WIDTH + 30, TOP + HEIGHT + FOOT);
+  axes(out, ops, most);
+  if (count) live_area(out, &results[0], most);
+  (void)fprintf(out, "<text x=\"%d\" y=\"%d\" fill=\"#4292c6\">live</text>\n", LEFT,
+                TOP + HEIGHT + 40);
+  for (size_t i = 0; i < count; i++) {
+    const char *color = colors[i % (sizeof colors / sizeof *colors)];
+    reserved_line(out, &results[i], most, color);
+    (void)fprintf(out, "<text x=\"%d\" y=\"%d\" fill=\"%s\">reserved: %s</text>\n",
+                  LEFT + 60 + 220 * (int)i, TOP + HEIGHT + 40, color, results[i].policy->name);
+  }
+  (void)fputs("</svg>\n", out);
+  return written(out);
+}

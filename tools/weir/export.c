@@ -1,0 +1,76 @@
+/* export.c: weir export: the command line around tools/replay/export.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/replay/export.h"
+#include "tools/replay/read.h"
+#include "tools/weir/commands.h"
+
+enum { OPT_FORMAT, OPT_OUTPUT };
+
+const cmd_option export_options[] = {
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
+                    "rmm-csv, pytorch-snapshot or pytorch-pickle (needed)"},
+    [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the file to write (needed)"},
+    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
+};
+
+typedef struct request {
+  const rp_format *format;
+  const char *output;
+} request;
+
+static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  request *r = context;
+  if (at == OPT_OUTPUT) {
+    r->output = value;
+    return true;
+  }
+  for (r->format = rp_formats; r->format->name; r->format++)
+    if (!strcmp(r->format->name, value)) return true;
+  cmd_usage(c, "there is no format '%s': rmm-csv, pytorch-snapshot or pytorch-pickle", value);
+  return false;
+}
+
+/* Into a new file beside it, which then takes its place: no one sees half an export, and the input
+ * may be the file that is replaced. */
+static weir_status write_file(const request *r, const rp_ops *ops)
+{
+  char *part = cmd_format("%s.part-%ld", r->output, (long)getpid());
+  int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+  weir_status s = WEIR_OK;
+  if (!out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
+  if (!s) s = r->format->write(out, ops);
+  if (out && fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", r->output);
+  if (!s && rename(part, r->output))
+    s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
+  if (s && fd >= 0) (void)unlink(part);
+  free(part);
+  return s;
+}
+
+int export_main(const cmd *c, int argc, char **argv)
+{
+  request r = {0};
+  rp_ops ops = {0};
+  bool helped;
+  int at = cmd_parse(c, argc, argv, false, on_option, &r, &helped);
+  if (at < 0) return CMD_USAGE;
+  if (helped) return 0;
+  if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
+  if (argc - at > 1) return cmd_usage(c, "weir export takes one file, not %d", argc - at);
+  if (!r.format) return cmd_usage(c, "in which format? --format FORMAT is missing");
+  if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
+  weir_status s = rp_read(&ops, argv[at]);
+  if (!s) s = write_file(&r, &ops);
+  rp_ops_clear(&ops);
+  if (!s) return 0;
+  cmd_say("%s.", weir_error_message());
+  return CMD_FAILED;
+}
