@@ -21,8 +21,17 @@
   X(h2d_calls)                                                                                     \
   X(h2d_bytes)                                                                                     \
   X(d2h_calls)                                                                                     \
-  X(d2h_bytes) X(d2d_calls) X(d2d_bytes) X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes)       \
-      X(memset_calls) X(memset_bytes) X(sync_explicit_calls) X(launches)
+  X(d2h_bytes)                                                                                     \
+  X(d2d_calls)                                                                                     \
+  X(d2d_bytes)                                                                                     \
+  X(p2p_calls)                                                                                     \
+  X(p2p_bytes)                                                                                     \
+  X(h2h_calls)                                                                                     \
+  X(h2h_bytes)                                                                                     \
+  X(memset_calls)                                                                                  \
+  X(memset_bytes)                                                                                  \
+  X(sync_explicit_calls)                                                                           \
+  X(launches)
 
 enum { TALLY_NAMES = 512 };
 

@@ -16,7 +16,7 @@ complain() { # LIBRARY WHAT LIST
 complain libweir.so "exports more than weir_*" "$(exports "$build/lib/libweir.so" | grep -v '^weir_')"
 preload=$build/lib/libweir-preload.so
 complain libweir-preload.so "exports what no hook is for" "$(exports "$preload" |
-  grep -vxE '(cu|cuda|__cuda)[A-Za-z0-9_]+|dlsym|dlvsym|dlopen|dlmopen|dlclose|weir_note')"
+  grep -vxE '(cu|cuda|__cuda)[A-Za-z0-9_]+|dlsym|dlvsym|dlopen|dlmopen|dlclose|weir_note|__asan_default_options')"
 complain libweir-preload.so "needs more than libc" "$(readelf -d "$preload" |
   sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vxE 'libc\.so\.6|ld-linux[a-z0-9-]*\.so\.[0-9]|libasan\.so.*|libubsan\.so.*|libtsan\.so.*')"
 exit $bad
