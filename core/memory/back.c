@@ -228,7 +228,7 @@ static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64
   }
   if (pl.beside && block(pl.beside)->heap == p->common[HEAP_IDLE].number) {
     weir_heap_remove(&p->common[HEAP_IDLE], pl.beside);
-    weir_heap_put(h, pl.beside);
+    (void)weir_block_give(h, pl.beside);
   }
   block(piece)->when = p->clock();
   weir_block_give(h, piece);

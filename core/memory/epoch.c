@@ -115,17 +115,18 @@ void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
   learn(waiter, waited, waited->epoch++);
 }
 
-static bool use_over(const weir_heap *own, const weir_block *u)
-{
-  const weir_heap *h = weir_heaps[u->heap];
-  return u->stamp <= h->done || u->stamp <= own->known[u->heap];
-}
-
-static bool uses_over(block_id id)
+/* Whether a freed block's other streams are through with it, at least before anything that its own
+ * stream does from now on. *complete: they have finished. */
+static bool uses_over(block_id id, bool *complete)
 {
   const weir_heap *own = weir_heaps[block(id)->heap];
-  for (block_id u = block(id)->uses; u; u = block(u)->next)
-    if (!use_over(own, block(u))) return false;
+  *complete = true;
+  for (block_id u = block(id)->uses; u; u = block(u)->next) {
+    uint16_t n = block(u)->heap;
+    if (block(u)->stamp <= weir_heaps[n]->done) continue;
+    if (block(u)->stamp > own->known[n]) return false;
+    *complete = false;
+  }
   return true;
 }
 
@@ -134,7 +135,8 @@ void weir_epoch_pending(weir_pool *p)
   block_id id = p->pending, kept = 0;
   for (block_id next; id; id = next) {
     next = block(id)->next;
-    if (!uses_over(id)) {
+    bool complete;
+    if (!uses_over(id, &complete)) {
       block(id)->next = kept;
       kept = id;
       continue;
@@ -146,7 +148,9 @@ void weir_epoch_pending(weir_pool *p)
     block(id)->uses = 0;
     p->pending_blocks--;
     p->pending_bytes -= (int64_t)block(id)->bytes;
-    weir_pool_release(id);
+    /* Only ordered, not complete: then it is the own stream's next marker that tells. */
+    const weir_heap *own = weir_heaps[block(id)->heap];
+    weir_pool_release_at(id, complete ? block(id)->stamp : own->epoch);
   }
   p->pending = kept;
 }

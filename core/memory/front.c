@@ -306,7 +306,9 @@ static __attribute__((noinline)) weir_status free_slow(block_id id)
   weir_pool_peak(p);
   if (!b->front) free_large(p, id);
   if (b->uses) {
+    weir_heap *own = weir_heaps[b->heap];
     block_set(b, BLOCK_PENDING);
+    b->stamp = own->dirty = own->epoch;
     for (block_id u = b->uses; u; u = block(u)->next) {
       weir_heap *h = weir_heaps[block(u)->heap];
       block(u)->stamp = h->dirty = h->epoch;

@@ -70,10 +70,16 @@ static weir_status take_from(weir_heap *from, weir_heap *h, uint64_t bytes, bloc
 
 void weir_pool_release(block_id id)
 {
+  weir_pool_release_at(id, weir_heaps[block(id)->heap]->epoch);
+}
+
+void weir_pool_release_at(block_id id, uint64_t stamp)
+{
   weir_block *b = block(id);
   weir_heap *h = weir_heaps[b->heap];
   weir_page_map_remove(id);
-  b->stamp = h->dirty = h->epoch;
+  b->stamp = stamp;
+  if (stamp > h->dirty) h->dirty = stamp;
   b->when = h->pool->clock();
   weir_block_give(h, id);
 }

@@ -59,7 +59,7 @@ typedef struct weir_block { /* 64 bytes, one cache line */
   uint64_t address;
   uint64_t bytes;     /* multiple of UNIT */
   uint64_t requested; /* bytes the user asked for, LIVE */
-  uint64_t stamp;     /* FREE, USE: epoch of its heap; 0: nothing in flight */
+  uint64_t stamp;     /* FREE, PENDING, USE: epoch of its heap; 0: nothing in flight */
   block_id next;      /* of the list its state puts it in */
   block_id prev;      /* of a heap's bin */
   block_id left;      /* neighbour at the lower address, 0: none */
@@ -212,6 +212,7 @@ weir_status weir_pool_free(weir_pool *p);
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
 weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
+void weir_pool_release_at(block_id id, uint64_t stamp);
 weir_status weir_pool_use(void *ptr, weir_heap *h);
 weir_status weir_pool_empty(weir_pool *p);
 uint64_t weir_pool_limit(const weir_pool *p);
