@@ -30,7 +30,7 @@ weir_status weir_device_parse(weir_device *out, const char *text)
   } types[] = {{"cpu", WEIR_DEVICE_CPU}, {"cuda", WEIR_DEVICE_CUDA}};
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     size_t n = strlen(types[i].name);
-    if (strncmp(text, types[i].name, n)) continue;
+    if (strncmp(text, types[i].name, n) != 0) continue;
     if (!text[n]) {
       *out = (weir_device){types[i].type, -1};
       return WEIR_OK;
@@ -204,7 +204,7 @@ weir_status weir_memory_set_tag(const char *tag)
     return WEIR_OK;
   }
   pthread_mutex_lock(&attach_lock);
-  for (i = 1; i < tag_count && strncmp(tags[i], tag, sizeof tags[i] - 1); i++)
+  for (i = 1; i < tag_count && strncmp(tags[i], tag, sizeof tags[i] - 1) != 0; i++)
     ;
   if (i == WEIR_TAGS)
     st = weir_fail(WEIR_ELIMIT, "there are %d tags already, the most there can be", WEIR_TAGS - 1);

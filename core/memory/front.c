@@ -277,8 +277,7 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, weir_front *f, u
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
 {
   weir_front *f = NULL;
-  if (__builtin_expect(bytes <= CLASS_LIMIT, 1) && !h->pool->config.whole_block &&
-      !h->pool->config.roundup_divisions) {
+  if (__builtin_expect(bytes <= CLASS_LIMIT && h->by_front, 1)) {
     f = front_of(h);
     if (__builtin_expect(f && enter(f), 1)) {
       bool now = hit(f, weir_class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], bytes, out);

@@ -352,8 +352,9 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
   weir_heap *h = calloc(1, sizeof *h);
   uint64_t *known = calloc(HEAPS, sizeof *known);
   weir_status st = h && known ? number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
-  if (!st) {
+  if (h && !st) {
     h->stream = stream;
+    h->by_front = !p->config.whole_block && !p->config.roundup_divisions;
     h->known = known;
     p->numbers[p->heap_count++] = h->number;
     *out = h;

@@ -75,6 +75,7 @@ typedef struct weir_block { /* 64 bytes, one cache line */
 typedef struct weir_heap {
   struct weir_pool *pool;
   uint16_t number; /* in weir_heaps */
+  bool by_front;   /* small blocks go through the threads' fronts */
   void *stream;    /* the backend's */
   uint64_t epoch;  /* current, from 1 */
   uint64_t dirty;  /* latest epoch a block was freed or used in */
@@ -161,8 +162,7 @@ block_id weir_block_new(void);
 void weir_block_drop(block_id id);
 weir_status weir_page_map_put(weir_pool *p, block_id id);
 void weir_page_map_remove(block_id id);
-block_id weir_page_map_find(uint64_t address); /* 0: not the start of a block there; any thread */
-uint64_t weir_meta_bytes(void);                /* host bytes in records and page map in use */
+uint64_t weir_meta_bytes(void); /* host bytes in records and page map in use */
 
 /* heap.c: TLSF, splitting and coalescing. Pool's lock held. */
 void weir_heap_put(weir_heap *h, block_id id);
@@ -204,7 +204,7 @@ void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; l
 void weir_front_thaw(weir_pool *p);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
-extern __thread uint32_t weir_tag_now;
+extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
 
 /* pool.c: the slow path and the life of a pool. */
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config);
@@ -232,6 +232,41 @@ const char *weir_pool_check(weir_pool *p);
 static inline weir_block *block(block_id id)
 {
   return &weir_blocks[id];
+}
+
+/* The page map: see meta.c. */
+enum { MAP_FAN = 8, MAP_LEVELS = 4, MAP_TABLE_BITS = 11 };
+#define MAP_NODE_BIT 0x80000000u
+
+typedef _Atomic uint32_t map_entry; /* 0, a block, or a node */
+typedef struct map_node {
+  map_entry at[MAP_FAN];
+} map_node;
+
+extern map_node *weir_map_nodes;
+extern map_entry *_Atomic weir_map_root[65536]; /* tables, by address bits 32-47 */
+
+static inline unsigned map_at_level(uint64_t address, int level)
+{
+  return (unsigned)(address >> (18 - 3 * level)) & (MAP_FAN - 1);
+}
+
+static inline map_entry *map_first(map_entry *table, uint64_t address)
+{
+  return &table[(address >> 21) & ((1 << MAP_TABLE_BITS) - 1)];
+}
+
+/* The block that starts at `address` and is not free; 0: none. Any thread, no lock. */
+static inline block_id weir_page_map_find(uint64_t address)
+{
+  if (__builtin_expect(address >> 48 != 0, 0)) return 0;
+  map_entry *table = atomic_load_explicit(&weir_map_root[address >> 32], memory_order_acquire);
+  if (__builtin_expect(!table, 0)) return 0;
+  uint32_t e = atomic_load_explicit(map_first(table, address), memory_order_acquire);
+  for (int level = 0; e & MAP_NODE_BIT; level++)
+    e = atomic_load_explicit(&weir_map_nodes[e & ~MAP_NODE_BIT].at[map_at_level(address, level)],
+                             memory_order_acquire);
+  return e && block(e)->address == address ? e : 0;
 }
 
 static inline uint8_t block_state(const weir_block *b)
