@@ -87,7 +87,7 @@ static void pump(fake *f, bool force)
 static void push(fake_stream *s, fake_op op)
 {
   if (s->tail == s->room) {
-    memmove(s->ops, s->ops + s->head, (s->tail - s->head) * sizeof *s->ops);
+    if (s->head) memmove(s->ops, s->ops + s->head, (s->tail - s->head) * sizeof *s->ops);
     s->tail -= s->head;
     s->head = 0;
     if (s->tail * 2 >= s->room) {
