@@ -149,7 +149,7 @@ static int known(int count, char **names)
 {
   for (int i = 0; i < count; i++) {
     const row *r = bench_rows;
-    while (r->name && strcmp(r->name, names[i]))
+    while (r->name && strcmp(r->name, names[i]) != 0)
       r++;
     if (r->name) continue;
     (void)fprintf(stderr, "bench: there is no row '%s'; rows:", names[i]);

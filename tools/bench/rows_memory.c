@@ -26,12 +26,12 @@ static void one(measured *m, const char *what, const char *argument, const char 
 static void quotient(measured *m, const char *const *above, const char *const *below,
                      const char *how)
 {
-  double with[CHILDREN], without[CHILDREN], ratio[CHILDREN];
+  double with[CHILDREN] = {0}, without[CHILDREN] = {0}, ratio[CHILDREN];
   const char *const a[] = {bench_text("%s/bench/alloc", bench_build), above[0], above[1], NULL};
   const char *const b[] = {a[0], below[0], below[1], NULL};
   for (int i = 0; i < CHILDREN && !m->failed; i++) {
     m->failed = !bench_run(&with[i], NULL, NULL, a) || !bench_run(&without[i], NULL, NULL, b);
-    ratio[i] = with[i] / without[i];
+    ratio[i] = m->failed ? 0 : with[i] / without[i];
   }
   (void)snprintf(m->note, sizeof m->note, "%s", m->failed ? "a child failed" : how);
   if (m->failed) return;
