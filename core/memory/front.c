@@ -327,7 +327,7 @@ static __attribute__((noinline)) void overflow(weir_front *f)
 {
   weir_pool *p = atomic_load_explicit(&f->heap, memory_order_relaxed)->pool;
   pthread_mutex_lock(&p->lock);
-  flush(f, f->room / 2);
+  flush(f, f->room - f->room / 64); /* little by little: nobody waits long for it */
   pthread_mutex_unlock(&p->lock);
 }
 
