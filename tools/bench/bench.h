@@ -45,6 +45,15 @@ void measure_import(measured *m);
 void measure_report_time(measured *m);
 void measure_report_memory(measured *m);
 
+/* rows_memory.c */
+void measure_alloc_hit(measured *m);
+void measure_alloc_ratio(measured *m);
+void measure_alloc_p99(measured *m);
+void measure_alloc_remote(measured *m);
+void measure_alloc_random(measured *m);
+void measure_alloc_random_tail(measured *m);
+void measure_alloc_flat(measured *m);
+
 /* helpers (bench.c) */
 double bench_median(double *values, size_t count);
 double bench_now(void); /* seconds, CLOCK_MONOTONIC */

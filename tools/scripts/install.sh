@@ -10,7 +10,7 @@ if [ "$1" = --remove ]; then
   [ -f "$list" ] || { echo "weir: nothing is installed below $root." >&2; exit 1; }
   while read -r f; do rm -f "$root/$f"; done <"$list"
   rm -f "$list"
-  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1; do
+  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core/weir include/weir/core/device include/weir/core/memory include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1; do
     rmdir "$root/$d" 2>/dev/null || true
   done
   exit 0
@@ -41,6 +41,9 @@ for f in "$build"/lib/sim/*; do
 done
 put 644 core/weir.h include/weir/weir.h
 put 644 core/base/status.h include/weir/core/base/status.h
+put 644 core/weir/memory.h include/weir/core/weir/memory.h
+put 644 core/device/backend.h include/weir/core/device/backend.h
+put 644 core/memory/segment.h include/weir/core/memory/segment.h
 for f in cuda/sim/control.h cuda/sim/twin.h cuda/sim/weir_kernel.h; do
   put 644 "$f" "include/weir/$f"
 done

@@ -1,0 +1,35 @@
+/* backend.h: the one seam a device implements.
+ *
+ * A backend is one device: a `self`, a segment source (core/memory/segment.h) and the stream and
+ * event functions that tell the allocator when work is complete. Streams and events are the
+ * device's own handles, opaque here; the stream NULL is the device's default stream.
+ *
+ * A marker is an event that the allocator records in a stream: it is complete when everything
+ * submitted to that stream before it is. An event holds its latest record only.
+ *
+ * All functions may be called from any thread. None may call back into the allocator.
+ */
+#ifndef WEIR_DEVICE_BACKEND_H
+#define WEIR_DEVICE_BACKEND_H
+
+#include <stdbool.h>
+#include "core/memory/segment.h"
+
+typedef struct weir_backend {
+  const char *name; /* "cuda", "cpu", "fake" (static) */
+  int index;        /* device number, for messages and snapshots */
+  void *self;       /* the device's own, first argument of every function */
+  weir_source source;
+
+  weir_status (*event_create)(void *self, void **event);
+  weir_status (*event_destroy)(void *self, void *event);
+  weir_status (*event_record)(void *self, void *event, void *stream);
+  weir_status (*event_query)(void *self, void *event, bool *complete);
+  weir_status (*event_wait)(void *self, void *stream, void *event); /* the stream waits */
+  weir_status (*event_sync)(void *self, void *event);               /* the host waits */
+
+  /* Optional. True: the stream is being captured into a graph, so nothing may be recorded in it. */
+  bool (*stream_capturing)(void *self, void *stream);
+} weir_backend;
+
+#endif

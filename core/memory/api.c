@@ -1,0 +1,393 @@
+/* api.c: core/weir/memory.h over the pools. */
+#include "core/weir/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/memory/pool.h"
+#include "core/memory/tags.h"
+
+enum { DEVICES = 64 };
+
+static struct device {
+  weir_pool *pool;
+  weir_heap *plain; /* of the default stream */
+} devices[DEVICES];
+
+static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER; /* attach, detach, tags */
+static char tags[WEIR_TAGS][32] = {"untagged"};
+static unsigned tag_count = 1;
+
+/* ---- devices ----------------------------------------------------------------------------------
+ */
+
+weir_status weir_device_parse(weir_device *out, const char *text)
+{
+  static const struct {
+    const char *name;
+    weir_device_type type;
+  } types[] = {{"cpu", WEIR_DEVICE_CPU}, {"cuda", WEIR_DEVICE_CUDA}};
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    size_t n = strlen(types[i].name);
+    if (strncmp(text, types[i].name, n) != 0) continue;
+    if (!text[n]) {
+      *out = (weir_device){types[i].type, -1};
+      return WEIR_OK;
+    }
+    char *end;
+    long index = text[n] == ':' && text[n + 1] >= '0' && text[n + 1] <= '9'
+                     ? strtol(text + n + 1, &end, 10)
+                     : -1;
+    bool leading = text[n + 1] == '0' && text[n + 2];
+    if (index < 0 || *end || leading || index > 127) break;
+    *out = (weir_device){types[i].type, (int)index};
+    return WEIR_OK;
+  }
+  return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'; valid: cpu, cuda, cuda:N", text);
+}
+
+static weir_status no_device(weir_device d)
+{
+  if (d.type != WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
+  return weir_fail(WEIR_EINVAL, "no backend is attached as cuda:%d", d.index);
+}
+
+static inline struct device *device_of(weir_device d)
+{
+  unsigned i = d.index < 0 ? 0 : (unsigned)d.index;
+  return d.type == WEIR_DEVICE_CUDA && i < DEVICES && devices[i].pool ? &devices[i] : NULL;
+}
+
+/* Finds the device's pool or returns. */
+#define POOL_OF(device, p)                                                                         \
+  struct device *at_ = device_of(device);                                                          \
+  if (!at_) return no_device(device);                                                              \
+  weir_pool *p = at_->pool
+
+static weir_status attach(const weir_backend *backend, const char *conf)
+{
+  weir_config config = weir_config_default;
+  struct device *d = &devices[backend->index];
+  if (d->pool) return weir_fail(WEIR_EINVAL, "cuda:%d has a backend already", backend->index);
+  weir_status st = weir_config_parse(&config, "WEIR_ALLOC_CONF", getenv("WEIR_ALLOC_CONF"));
+  if (!st) st = weir_config_parse(&config, "conf", conf);
+  weir_pool *p = NULL;
+  if (!st) st = weir_pool_new(&p, backend, &config);
+  if (!st && (st = weir_pool_heap(p, NULL, &d->plain))) (void)weir_pool_free(p);
+  if (!st) d->pool = p;
+  return st;
+}
+
+weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
+{
+  if (!backend || backend->index < 0 || backend->index >= DEVICES)
+    return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", DEVICES - 1);
+  pthread_mutex_lock(&attach_lock);
+  weir_status st = attach(backend, conf);
+  pthread_mutex_unlock(&attach_lock);
+  return st;
+}
+
+weir_status weir_memory_detach(weir_device device)
+{
+  POOL_OF(device, p);
+  pthread_mutex_lock(&attach_lock);
+  weir_status st = weir_pool_free(p);
+  if (!st) at_->pool = NULL;
+  pthread_mutex_unlock(&attach_lock);
+  return st;
+}
+
+/* ---- streams: a weir_stream is a heap ---------------------------------------------------------
+ */
+
+weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
+{
+  POOL_OF(device, p);
+  return weir_pool_heap(p, native, (weir_heap **)out);
+}
+
+weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
+{
+  weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
+  if (!a || !b || a->pool != b->pool)
+    return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
+  pthread_mutex_lock(&a->pool->lock);
+  weir_epoch_depend(a, b);
+  pthread_mutex_unlock(&a->pool->lock);
+  return WEIR_OK;
+}
+
+/* ---- memory -----------------------------------------------------------------------------------
+ */
+
+weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
+{
+  struct device *d = device_of(device);
+  if (__builtin_expect(!d, 0)) return no_device(device);
+  weir_heap *h = stream ? (weir_heap *)stream : d->plain;
+  if (__builtin_expect(h->pool != d->pool, 0))
+    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%d", device.index);
+  if (__builtin_expect(!bytes, 0)) {
+    *out = NULL;
+    return WEIR_OK;
+  }
+  return weir_front_malloc(h, bytes, out);
+}
+
+weir_status weir_free(void *ptr)
+{
+  return ptr ? weir_front_free(ptr) : WEIR_OK;
+}
+
+weir_status weir_record_stream(void *ptr, weir_stream *stream)
+{
+  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
+  return ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
+}
+
+weir_status weir_memory_empty_cache(weir_device device)
+{
+  POOL_OF(device, p);
+  return weir_pool_empty(p);
+}
+
+weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes)
+{
+  POOL_OF(device, p);
+  pthread_mutex_lock(&p->lock);
+  weir_front_reclaim(p);
+  weir_epoch_poll(p, true, NULL);
+  weir_epoch_pending(p);
+  weir_epoch_retire(p, NULL);
+  uint64_t more = p->reserved > keep_bytes ? p->reserved - keep_bytes : 0;
+  weir_status st = more ? weir_back_trim(p, p->clock(), more, false) : WEIR_OK;
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+weir_status weir_memory_set_fraction(weir_device device, double fraction)
+{
+  POOL_OF(device, p);
+  if (!(fraction >= 0 && fraction <= 1))
+    return weir_fail(WEIR_EINVAL, "Invalid fraction value: %g. Allowed range: 0~1", fraction);
+  pthread_mutex_lock(&p->lock);
+  p->fraction = fraction;
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint64_t bytes),
+                               void *user)
+{
+  POOL_OF(device, p);
+  pthread_mutex_lock(&p->lock);
+  p->oom = ask;
+  p->oom_user = user;
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+const char *weir_tag_name(unsigned tag)
+{
+  return tags[tag % WEIR_TAGS];
+}
+
+weir_status weir_memory_set_tag(const char *tag)
+{
+  weir_status st = WEIR_OK;
+  unsigned i = 0;
+  if (!tag) {
+    weir_tag_now = 0;
+    return WEIR_OK;
+  }
+  pthread_mutex_lock(&attach_lock);
+  for (i = 1; i < tag_count && strncmp(tags[i], tag, sizeof tags[i] - 1) != 0; i++)
+    ;
+  if (i == WEIR_TAGS)
+    st = weir_fail(WEIR_ELIMIT, "there are %d tags already, the most there can be", WEIR_TAGS - 1);
+  else if (i == tag_count)
+    (void)snprintf(tags[tag_count++], sizeof tags[0], "%s", tag);
+  pthread_mutex_unlock(&attach_lock);
+  if (!st) weir_tag_now = i;
+  return st;
+}
+
+/* ---- figures ----------------------------------------------------------------------------------
+ */
+
+weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
+{
+  POOL_OF(device, p);
+  pthread_mutex_lock(&p->lock);
+  weir_pool_stats(p, out);
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+static const struct figure {
+  const char *name;
+  size_t offset;
+} figures[] = {
+#define ROW(name, field) {name, offsetof(weir_memory_stats, field)},
+    WEIR_MEMORY_STATS_MAP(ROW)
+#undef ROW
+};
+
+weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
+{
+  weir_memory_stats all;
+  weir_status st = weir_memory_get_stats(&all, device);
+  if (st) return st;
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    if (!strcmp(figures[i].name, name)) {
+      *out = *(int64_t *)((char *)&all + figures[i].offset);
+      return WEIR_OK;
+    }
+  return weir_fail(WEIR_EINVAL, "there is no figure called %s, as in allocated_bytes.all.current",
+                   name);
+}
+
+weir_status weir_memory_reset_peak(weir_device device)
+{
+  POOL_OF(device, p);
+  weir_memory_stats now;
+  pthread_mutex_lock(&p->lock);
+  weir_pool_stats(p, &now);
+  p->peak_bytes = now.allocated_bytes;
+  weir_front_reset_high(p);
+  p->reserved_stat.peak = p->reserved_stat.current;
+  p->segment_stat.peak = p->segment_stat.current;
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)
+{
+  POOL_OF(device, p);
+  weir_heap *h = stream ? (weir_heap *)stream : at_->plain;
+  *out = 0;
+  pthread_mutex_lock(&p->lock);
+  weir_front_reclaim(p);
+  const weir_heap *both[] = {h, &p->common[HEAP_IDLE]};
+  for (int i = 0; i < 2; i++) {
+    if (!both[i]->first) continue;
+    int f = 31 - __builtin_clz(both[i]->first), s = 31 - __builtin_clz(both[i]->second[f]);
+    for (block_id id = both[i]->bins[f][s]; id; id = block(id)->next)
+      if (block(id)->bytes > *out) *out = block(id)->bytes;
+  }
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+weir_status weir_memory_summary(char **out, weir_device device)
+{
+  weir_memory_stats all;
+  size_t bytes;
+  weir_status st = weir_memory_get_stats(&all, device);
+  if (st) return st;
+  FILE *f = open_memstream(out, &bytes);
+  if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
+  (void)fprintf(f, "Weir memory summary, device %d\n%-40s %20s\n",
+                device.index < 0 ? 0 : device.index, "figure", "value");
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    (void)fprintf(f, "%-40s %20lld\n", figures[i].name,
+                  (long long)*(int64_t *)((char *)&all + figures[i].offset));
+  return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the table") : WEIR_OK;
+}
+
+/* ---- snapshot ---------------------------------------------------------------------------------
+ * The structure of torch.cuda.memory._snapshot(): segments with their blocks. A range of VMM pages
+ * is a segment from hole to hole.
+ */
+
+static const char *const state_names[] = {[BLOCK_FREE] = "inactive",
+                                          [BLOCK_LIVE] = "active_allocated",
+                                          [BLOCK_CACHED] = "inactive",
+                                          [BLOCK_REMOTE] = "inactive",
+                                          [BLOCK_PENDING] = "active_pending_free"};
+
+typedef struct run {
+  uint64_t total, allocated, active, requested;
+} run;
+
+static run measure(block_id id)
+{
+  run r = {0};
+  for (; id && block_state(block(id)) != BLOCK_HOLE; id = block(id)->right) {
+    const weir_block *b = block(id);
+    bool live = block_state(b) == BLOCK_LIVE;
+    r.total += b->bytes;
+    r.allocated += live ? b->bytes : 0;
+    r.requested += live ? b->requested : 0;
+    r.active += live || block_state(b) == BLOCK_PENDING ? b->bytes : 0;
+  }
+  return r;
+}
+
+static void print_block(FILE *f, const weir_block *b, bool first)
+{
+  (void)fprintf(f,
+                "%s{\"address\": %llu, \"size\": %llu, \"requested_size\": %llu, \"state\": "
+                "\"%s\", \"frames\": []}",
+                first ? "" : ", ", (unsigned long long)b->address, (unsigned long long)b->bytes,
+                (unsigned long long)(block_state(b) == BLOCK_LIVE ? b->requested : 0),
+                state_names[block_state(b)]);
+}
+
+/* One segment from block `id` on; the block after it. */
+static block_id print_segment(FILE *f, const weir_pool *p, block_id id, bool first)
+{
+  run r = measure(id);
+  block_id at = id;
+  (void)fprintf(
+      f,
+      "%s{\"device\": %d, \"address\": %llu, \"total_size\": %llu, \"allocated_size\": %llu, "
+      "\"active_size\": %llu, \"requested_size\": %llu, \"stream\": %llu, \"segment_type\": "
+      "\"large\", "
+      "\"segment_pool_id\": [0, 0], \"is_expandable\": %s, \"frames\": [], \"blocks\": [",
+      first ? "" : ", ", p->backend->index, (unsigned long long)block(id)->address,
+      (unsigned long long)r.total, (unsigned long long)r.allocated, (unsigned long long)r.active,
+      (unsigned long long)r.requested,
+      (unsigned long long)(uintptr_t)weir_heaps[block(id)->heap]->stream,
+      p->space ? "true" : "false");
+  for (; at && block_state(block(at)) != BLOCK_HOLE; at = block(at)->right)
+    print_block(f, block(at), at == id);
+  (void)fprintf(f, "]}");
+  return at;
+}
+
+static void print_snapshot(FILE *f, const weir_pool *p)
+{
+  bool first = true;
+  (void)fprintf(f, "{\"segments\": [");
+  for (unsigned i = 0; i < p->head_count; i++)
+    for (block_id id = p->heads[i]; id;) {
+      if (block_state(block(id)) == BLOCK_HOLE) {
+        id = block(id)->right;
+        continue;
+      }
+      id = print_segment(f, p, id, first);
+      first = false;
+    }
+  (void)fprintf(f,
+                "], \"device_traces\": [[]], \"external_annotations\": [], \"allocator_settings\": "
+                "{\"expandable_segments\": %s}}\n",
+                p->space ? "true" : "false");
+}
+
+weir_status weir_memory_snapshot(char **out, weir_device device)
+{
+  POOL_OF(device, p);
+  size_t bytes;
+  FILE *f = open_memstream(out, &bytes);
+  if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the snapshot");
+  pthread_mutex_lock(&p->lock);
+  weir_front_freeze(p);
+  print_snapshot(f, p);
+  weir_front_thaw(p);
+  pthread_mutex_unlock(&p->lock);
+  return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the snapshot") : WEIR_OK;
+}

@@ -1,0 +1,111 @@
+/* check.c: the invariants of pool.h, proved by a walk. For tests and for people who debug. */
+#include "core/memory/pool.h"
+
+#define REQUIRE(what, condition)                                                                   \
+  if (!(condition)) return what
+
+typedef struct tally {
+  uint64_t free_bytes, free_blocks, mapped, chained;
+} tally;
+
+static bool in_heap(uint8_t state)
+{
+  return state == BLOCK_FREE || state == BLOCK_HOLE;
+}
+
+static const char *check_block(const weir_pool *p, block_id id, tally *t)
+{
+  const weir_block *b = block(id);
+  uint8_t state = block_state(b);
+  REQUIRE("a block is no multiple of 512 bytes",
+          b->bytes && !(b->bytes % UNIT) && !(b->address % UNIT));
+  REQUIRE("a spare record is in a chain", state != BLOCK_SPARE && state != BLOCK_USE);
+  REQUIRE("a block belongs to another pool's heap",
+          weir_heaps[b->heap] && weir_heaps[b->heap]->pool == p);
+  block_id found = weir_page_map_find(b->address);
+  REQUIRE("the page map knows a free block", !in_heap(state) || found != id);
+  REQUIRE("the page map does not know a block", in_heap(state) || found == id);
+  REQUIRE("a hole is in a stream's heap",
+          (state == BLOCK_HOLE) == (b->heap == p->common[HEAP_HOLE].number));
+  if (state == BLOCK_FREE) {
+    t->free_bytes += b->bytes;
+    t->free_blocks++;
+  }
+  if (state != BLOCK_HOLE) t->mapped += b->bytes;
+  t->chained++;
+  if (!b->right) return NULL;
+  const weir_block *r = block(b->right);
+  REQUIRE("neighbours do not touch", r->left == id && b->address + b->bytes == r->address);
+  REQUIRE("free neighbours of one heap were not joined",
+          !in_heap(state) || block_state(r) != state || r->heap != b->heap);
+  return NULL;
+}
+
+static const char *check_heap(const weir_heap *h, uint64_t *bytes, uint64_t *blocks)
+{
+  uint64_t own_bytes = 0, own_blocks = 0;
+  for (int f = 0; f < TLSF_FIRST; f++) {
+    REQUIRE("a heap's first bitmap is wrong", !(h->first & 1u << f) == !h->second[f]);
+    for (int s = 0; s < TLSF_SECOND; s++) {
+      block_id id = h->bins[f][s];
+      REQUIRE("a heap's second bitmap is wrong", !(h->second[f] & 1u << s) == !id);
+      for (block_id before = 0; id; before = id, id = block(id)->next) {
+        REQUIRE("a bin's list is broken", block(id)->prev == before);
+        REQUIRE("a block in a heap is not free", in_heap(block_state(block(id))));
+        REQUIRE("a block is in another's heap", block(id)->heap == h->number);
+        own_bytes += block(id)->bytes;
+        own_blocks++;
+      }
+    }
+  }
+  REQUIRE("a heap's counts are wrong", own_bytes == h->free_bytes && own_blocks == h->free_blocks);
+  *bytes += own_bytes;
+  *blocks += own_blocks;
+  return NULL;
+}
+
+/* Bytes the ranges hold: more than the blocks' where an unmapping failed. */
+static uint64_t given_bytes(const weir_pool *p, uint64_t mapped)
+{
+  uint64_t page = p->backend->source.page_bytes, places = 0;
+  if (!p->space) return mapped;
+  for (uint64_t i = 0; i < p->space / page; i++)
+    places += p->pages[i] != 0;
+  return places * page;
+}
+
+static const char *check_all(const weir_pool *p)
+{
+  tally t = {0};
+  uint64_t bytes = 0, blocks = 0;
+  for (unsigned i = 0; i < p->head_count; i++) {
+    REQUIRE("a range does not begin with its first block", !block(p->heads[i])->left);
+    for (block_id id = p->heads[i]; id; id = block(id)->right) {
+      const char *wrong = check_block(p, id, &t);
+      if (wrong) return wrong;
+    }
+  }
+  for (unsigned i = 0; i <= p->heap_count; i++) {
+    const char *wrong =
+        check_heap(i ? weir_heaps[p->numbers[i - 1]] : &p->common[HEAP_IDLE], &bytes, &blocks);
+    if (wrong) return wrong;
+  }
+  REQUIRE("a free block is in no heap", bytes == t.free_bytes && blocks == t.free_blocks);
+  REQUIRE("the count of free bytes is wrong", (uint64_t)p->inactive.current == bytes);
+  uint64_t given = given_bytes(p, t.mapped);
+  REQUIRE("a block has no memory", given >= t.mapped);
+  REQUIRE("the count of reserved bytes is wrong",
+          p->reserved == given + (p->space ? p->spare_count * p->backend->source.page_bytes : 0));
+  bytes = blocks = 0;
+  return check_heap(&p->common[HEAP_HOLE], &bytes, &blocks);
+}
+
+const char *weir_pool_check(weir_pool *p)
+{
+  pthread_mutex_lock(&p->lock);
+  weir_front_freeze(p);
+  const char *wrong = check_all(p);
+  weir_front_thaw(p);
+  pthread_mutex_unlock(&p->lock);
+  return wrong;
+}

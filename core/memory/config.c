@@ -1,0 +1,109 @@
+/* config.c: WEIR_ALLOC_CONF. One table row a key. */
+#include "core/memory/config.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/options.h"
+
+const weir_config weir_config_default = {
+    .max_split_bytes = UINT64_MAX, .expandable = true, .decay_ms = 10000};
+
+enum kind { MEBIBYTES, NUMBER, SHARE, SWITCH };
+
+static const struct key {
+  const char *name;
+  enum kind kind;
+  size_t offset;     /* in weir_config */
+  uint64_t min, max; /* MEBIBYTES, NUMBER */
+} keys[] = {
+#define ROW(name, kind, field, min, max)                                                           \
+  {                                                                                                \
+    name, kind, offsetof(weir_config, field), min, max                                             \
+  }
+    ROW("max_split_size_mb", MEBIBYTES, max_split_bytes, 20, 1 << 24),
+    ROW("roundup_power2_divisions", NUMBER, roundup_divisions, 1, 64),
+    ROW("garbage_collection_threshold", SHARE, gc_threshold, 0, 1),
+    ROW("expandable_segments", SWITCH, expandable, 0, 1),
+    ROW("whole_block", SWITCH, whole_block, 0, 1),
+    ROW("decay_ms", NUMBER, decay_ms, 0, 1 << 30),
+    ROW("soft_limit_mb", MEBIBYTES, soft_limit_bytes, 1, 1 << 24),
+    ROW("limit_mb", MEBIBYTES, limit_bytes, 1, 1 << 24),
+#undef ROW
+};
+
+enum { KEYS = sizeof keys / sizeof *keys };
+
+static weir_status unknown(const char *name, const char *key)
+{
+  char valid[256];
+  size_t used = 0;
+  for (int i = 0; i < KEYS; i++)
+    used +=
+        (size_t)snprintf(valid + used, sizeof valid - used, "%s%s", i ? ", " : "", keys[i].name);
+  return weir_fail(WEIR_EINVAL, "%s: the key %s is not known; valid: %s", name, key, valid);
+}
+
+static weir_status share(double *out, const char *name, const char *text)
+{
+  char *end;
+  double value = strtod(text, &end);
+  if (end == text || *end || !(value > 0 && value < 1))
+    return weir_fail(WEIR_EINVAL, "%s=%s is not a share; valid: above 0.0 and below 1.0", name,
+                     text);
+  *out = value;
+  return WEIR_OK;
+}
+
+static weir_status apply(weir_config *config, const struct key *k, const char *name,
+                         const char *text)
+{
+  void *field = (char *)config + k->offset;
+  char full[128];
+  uint64_t number;
+  weir_status st;
+  (void)snprintf(full, sizeof full, "%s: %s", name, k->name);
+  switch (k->kind) {
+  case SWITCH:
+    return weir_option_bool(field, full, text);
+  case SHARE:
+    return share(field, full, text);
+  default:
+    if ((st = weir_option_number(&number, full, text, k->min, k->max))) return st;
+    *(uint64_t *)field = k->kind == MEBIBYTES ? number << 20 : number;
+    return WEIR_OK;
+  }
+}
+
+static weir_status one(weir_config *config, const char *name, char *item)
+{
+  char *value = strchr(item, ':');
+  if (!value)
+    return weir_fail(WEIR_EINVAL, "%s: '%s' is not key:value; as in decay_ms:10000", name, item);
+  *value++ = 0;
+  for (int i = 0; i < KEYS; i++)
+    if (!strcmp(keys[i].name, item)) return apply(config, &keys[i], name, value);
+  return unknown(name, item);
+}
+
+weir_status weir_config_parse(weir_config *config, const char *name, const char *text)
+{
+  weir_config next = *config;
+  char copy[1024], *rest = copy, *item;
+  if (!text || !*text) return WEIR_OK;
+  if (strlen(text) >= sizeof copy)
+    return weir_fail(WEIR_EINVAL, "%s has %zu bytes; the most is %zu", name, strlen(text),
+                     sizeof copy - 1);
+  (void)snprintf(copy, sizeof copy, "%s", text);
+  while ((item = strsep(&rest, ","))) {
+    weir_status st = one(&next, name, item);
+    if (st) return st;
+  }
+  uint64_t n = next.roundup_divisions;
+  if (n & (n - 1))
+    return weir_fail(WEIR_EINVAL, "%s: roundup_power2_divisions is %llu; valid: a power of two",
+                     name, (unsigned long long)n);
+  *config = next;
+  return WEIR_OK;
+}

@@ -1,0 +1,215 @@
+/* heap.c: two-level segregated fit over records that live outside the memory.
+ *
+ * A free block of n units (512 bytes) is in bin (first, second): first by the power of two, second
+ * one of 32 even steps in it. Bitmaps find the next bin with a block in constant time. The bin of
+ * the asked size may hold blocks that fit and blocks that don't, so a few of it are looked at
+ * before the next bin, whose every block fits.
+ */
+#include "core/memory/pool.h"
+
+enum { LOOKS = 4, STAMP_LOOKS = 64 };
+
+uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
+uint32_t weir_class_bytes[CLASSES];
+
+typedef struct bin {
+  int first, second;
+} bin;
+
+static bin bin_of(uint64_t bytes)
+{
+  uint64_t units = bytes >> UNIT_SHIFT;
+  if (units < TLSF_SECOND) return (bin){0, (int)units};
+  int top = 63 - __builtin_clzll(units);
+  return (bin){top - 4, (int)(units >> (top - 5)) & (TLSF_SECOND - 1)};
+}
+
+/* The next bin at or after `at` that holds a block; false: none. */
+static bool next_bin(const weir_heap *h, bin *at)
+{
+  if (at->first >= TLSF_FIRST) return false;
+  uint32_t in = at->second < TLSF_SECOND ? h->second[at->first] & (~0u << at->second) : 0;
+  if (!in) {
+    uint32_t above = at->first < 31 ? h->first & (~0u << (at->first + 1)) : 0;
+    if (!above) return false;
+    at->first = __builtin_ctz(above);
+    in = h->second[at->first];
+  }
+  at->second = __builtin_ctz(in);
+  return true;
+}
+
+static bool common(const weir_heap *h)
+{
+  return h == &h->pool->common[HEAP_HOLE];
+}
+
+static void count_free(weir_heap *h, int sign, uint64_t bytes)
+{
+  h->free_blocks += (uint64_t)(int64_t)sign;
+  h->free_bytes += (uint64_t)(sign * (int64_t)bytes);
+  if (common(h)) return;
+  stat_add(&h->pool->inactive, sign * (int64_t)bytes);
+  stat_add(&h->pool->inactive_blocks, sign);
+}
+
+void weir_heap_put(weir_heap *h, block_id id)
+{
+  weir_block *b = block(id);
+  bin at = bin_of(b->bytes);
+  block_id head = h->bins[at.first][at.second];
+  b->prev = 0;
+  b->next = head;
+  if (head) block(head)->prev = id;
+  h->bins[at.first][at.second] = id;
+  h->second[at.first] |= 1u << at.second;
+  h->first |= 1u << at.first;
+  b->heap = h->number;
+  block_set(b, common(h) ? BLOCK_HOLE : BLOCK_FREE);
+  count_free(h, 1, b->bytes);
+}
+
+void weir_heap_remove(weir_heap *h, block_id id)
+{
+  weir_block *b = block(id);
+  if (b->next) block(b->next)->prev = b->prev;
+  if (b->prev) {
+    block(b->prev)->next = b->next;
+  } else {
+    bin at = bin_of(b->bytes);
+    h->bins[at.first][at.second] = b->next;
+    if (!b->next && !(h->second[at.first] &= ~(1u << at.second))) h->first &= ~(1u << at.first);
+  }
+  b->next = b->prev = 0;
+  count_free(h, -1, b->bytes);
+}
+
+block_id weir_heap_find(const weir_heap *h, uint64_t bytes)
+{
+  bin at = bin_of(bytes);
+  if (at.first >= TLSF_FIRST) return 0;
+  block_id id = h->bins[at.first][at.second];
+  for (int i = 0; id && i < LOOKS; i++, id = block(id)->next)
+    if (block(id)->bytes >= bytes) return id;
+  at.second++;
+  if (next_bin(h, &at)) return h->bins[at.first][at.second];
+  /* The last resort: what was not looked at in the size's own bin. */
+  for (; id; id = block(id)->next)
+    if (block(id)->bytes >= bytes) return id;
+  return 0;
+}
+
+block_id weir_heap_find_stamp(const weir_heap *h, uint64_t bytes, uint64_t limit)
+{
+  bin at = bin_of(bytes);
+  int looks = 0;
+  for (; next_bin(h, &at); at.second++)
+    for (block_id id = h->bins[at.first][at.second]; id && looks < STAMP_LOOKS;
+         id = block(id)->next, looks++)
+      if (block(id)->bytes >= bytes && block(id)->stamp <= limit) return id;
+  return 0;
+}
+
+block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes)
+{
+  bin at = bin_of(bytes);
+  if (at.first >= TLSF_FIRST) return 0;
+  block_id id = h->bins[at.first][at.second];
+  while (id && block(id)->bytes != bytes)
+    id = block(id)->next;
+  return id;
+}
+
+void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest)
+{
+  weir_block *b = block(id);
+  if (b->bytes == bytes) return;
+  block_id r = weir_block_new();
+  weir_block *n = block(r);
+  n->address = b->address + bytes;
+  n->bytes = b->bytes - bytes;
+  n->stamp = b->stamp;
+  n->when = b->when;
+  n->left = id;
+  n->right = b->right;
+  if (b->right) block(b->right)->left = r;
+  b->right = r;
+  b->bytes = bytes;
+  weir_heap_put(rest, r);
+}
+
+/* Takes `right` into `left`; both in no heap. */
+static void join(block_id left, block_id right)
+{
+  weir_block *l = block(left), *r = block(right);
+  l->bytes += r->bytes;
+  l->right = r->right;
+  if (r->right) block(r->right)->left = left;
+  if (r->stamp > l->stamp) l->stamp = r->stamp;
+  if ((int32_t)(r->when - l->when) > 0) l->when = r->when;
+  weir_block_drop(right);
+}
+
+static bool mergeable(const weir_heap *h, block_id id)
+{
+  uint8_t want = common(h) ? BLOCK_HOLE : BLOCK_FREE;
+  return id && block_state(block(id)) == want && block(id)->heap == h->number;
+}
+
+block_id weir_block_give(weir_heap *h, block_id id)
+{
+  block_id left = block(id)->left, right = block(id)->right;
+  if (!h->pool->config.whole_block) {
+    if (mergeable(h, right)) {
+      weir_heap_remove(h, right);
+      join(id, right);
+    }
+    if (mergeable(h, left)) {
+      weir_heap_remove(h, left);
+      join(left, id);
+      id = left;
+    }
+  }
+  weir_heap_put(h, id);
+  return id;
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------
+ */
+
+/* Rounded up to 1/steps of the power of two below. */
+static uint64_t step_up(uint64_t units, int bits)
+{
+  if (units <= UINT64_C(1) << bits) return units;
+  int shift = 63 - __builtin_clzll(units - 1) - bits;
+  return shift <= 0 ? units : (((units - 1) >> shift) + 1) << shift;
+}
+
+static uint64_t class_units(uint64_t units)
+{
+  return step_up(units, units <= 128 ? 3 : 5);
+}
+
+uint64_t weir_round(const weir_pool *p, uint64_t bytes)
+{
+  uint64_t units = (bytes + UNIT - 1) >> UNIT_SHIFT;
+  if (!p->config.whole_block) {
+    uint64_t n = p->config.roundup_divisions;
+    return (n ? step_up(units, __builtin_ctzll(n)) : class_units(units)) << UNIT_SHIFT;
+  }
+  if (bytes <= CLASS_LIMIT) return units << UNIT_SHIFT;
+  return (bytes + (2 << 20) - 1) >> 21 << 21;
+}
+
+__attribute__((constructor)) static void fill_classes(void)
+{
+  int count = 0;
+  uint64_t last = 0;
+  for (uint64_t u = 1; u <= CLASS_LIMIT / UNIT; u++) {
+    uint64_t c = class_units(u);
+    if (c != last) weir_class_bytes[count++] = (uint32_t)(c << UNIT_SHIFT);
+    last = c;
+    weir_class_of[u] = (uint8_t)(count - 1);
+  }
+  weir_class_of[0] = weir_class_of[1];
+}

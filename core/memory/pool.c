@@ -1,0 +1,426 @@
+/* pool.c: the slow path: the reuse order, and a pool's life.
+ *
+ * A request that no front serves goes down these steps until one gives a block; each is tried only
+ * when all before it have nothing:
+ *   1 the stream's own free blocks        (stream order makes them safe)
+ *   2 idle blocks                         (their work is known to be complete)
+ *   3 blocks of other streams whose work this stream already runs after
+ *   4 grow, below the soft limit
+ *   5 insert a wait for another stream that has enough
+ *   6 grow, up to the limit
+ *   7 trim and stitch: idle pieces become one
+ *   8 sync with all streams, then 2 and 7 again
+ *   9 the out-of-memory callback, then all of it again; else an error that says why
+ * What threads keep in their fronts is taken back before anything costs a call to the device.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "core/memory/pool.h"
+
+static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint32_t now_ms(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
+}
+
+/* ---- blocks out and in ------------------------------------------------------------------------
+ */
+
+static bool may_split(const weir_pool *p)
+{
+  return !p->config.whole_block;
+}
+
+/* PyTorch's rule for segments larger than max_split_size: whole, and only to requests near their
+ * size. */
+static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
+{
+  uint64_t most = p->config.max_split_bytes;
+  return !p->space && b->bytes > most && (bytes <= most || b->bytes - bytes >= (20u << 20));
+}
+
+/* Takes a free block out of heap `from` for heap h: `bytes` of it, the rest stays. Records ensured.
+ */
+static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t bytes, block_id *out)
+{
+  weir_pool *p = h->pool;
+  weir_block *b = block(id);
+  if (!id || too_large(p, b, bytes)) return WEIR_EOOM;
+  weir_status st = weir_page_map_put(p, id);
+  if (st) return st;
+  weir_heap_remove(from, id);
+  if (may_split(p) && !(b->bytes > p->config.max_split_bytes && !p->space))
+    weir_block_split(id, bytes, from);
+  b->heap = h->number;
+  b->stamp = 0;
+  *out = id;
+  return WEIR_OK;
+}
+
+static weir_status take_from(weir_heap *from, weir_heap *h, uint64_t bytes, block_id *out)
+{
+  block_id id =
+      may_split(h->pool) ? weir_heap_find(from, bytes) : weir_heap_find_exact(from, bytes);
+  return take(from, h, id, bytes, out);
+}
+
+void weir_pool_release(block_id id)
+{
+  weir_pool_release_at(id, weir_heaps[block(id)->heap]->epoch);
+}
+
+void weir_pool_release_at(block_id id, uint64_t stamp)
+{
+  weir_block *b = block(id);
+  weir_heap *h = weir_heaps[b->heap];
+  weir_page_map_remove(id);
+  b->stamp = stamp;
+  if (stamp > h->dirty) h->dirty = stamp;
+  b->when = h->pool->clock();
+  weir_block_give(h, id);
+}
+
+/* ---- the reuse order --------------------------------------------------------------------------
+ */
+
+/* Steps 1 and 2 without asking the device anything. */
+static weir_status reuse(weir_heap *h, uint64_t bytes, block_id *out)
+{
+  weir_status st = take_from(h, h, bytes, out);
+  return st == WEIR_EOOM ? take_from(&h->pool->common[HEAP_IDLE], h, bytes, out) : st;
+}
+
+/* Steps 2 and 3 with all that is known after asking. */
+static weir_status reuse_known(weir_heap *h, uint64_t bytes, block_id *out)
+{
+  weir_pool *p = h->pool;
+  weir_epoch_poll(p, true, p->pending ? NULL : h);
+  weir_epoch_pending(p);
+  weir_epoch_retire(p, h);
+  weir_status st = reuse(h, bytes, out);
+  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM; i++) {
+    weir_heap *from = weir_heaps[p->numbers[i]];
+    if (from == h || !h->known[from->number] || !may_split(p)) continue;
+    st = take(from, h, weir_heap_find_stamp(from, bytes, h->known[from->number]), bytes, out);
+  }
+  return st;
+}
+
+/* Takes what threads keep and cannot be had otherwise. */
+static weir_status reuse_fronts(weir_heap *h, uint64_t bytes, block_id *out)
+{
+  weir_front_reclaim(h->pool);
+  weir_status st = reuse(h, bytes, out);
+  return st == WEIR_EOOM ? reuse_known(h, bytes, out) : st;
+}
+
+static weir_status grow(weir_heap *h, uint64_t bytes, uint64_t limit, block_id *out)
+{
+  weir_status st = weir_back_grow(h->pool, h, bytes, limit);
+  return st ? st : take_from(h, h, bytes, out);
+}
+
+static bool exhausted(weir_status st)
+{
+  return st == WEIR_EOOM || st == WEIR_ELIMIT;
+}
+
+/* Step 5. */
+static weir_status reuse_after_wait(weir_heap *h, uint64_t bytes, block_id *out)
+{
+  weir_pool *p = h->pool;
+  weir_status st = WEIR_EOOM;
+  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM; i++) {
+    weir_heap *from = weir_heaps[p->numbers[i]];
+    block_id id = from == h || !may_split(p) ? 0 : weir_heap_find(from, bytes);
+    if (!id || too_large(p, block(id), bytes) || weir_epoch_wait(h, from)) continue;
+    st = take(from, h, id, bytes, out);
+  }
+  return st;
+}
+
+/* Steps 7: idle memory is given back, or its pages are moved together, and we grow into the room.
+ */
+static weir_status reuse_pages(weir_heap *h, uint64_t bytes, block_id *out)
+{
+  weir_pool *p = h->pool;
+  weir_epoch_poll(p, true, NULL);
+  weir_epoch_pending(p);
+  weir_epoch_retire(p, NULL);
+  weir_status st = reuse(h, bytes, out);
+  if (st != WEIR_EOOM) return st;
+  p->stitches += p->space != 0;
+  st = weir_back_trim(p, p->clock(), bytes, true);
+  if (!st) st = grow(h, bytes, weir_pool_limit(p), out);
+  if (!exhausted(st) || p->space) return st;
+  st = weir_back_trim(p, p->clock(), UINT64_MAX, false);
+  return st ? st : grow(h, bytes, weir_pool_limit(p), out);
+}
+
+static weir_status reuse_synced(weir_heap *h, uint64_t bytes, block_id *out)
+{
+  weir_status st = weir_epoch_sync(h->pool);
+  return st ? st : reuse_pages(h, bytes, out);
+}
+
+/* Idle memory that nobody has wanted for decay_ms goes back; asks the device, never waits for it.
+ */
+static void decay(weir_pool *p)
+{
+  uint32_t now = p->clock(), after = (uint32_t)p->config.decay_ms;
+  if (!after || now - p->decayed < after / 4 + 1) return;
+  p->decayed = now;
+  weir_epoch_poll(p, true, NULL);
+  weir_epoch_pending(p);
+  weir_epoch_retire(p, NULL);
+  (void)weir_back_trim(p, now - after, UINT64_MAX, false);
+}
+
+static weir_status collect_above(weir_heap *h, uint64_t bytes)
+{
+  weir_pool *p = h->pool;
+  double share = p->config.gc_threshold;
+  if (share <= 0 || (double)(p->reserved + bytes) <= share * (double)weir_pool_limit(p))
+    return WEIR_OK;
+  weir_epoch_poll(p, true, NULL);
+  weir_epoch_retire(p, NULL);
+  return weir_back_trim(p, p->clock(), bytes, false);
+}
+
+static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
+{
+  weir_pool *p = h->pool;
+  uint64_t limit = weir_pool_limit(p), soft = p->config.soft_limit_bytes;
+  weir_status st = weir_block_ensure(p, 8);
+  if (!st) st = reuse(h, bytes, out);
+  if (st != WEIR_EOOM) return st;
+  decay(p);
+  if ((st = reuse_known(h, bytes, out)) != WEIR_EOOM) return st;
+  if ((st = reuse_fronts(h, bytes, out)) != WEIR_EOOM) return st;
+  if ((st = collect_above(h, bytes))) return st;
+  st = grow(h, bytes, soft && soft < limit ? soft : limit, out);
+  if (!exhausted(st)) return st;
+  p->retries++;
+  if ((st = reuse_after_wait(h, bytes, out)) != WEIR_EOOM) return st;
+  if (soft && soft < limit && !exhausted(st = grow(h, bytes, limit, out))) return st;
+  if (!exhausted(st = reuse_pages(h, bytes, out))) return st;
+  return reuse_synced(h, bytes, out);
+}
+
+static weir_status find_or_ask(weir_heap *h, uint64_t bytes, block_id *out)
+{
+  weir_pool *p = h->pool;
+  weir_status st;
+  while (exhausted(st = find(h, bytes, out)) && p->oom) {
+    bool (*ask)(void *, uint64_t) = p->oom;
+    void *user = p->oom_user;
+    pthread_mutex_unlock(&p->lock);
+    bool again = ask(user, bytes);
+    pthread_mutex_lock(&p->lock);
+    if (!again) break;
+  }
+  return st;
+}
+
+weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out)
+{
+  weir_pool *p = h->pool;
+  block_id id = 0;
+  uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
+  weir_pool_peak(p);
+  weir_status st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
+  if (exhausted(st)) return weir_pool_oom(h, bytes, st);
+  if (st) return st;
+  weir_block *b = block(id);
+  b->front = f ? f->number : 0;
+  b->class = b->bytes <= CLASS_LIMIT ? weir_class_of[b->bytes >> UNIT_SHIFT] : NO_CLASS;
+  if (b->class == NO_CLASS || weir_class_bytes[b->class] != b->bytes) b->front = 0;
+  b->uses = 0;
+  b->requested = bytes;
+  b->when = weir_tag_now;
+  block_set(b, BLOCK_LIVE);
+  *out = (void *)b->address;
+  if (!b->front) {
+    stat_add(&p->large_bytes, (int64_t)b->bytes);
+    stat_add(&p->large_blocks, 1);
+    p->large_requested += (int64_t)bytes;
+  }
+  weir_pool_peak(p);
+  return WEIR_OK;
+}
+
+weir_status weir_pool_use(void *ptr, weir_heap *h)
+{
+  block_id id = weir_page_map_find((uint64_t)ptr);
+  weir_block *b = block(id);
+  if (!id || block_state(b) != BLOCK_LIVE)
+    return weir_fail(WEIR_EINVAL, "%p is not a live block of this allocator", ptr);
+  weir_pool *p = weir_heaps[b->heap]->pool;
+  if (p != h->pool)
+    return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
+                     p->backend->index, h->pool->backend->index);
+  if (b->heap == h->number) return WEIR_OK;
+  pthread_mutex_lock(&p->lock);
+  block_id u = b->uses;
+  while (u && block(u)->heap != h->number)
+    u = block(u)->next;
+  weir_status st = u ? WEIR_OK : weir_block_ensure(p, 1);
+  if (!st && !u) {
+    u = weir_block_new();
+    block_set(block(u), BLOCK_USE);
+    block(u)->heap = h->number;
+    block(u)->next = b->uses;
+    b->uses = u;
+  }
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+uint64_t weir_pool_limit(const weir_pool *p)
+{
+  uint64_t limit = (uint64_t)((double)p->total * p->fraction);
+  return p->config.limit_bytes && p->config.limit_bytes < limit ? p->config.limit_bytes : limit;
+}
+
+/* A number of its own among all heaps. */
+static weir_status number(weir_heap *h, weir_pool *p)
+{
+  weir_status st =
+      weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
+  pthread_mutex_lock(&number_lock);
+  for (uint16_t i = 1; i < HEAPS && st; i++) {
+    if (weir_heaps[i]) continue;
+    h->number = i;
+    h->pool = p;
+    h->epoch = 1;
+    weir_heaps[i] = h;
+    st = WEIR_OK;
+  }
+  pthread_mutex_unlock(&number_lock);
+  return st;
+}
+
+static void unnumber(const weir_heap *h)
+{
+  pthread_mutex_lock(&number_lock);
+  weir_heaps[h->number] = NULL;
+  pthread_mutex_unlock(&number_lock);
+}
+
+weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config)
+{
+  weir_status st = weir_meta_init();
+  if (st) return st;
+  weir_pool *p = calloc(1, sizeof *p);
+  if (!p) return weir_fail(WEIR_ENOMEM, "no host memory for a pool");
+  pthread_mutex_init(&p->lock, NULL);
+  p->backend = backend;
+  p->config = config ? *config : weir_config_default;
+  p->clock = now_ms;
+  p->decayed = now_ms();
+  p->fraction = 1;
+  if (!(st = number(&p->common[HEAP_IDLE], p)) && !(st = number(&p->common[HEAP_HOLE], p)))
+    st = weir_back_init(p);
+  if (!st) {
+    *out = p;
+    return WEIR_OK;
+  }
+  for (int i = 0; i < 2; i++)
+    if (p->common[i].number) unnumber(&p->common[i]);
+  pthread_mutex_destroy(&p->lock);
+  free(p->heads);
+  free(p);
+  return st;
+}
+
+weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
+{
+  pthread_mutex_lock(&p->lock);
+  for (unsigned i = 0; i < p->heap_count; i++)
+    if (weir_heaps[p->numbers[i]]->stream == stream) {
+      *out = weir_heaps[p->numbers[i]];
+      pthread_mutex_unlock(&p->lock);
+      return WEIR_OK;
+    }
+  weir_heap *h = calloc(1, sizeof *h);
+  uint64_t *known = calloc(HEAPS, sizeof *known);
+  weir_status st = h && known ? number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
+  if (h && !st) {
+    h->stream = stream;
+    h->by_front = !p->config.whole_block && !p->config.roundup_divisions;
+    h->known = known;
+    p->numbers[p->heap_count++] = h->number;
+    *out = h;
+  } else {
+    free(h);
+    free(known);
+  }
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+weir_status weir_pool_empty(weir_pool *p)
+{
+  pthread_mutex_lock(&p->lock);
+  weir_front_reclaim(p);
+  weir_epoch_poll(p, true, NULL);
+  weir_epoch_pending(p);
+  weir_epoch_retire(p, NULL);
+  weir_status st = weir_back_trim(p, p->clock(), UINT64_MAX, false);
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+static weir_status drain(weir_pool *p)
+{
+  weir_front_reclaim(p);
+  weir_status st = weir_epoch_sync(p);
+  if (st) return st;
+  weir_epoch_pending(p);
+  if ((st = weir_epoch_sync(p))) return st;
+  weir_epoch_retire(p, NULL);
+  return weir_back_trim(p, p->clock(), UINT64_MAX, false);
+}
+
+static weir_status drop_heaps(weir_pool *p)
+{
+  while (p->heap_count) {
+    weir_heap *h = weir_heaps[p->numbers[p->heap_count - 1]];
+    weir_status st = h->marker ? p->backend->event_destroy(p->backend->self, h->marker) : WEIR_OK;
+    if (st) return st;
+    unnumber(h);
+    free(h->known);
+    free(h);
+    p->heap_count--;
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_pool_free(weir_pool *p)
+{
+  pthread_mutex_lock(&p->lock);
+  weir_status st = drain(p);
+  if (!st && p->reserved)
+    st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed",
+                   (unsigned long long)p->reserved);
+  if (!st) st = weir_back_fini(p);
+  if (!st) {
+    weir_front_detach(p);
+    st = drop_heaps(p);
+  }
+  pthread_mutex_unlock(&p->lock);
+  if (st) return st;
+  unnumber(&p->common[HEAP_IDLE]);
+  unnumber(&p->common[HEAP_HOLE]);
+  pthread_mutex_destroy(&p->lock);
+  free(p->heads);
+  free(p);
+  return WEIR_OK;
+}

@@ -1,0 +1,10 @@
+/* tags.h: names of what a thread allocates for, as small numbers. */
+#ifndef WEIR_MEMORY_TAGS_H
+#define WEIR_MEMORY_TAGS_H
+
+enum { WEIR_TAGS = 32 }; /* 0: none */
+
+/* The name of a tag (borrowed, static). */
+const char *weir_tag_name(unsigned tag);
+
+#endif

@@ -1,0 +1,132 @@
+/* memory.h: device memory: the caching allocator. Included by weir.h.
+ *
+ * Memory is allocated for a stream and freed in that stream's order: a free never waits, and what
+ * is freed may be handed out on the same stream at once. Work of other streams that uses a block
+ * must be told with weir_record_stream(). Semantics and the names of figures follow PyTorch's
+ * CUDACachingAllocator. All functions may be called from any thread.
+ *
+ * A device is used through the backend that was attached to its index.
+ */
+#ifndef WEIR_MEMORY_H
+#define WEIR_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "core/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_backend;
+
+typedef enum weir_device_type { WEIR_DEVICE_CPU = 0, WEIR_DEVICE_CUDA = 1 } weir_device_type;
+
+typedef struct weir_device {
+  weir_device_type type;
+  int index; /* -1: none given; the current device of its type */
+} weir_device;
+
+typedef struct weir_stream weir_stream;
+
+/* "cpu", "cpu:0", "cuda", "cuda:1". Errors: EINVAL. */
+WEIR_PUBLIC weir_status weir_device_parse(weir_device *out, const char *text);
+
+/* Makes `backend` (borrowed until detached) device cuda:backend->index. WEIR_ALLOC_CONF is read
+ * here; `conf` (may be NULL) is applied after it. Errors: EINVAL (options, index taken). */
+WEIR_PUBLIC weir_status weir_memory_attach(const struct weir_backend *backend, const char *conf);
+/* Waits for the device's work, gives all memory back. Errors: EINVAL while blocks are live. */
+WEIR_PUBLIC weir_status weir_memory_detach(weir_device device);
+
+/* The allocator's view of a stream of the device (borrowed, lives until weir_memory_detach).
+ * `native` is the backend's handle; NULL: its default stream. */
+WEIR_PUBLIC weir_status weir_stream_from_native(weir_stream **out, weir_device device,
+                                                void *native);
+/* Tells the allocator that the program made `waiter` wait for everything now in `waited`. */
+WEIR_PUBLIC weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited);
+
+/* *out is new: weir_free() it; NULL for 0 bytes. `stream` NULL: the device's default stream.
+ * Alignment 512. Errors: EOOM with a sentence that says why, EINVAL. */
+WEIR_PUBLIC weir_status weir_malloc(void **out, size_t bytes, weir_device device,
+                                    weir_stream *stream);
+/* Steals ptr; NULL is nothing. Errors: EINVAL (freed before, not ours), nothing has changed. */
+WEIR_PUBLIC weir_status weir_free(void *ptr);
+/* After ptr is freed, it is not reused before the work now in `stream` is complete. */
+WEIR_PUBLIC weir_status weir_record_stream(void *ptr, weir_stream *stream);
+
+/* Gives all cached memory that no work can touch back to the device. Never waits for work. */
+WEIR_PUBLIC weir_status weir_memory_empty_cache(weir_device device);
+/* The same until at most `keep_bytes` are reserved. */
+WEIR_PUBLIC weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes);
+/* Share of the device that may be reserved, 0 to 1. Errors: EINVAL. */
+WEIR_PUBLIC weir_status weir_memory_set_fraction(weir_device device, double fraction);
+/* Names what this thread allocates from now on in out-of-memory messages; at most 31 tags are told
+ * apart in a process. NULL: none. */
+WEIR_PUBLIC weir_status weir_memory_set_tag(const char *tag);
+/* Called without locks before an allocation fails; true: memory was freed, try again. NULL: none.
+ */
+WEIR_PUBLIC weir_status weir_memory_on_oom(weir_device device,
+                                           bool (*ask)(void *user, uint64_t bytes), void *user);
+
+/* Figures. X(name as in PyTorch's memory_stats, field). Byte and block figures count what is handed
+ * out (allocated), what the device gave (reserved, segment), what is neither free nor the device's
+ * (active), and what is free in ranges we hold (inactive_split). Small: up to 1 MiB. Peaks are
+ * exact for one thread on one stream and an upper bound for several. */
+#define WEIR_MEMORY_STATS_MAP(X)                                                                   \
+  X("allocated_bytes.all.current", allocated_bytes)                                                \
+  X("allocated_bytes.all.peak", allocated_bytes_peak)                                              \
+  X("allocated_bytes.all.allocated", allocated_bytes_allocated)                                    \
+  X("allocated_bytes.all.freed", allocated_bytes_freed)                                            \
+  X("allocated_bytes.small_pool.current", allocated_bytes_small)                                   \
+  X("allocated_bytes.large_pool.current", allocated_bytes_large)                                   \
+  X("allocation.all.current", allocation)                                                          \
+  X("allocation.all.allocated", allocation_allocated)                                              \
+  X("allocation.all.freed", allocation_freed)                                                      \
+  X("allocation.small_pool.current", allocation_small)                                             \
+  X("allocation.large_pool.current", allocation_large)                                             \
+  X("requested_bytes.all.current", requested_bytes)                                                \
+  X("reserved_bytes.all.current", reserved_bytes)                                                  \
+  X("reserved_bytes.all.peak", reserved_bytes_peak)                                                \
+  X("reserved_bytes.all.allocated", reserved_bytes_allocated)                                      \
+  X("reserved_bytes.all.freed", reserved_bytes_freed)                                              \
+  X("segment.all.current", segment)                                                                \
+  X("segment.all.peak", segment_peak)                                                              \
+  X("segment.all.allocated", segment_allocated)                                                    \
+  X("segment.all.freed", segment_freed)                                                            \
+  X("active_bytes.all.current", active_bytes)                                                      \
+  X("active.all.current", active)                                                                  \
+  X("inactive_split_bytes.all.current", inactive_split_bytes)                                      \
+  X("inactive_split.all.current", inactive_split)                                                  \
+  X("num_alloc_retries", num_alloc_retries)                                                        \
+  X("num_ooms", num_ooms)                                                                          \
+  X("num_sync_all_streams", num_sync_all_streams)                                                  \
+  X("num_device_alloc", num_device_alloc)                                                          \
+  X("num_device_free", num_device_free)                                                            \
+  X("num_stream_waits", num_stream_waits)                                                          \
+  X("num_stitches", num_stitches)                                                                  \
+  X("metadata_bytes", metadata_bytes)
+
+typedef struct weir_memory_stats {
+#define WEIR_MEMORY_STATS_FIELD(name, field) int64_t field;
+  WEIR_MEMORY_STATS_MAP(WEIR_MEMORY_STATS_FIELD)
+#undef WEIR_MEMORY_STATS_FIELD
+} weir_memory_stats;
+
+WEIR_PUBLIC weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device);
+/* The figure called `name`. Errors: EINVAL. */
+WEIR_PUBLIC weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name);
+WEIR_PUBLIC weir_status weir_memory_reset_peak(weir_device device);
+/* The largest request that would succeed from cached memory of the stream alone, bytes. */
+WEIR_PUBLIC weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device,
+                                                       weir_stream *stream);
+/* A table for people; *out is new: free() it. */
+WEIR_PUBLIC weir_status weir_memory_summary(char **out, weir_device device);
+/* Every segment and block as JSON, shaped as PyTorch's memory snapshot; *out is new: free() it. */
+WEIR_PUBLIC weir_status weir_memory_snapshot(char **out, weir_device device);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

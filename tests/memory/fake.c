@@ -1,0 +1,510 @@
+/* fake.c: the scripted device. One lock around everything; work runs under it, so what it checks
+ * happens at one moment for all streams. */
+#include "tests/memory/fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { WORK, RECORD, WAIT };
+
+typedef struct fake_event {
+  uint64_t recorded; /* records submitted */
+  uint64_t complete; /* records that have run */
+  bool dead;         /* destroyed; kept because queues may hold it */
+  struct fake_event *next;
+} fake_event;
+
+static fake_event *graveyard; /* destroyed events, freed by fake_fini of the last device */
+static pthread_mutex_t graveyard_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- faults -----------------------------------------------------------------------------------
+ */
+
+/* Counts an operation; its failure when it is the one that shall fail. Lock held. */
+static weir_status enter(fake *f, const char *what)
+{
+  f->operations++;
+  if (f->fail_at && (f->operations == f->fail_at || (f->fail_after && f->operations > f->fail_at)))
+    return weir_fail(f->fail_with, "the fake's operation %llu (%s) was made to fail",
+                     (unsigned long long)f->operations, what);
+  return WEIR_OK;
+}
+
+static weir_status call(fake *f, const char *what)
+{
+  f->calls++;
+  return enter(f, what);
+}
+
+void fake_fail(fake *f, uint64_t nth, bool and_after, weir_status status)
+{
+  pthread_mutex_lock(&f->lock);
+  f->fail_at = nth ? f->operations + nth : 0;
+  f->fail_after = and_after;
+  f->fail_with = status;
+  pthread_mutex_unlock(&f->lock);
+}
+
+/* ---- streams ----------------------------------------------------------------------------------
+ */
+
+static bool can_run(const fake_stream *s)
+{
+  if (s->head == s->tail || s->running) return false;
+  const fake_op *op = &s->ops[s->head];
+  return op->kind != WAIT || ((fake_event *)op->event)->complete >= op->number;
+}
+
+static void run_one(fake_stream *s)
+{
+  fake_op op = s->ops[s->head++];
+  s->running = true;
+  if (op.kind == WORK) op.run(op.argument);
+  if (op.kind == RECORD) {
+    fake_event *e = op.event;
+    if (op.number > e->complete) e->complete = op.number;
+  }
+  s->running = false;
+}
+
+/* Runs all that may run; `force`: held streams too. */
+static void pump(fake *f, bool force)
+{
+  bool again = true;
+  while (again) {
+    again = false;
+    for (int i = 0; i < FAKE_STREAMS; i++) {
+      fake_stream *s = &f->streams[i];
+      while ((force || !s->held) && can_run(s)) {
+        run_one(s);
+        again = true;
+      }
+    }
+  }
+}
+
+static void push(fake_stream *s, fake_op op)
+{
+  if (s->tail == s->room) {
+    if (s->head) memmove(s->ops, s->ops + s->head, (s->tail - s->head) * sizeof *s->ops);
+    s->tail -= s->head;
+    s->head = 0;
+    if (s->tail * 2 >= s->room) {
+      s->room = s->room ? s->room * 2 : 16;
+      s->ops = realloc(s->ops, s->room * sizeof *s->ops);
+      if (!s->ops) abort();
+    }
+  }
+  s->ops[s->tail++] = op;
+}
+
+static fake_stream *stream_of(fake *f, void *handle)
+{
+  return handle ? handle : &f->streams[0];
+}
+
+void *fake_handle(fake *f, int i)
+{
+  return i ? &f->streams[i] : NULL;
+}
+
+void fake_submit(fake *f, int i, fake_work run, void *argument)
+{
+  pthread_mutex_lock(&f->lock);
+  push(&f->streams[i], (fake_op){.kind = WORK, .run = run, .argument = argument});
+  pump(f, false);
+  pthread_mutex_unlock(&f->lock);
+}
+
+void fake_hold(fake *f, int i)
+{
+  pthread_mutex_lock(&f->lock);
+  f->streams[i].held = true;
+  pthread_mutex_unlock(&f->lock);
+}
+
+void fake_release(fake *f, int i)
+{
+  pthread_mutex_lock(&f->lock);
+  f->streams[i].held = false;
+  pump(f, false);
+  pthread_mutex_unlock(&f->lock);
+}
+
+bool fake_step(fake *f, int i)
+{
+  pthread_mutex_lock(&f->lock);
+  bool can = can_run(&f->streams[i]);
+  if (can) {
+    run_one(&f->streams[i]);
+    pump(f, false);
+  }
+  pthread_mutex_unlock(&f->lock);
+  return can;
+}
+
+/* ---- events -----------------------------------------------------------------------------------
+ */
+
+static weir_status event_create(void *self, void **event)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "event_create");
+  if (!st) {
+    *event = calloc(1, sizeof(fake_event));
+    f->events++;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static void bury(fake_event *e)
+{
+  pthread_mutex_lock(&graveyard_lock);
+  e->dead = true;
+  e->next = graveyard;
+  graveyard = e;
+  pthread_mutex_unlock(&graveyard_lock);
+}
+
+static weir_status event_destroy(void *self, void *event)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "event_destroy");
+  if (!st) {
+    bury(event);
+    f->events--;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static void record(fake *f, fake_event *e, fake_stream *s)
+{
+  push(s, (fake_op){.kind = RECORD, .event = e, .number = ++e->recorded});
+  pump(f, false);
+}
+
+static weir_status event_record(void *self, void *event, void *stream)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "event_record");
+  if (!st && stream_of(f, stream)->capturing)
+    st = weir_fail(WEIR_ECUDA, "the fake: an event was recorded in a stream under capture");
+  if (!st) {
+    f->records++;
+    record(f, event, stream_of(f, stream));
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status event_query(void *self, void *event, bool *complete)
+{
+  fake *f = self;
+  fake_event *e = event;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "event_query");
+  if (!st) {
+    f->queries++;
+    *complete = e->complete >= e->recorded;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status event_wait(void *self, void *stream, void *event)
+{
+  fake *f = self;
+  fake_event *e = event;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "event_wait");
+  if (!st) {
+    f->waits++;
+    push(stream_of(f, stream), (fake_op){.kind = WAIT, .event = e, .number = e->recorded});
+    pump(f, false);
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status event_sync(void *self, void *event)
+{
+  fake *f = self;
+  fake_event *e = event;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "event_sync");
+  if (!st) {
+    f->syncs++;
+    if (e->complete < e->recorded) pump(f, true);
+    if (e->complete < e->recorded) abort(); /* a dead-locked script */
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+void fake_depend(fake *f, int waiter, int waited)
+{
+  fake_event *e = calloc(1, sizeof *e);
+  if (!e) abort();
+  pthread_mutex_lock(&f->lock);
+  record(f, e, &f->streams[waited]);
+  push(&f->streams[waiter], (fake_op){.kind = WAIT, .event = e, .number = e->recorded});
+  pump(f, false);
+  pthread_mutex_unlock(&f->lock);
+  bury(e);
+}
+
+static bool stream_capturing(void *self, void *stream)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  bool capturing = stream_of(f, stream)->capturing;
+  pthread_mutex_unlock(&f->lock);
+  return capturing;
+}
+
+/* ---- memory -----------------------------------------------------------------------------------
+ */
+
+/* Address space nobody may touch yet; a multiple of `align`. 0: none left. */
+static uint64_t space(uint64_t bytes, uint64_t align)
+{
+  char *at =
+      mmap(NULL, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return 0;
+  uint64_t from = (uint64_t)at, to = (from + align - 1) & ~(align - 1);
+  if (to > from) munmap(at, to - from);
+  if (from + align > to) munmap((void *)(to + bytes), from + align - to);
+  return to;
+}
+
+static bool protect(uint64_t address, uint64_t bytes, int how)
+{
+  return mmap((void *)address, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+              -1, 0) != MAP_FAILED;
+}
+
+static weir_status take(fake *f, uint64_t bytes)
+{
+  if (bytes > f->capacity - f->used)
+    return weir_fail(WEIR_EOOM, "the fake has %llu of %llu bytes left, %llu were asked for",
+                     (unsigned long long)(f->capacity - f->used), (unsigned long long)f->capacity,
+                     (unsigned long long)bytes);
+  f->used += bytes;
+  return WEIR_OK;
+}
+
+static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "mem_info");
+  if (!st) {
+    *free_bytes = f->capacity - f->used;
+    *total_bytes = f->capacity;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "segment_alloc");
+  if (!st) st = take(f, bytes);
+  if (!st) {
+    *address = space(bytes, 4096);
+    if (!*address || !protect(*address, bytes, PROT_READ | PROT_WRITE)) abort();
+    f->reserved += bytes;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "segment_free");
+  if (!st) {
+    if (munmap((void *)address, bytes)) abort();
+    f->used -= bytes;
+    f->reserved -= bytes;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "reserve");
+  if (!st) {
+    *address = space(bytes, f->backend.source.page_bytes);
+    if (!*address) abort();
+    f->reserved += bytes;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status release(void *self, uint64_t address, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "release");
+  if (!st) {
+    if (munmap((void *)address, bytes)) abort();
+    f->reserved -= bytes;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status create(void *self, uint64_t *page)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "create");
+  if (!st) st = take(f, f->backend.source.page_bytes);
+  if (!st) {
+    f->pages++;
+    *page = ++f->next_page;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status destroy(void *self, uint64_t page)
+{
+  fake *f = self;
+  (void)page;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "destroy");
+  if (!st) {
+    f->used -= f->backend.source.page_bytes;
+    f->pages--;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status map(void *self, uint64_t address, uint64_t page)
+{
+  fake *f = self;
+  (void)address;
+  (void)page;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "map");
+  if (!st) f->mapped += f->backend.source.page_bytes;
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "unmap");
+  if (!st) {
+    if (!protect(address, bytes, PROT_NONE)) abort();
+    f->mapped -= bytes;
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status set_access(void *self, uint64_t address, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "access");
+  if (!st && !protect(address, bytes, PROT_READ | PROT_WRITE)) abort();
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status pinned_alloc(void *self, uint64_t bytes, void **out)
+{
+  uint64_t address;
+  weir_status st = segment_alloc(self, bytes, &address);
+  if (!st) *out = (void *)address;
+  return st;
+}
+
+static weir_status pinned_free(void *self, void *memory, uint64_t bytes)
+{
+  return segment_free(self, (uint64_t)memory, bytes);
+}
+
+static weir_status host_commit(void *self, uint64_t bytes)
+{
+  fake *f = self;
+  (void)bytes;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = enter(f, "host_commit");
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
+{
+  memset(f, 0, sizeof *f);
+  pthread_mutex_init(&f->lock, NULL);
+  f->capacity = capacity;
+  for (int i = 0; i < FAKE_STREAMS; i++)
+    f->streams[i].fake = f;
+  f->backend = (weir_backend){.name = "fake",
+                              .self = f,
+                              .event_create = event_create,
+                              .event_destroy = event_destroy,
+                              .event_record = event_record,
+                              .event_query = event_query,
+                              .event_wait = event_wait,
+                              .event_sync = event_sync,
+                              .stream_capturing = stream_capturing};
+  f->backend.source = (weir_source){.page_bytes = page_bytes,
+                                    .mem_info = mem_info,
+                                    .segment_alloc = segment_alloc,
+                                    .segment_free = segment_free,
+                                    .pinned_alloc = pinned_alloc,
+                                    .pinned_free = pinned_free,
+                                    .host_commit = host_commit};
+  if (!page_bytes) return;
+  f->backend.source.reserve = reserve;
+  f->backend.source.release = release;
+  f->backend.source.create = create;
+  f->backend.source.destroy = destroy;
+  f->backend.source.map = map;
+  f->backend.source.unmap = unmap;
+  f->backend.source.access = set_access;
+}
+
+bool fake_clean(fake *f)
+{
+  return !f->used && !f->pages && !f->mapped && !f->reserved && !f->events;
+}
+
+void fake_fini(fake *f)
+{
+  for (int i = 0; i < FAKE_STREAMS; i++)
+    free(f->streams[i].ops);
+  pthread_mutex_lock(&graveyard_lock);
+  while (graveyard) {
+    fake_event *e = graveyard;
+    graveyard = e->next;
+    free(e);
+  }
+  pthread_mutex_unlock(&graveyard_lock);
+  pthread_mutex_destroy(&f->lock);
+}

@@ -1,0 +1,18 @@
+# tests/memory: suites of the device allocator, on the scripted device (fake.c).
+
+MEMORY_TEST_OBJS := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(call objs,tests/memory/fake.c tests/memory/rig.c)
+MEMORY_TESTS     := $(addprefix $(O)/tests/memory/,test_fake test_pool test_reuse test_faults test_api test_stress)
+MEMORY_TESTS_ALL := $(O)/tests/memory/test_stress_long
+
+TESTS     += $(MEMORY_TESTS)
+TESTS_ALL += $(MEMORY_TESTS_ALL)
+
+$(OBJ)/tests/memory/test_stress_long.o: tests/memory/test_stress.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (10 M operations)"
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) -DSTRESS_LONG -c $< -o $@
+
+$(MEMORY_TESTS) $(MEMORY_TESTS_ALL): $(O)/tests/memory/%: $(OBJ)/tests/memory/%.o $(MEMORY_TEST_OBJS)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -pthread
