@@ -274,6 +274,7 @@ static bool stream_capturing(void *self, void *stream)
 /* Address space nobody may touch yet; a multiple of `align`. 0: none left. */
 static uint64_t space(uint64_t bytes, uint64_t align)
 {
+  bytes = (bytes + 4095) & ~UINT64_C(4095); /* else the kernel refuses to cut the rest off */
   char *at =
       mmap(NULL, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return 0;
