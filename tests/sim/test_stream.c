@@ -234,16 +234,20 @@ static CUresult leave_work_behind(void *p)
 
 START_TEST(work_of_an_ended_thread_is_done)
 {
-  CUdeviceptr p = device_bytes(1000);
-  for (int i = 0; i < 50; i++) {
+  enum { THREADS = 50 };
+  CUdeviceptr p =
+      device_bytes(THREADS * 1000); /* their streams are not ordered: bytes of its own each */
+  for (int i = 0; i < THREADS; i++) {
     struct call other;
-    call_start(&other, leave_work_behind, (void *)p);
+    call_start(&other, leave_work_behind, (void *)(p + (CUdeviceptr)i * 1000));
     ok(call_end(&other));
   }
   ok(cuCtxSynchronize());
-  unsigned char last;
-  ok(cuMemcpyDtoH_v2(&last, p + 999, 1));
-  ck_assert_uint_eq(last, 9);
+  for (int i = 0; i < THREADS; i++) {
+    unsigned char last;
+    ok(cuMemcpyDtoH_v2(&last, p + (CUdeviceptr)i * 1000 + 999, 1));
+    ck_assert_uint_eq(last, 9);
+  }
 }
 END_TEST
 
