@@ -30,6 +30,9 @@ typedef struct weir_backend {
 
   /* Optional. True: the stream is being captured into a graph, so nothing may be recorded in it. */
   bool (*stream_capturing)(void *self, void *stream);
+  /* Optional. Whether memory can be allocated for the stream with the program's handle `native`,
+   * and the one handle it has here where it has several. NULL: any handle is a stream. */
+  weir_status (*stream_adopt)(void *self, void *native, void **stream);
 } weir_backend;
 
 #endif

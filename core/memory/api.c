@@ -5,14 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/device/plugin.h"
 #include "core/memory/pool.h"
 #include "core/memory/tags.h"
 
 enum { DEVICES = 64 };
 
 static struct device {
-  weir_pool *pool;
-  weir_heap *plain; /* of the default stream */
+  weir_pool *_Atomic pool; /* NULL: not attached; stored last */
+  weir_heap *plain;        /* of the default stream */
+  bool opened;             /* by us, at the first use, not attached by hand */
 } devices[DEVICES];
 
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER; /* attach, detach, tags */
@@ -47,24 +49,14 @@ weir_status weir_device_parse(weir_device *out, const char *text)
   return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'; valid: cpu, cuda, cuda:N", text);
 }
 
-static weir_status no_device(weir_device d)
-{
-  if (d.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
-  return weir_fail(WEIR_EINVAL, "no backend is attached as cuda:%d", d.index);
-}
-
 static inline struct device *device_of(weir_device d)
 {
   unsigned i = d.index < 0 ? 0 : (unsigned)d.index;
-  return d.type == WEIR_DEVICE_CUDA && i < DEVICES && devices[i].pool ? &devices[i] : NULL;
+  return d.type == WEIR_DEVICE_CUDA && i < DEVICES &&
+                 atomic_load_explicit(&devices[i].pool, memory_order_acquire)
+             ? &devices[i]
+             : NULL;
 }
-
-/* Finds the device's pool or returns. */
-#define POOL_OF(device, p)                                                                         \
-  struct device *at_ = device_of(device);                                                          \
-  if (!at_) return no_device(device);                                                              \
-  weir_pool *p = at_->pool
 
 static weir_status attach(const weir_backend *backend, const char *conf)
 {
@@ -76,14 +68,60 @@ static weir_status attach(const weir_backend *backend, const char *conf)
   weir_pool *p = NULL;
   if (!st) st = weir_pool_new(&p, backend, &config);
   if (!st && (st = weir_pool_heap(p, NULL, &d->plain))) (void)weir_pool_free(p);
-  if (!st) d->pool = p;
+  if (!st) atomic_store_explicit(&d->pool, p, memory_order_release);
   return st;
 }
+
+/* A forked child keeps nothing of its parent's: no pool, no block, no lock. */
+static void forget_devices(void)
+{
+  pthread_mutex_init(&attach_lock, NULL);
+  for (int i = 0; i < DEVICES; i++)
+    atomic_store(&devices[i].pool, NULL);
+  weir_front_forget();
+  weir_meta_forget();
+}
+
+/* Attaches CUDA device i at its first use. attach_lock held. */
+static weir_status open_cuda(int i)
+{
+  const weir_backend *backend;
+  if (i < DEVICES && devices[i].pool) return WEIR_OK; /* somebody was faster */
+  weir_device_on_fork = forget_devices;
+  weir_status st = weir_device_open(i, &backend);
+  if (st) return st;
+  if ((st = attach(backend, NULL)))
+    (void)weir_device_close(i);
+  else
+    devices[i].opened = true;
+  return st;
+}
+
+static __attribute__((noinline, cold)) weir_status open_device(weir_device d, struct device **out)
+{
+  int i = d.index < 0 ? 0 : d.index;
+  if (d.type != WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
+  if (weir_device_forked()) return WEIR_ECUDA;
+  pthread_mutex_lock(&attach_lock);
+  weir_status st = open_cuda(i);
+  pthread_mutex_unlock(&attach_lock);
+  if (!st) *out = &devices[i];
+  return st;
+}
+
+/* Finds the device's pool or returns. */
+#define POOL_OF(device, p)                                                                         \
+  struct device *at_ = device_of(device);                                                          \
+  weir_status opened_ = at_ ? WEIR_OK : open_device(device, &at_);                                 \
+  if (opened_) return opened_;                                                                     \
+  weir_pool *p = at_->pool
 
 weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 {
   if (!backend || backend->index < 0 || backend->index >= DEVICES)
     return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", DEVICES - 1);
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
   weir_status st = attach(backend, conf);
   pthread_mutex_unlock(&attach_lock);
@@ -92,10 +130,16 @@ weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 
 weir_status weir_memory_detach(weir_device device)
 {
-  POOL_OF(device, p);
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
-  weir_status st = weir_pool_free(p);
-  if (!st) at_->pool = NULL;
+  struct device *at = device_of(device);
+  weir_status st = at ? weir_pool_free(at->pool)
+                      : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%d", device.index);
+  if (at && !st) {
+    atomic_store(&at->pool, NULL);
+    if (at->opened) st = weir_device_close((int)(at - devices));
+    at->opened = false;
+  }
   pthread_mutex_unlock(&attach_lock);
   return st;
 }
@@ -106,12 +150,15 @@ weir_status weir_memory_detach(weir_device device)
 weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
 {
   POOL_OF(device, p);
-  return weir_pool_heap(p, native, (weir_heap **)out);
+  const weir_backend *b = p->backend;
+  weir_status st = b->stream_adopt ? b->stream_adopt(b->self, native, &native) : WEIR_OK;
+  return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
 }
 
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
+  if (weir_device_forked()) return WEIR_ECUDA;
   if (!a || !b || a->pool != b->pool)
     return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
   pthread_mutex_lock(&a->pool->lock);
@@ -126,7 +173,10 @@ weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
   struct device *d = device_of(device);
-  if (__builtin_expect(!d, 0)) return no_device(device);
+  if (__builtin_expect(!d, 0)) {
+    weir_status st = open_device(device, &d);
+    if (st) return st;
+  }
   weir_heap *h = stream ? (weir_heap *)stream : d->plain;
   if (__builtin_expect(h->pool != d->pool, 0))
     return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%d", device.index);
@@ -145,7 +195,8 @@ weir_status weir_free(void *ptr)
 weir_status weir_record_stream(void *ptr, weir_stream *stream)
 {
   if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
-  return ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
+  weir_status st = ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
+  return st && weir_device_forked() ? WEIR_ECUDA : st;
 }
 
 weir_status weir_memory_empty_cache(weir_device device)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "core/device/plugin.h"
 #include "core/memory/pool.h"
 
 enum { FRONT_ROOM = 16 << 20 }; /* bytes a front keeps at most */
@@ -202,6 +203,12 @@ static weir_thread *thread_make(void)
   return mine = t;
 }
 
+void weir_front_forget(void)
+{
+  if (mine) (void)pthread_setspecific(ended, NULL);
+  mine = NULL;
+}
+
 /* A front of the heap whose thread has ended, or a new one. Lock held. NULL: no memory. */
 static weir_front *front_make(weir_heap *h)
 {
@@ -346,6 +353,7 @@ static __attribute__((noinline)) void overflow(weir_front *f)
 
 static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id)
 {
+  if (weir_device_forked()) return WEIR_ECUDA;
   if (id) return weir_fail(WEIR_EINVAL, "the block at %p has been freed before", ptr);
   return weir_fail(WEIR_EINVAL, "%p is not the start of a block of this allocator", ptr);
 }

@@ -59,6 +59,13 @@ weir_status weir_meta_init(void)
   return st;
 }
 
+void weir_meta_forget(void)
+{
+  for (size_t i = 0; i < sizeof weir_map_root / sizeof *weir_map_root; i++)
+    if (atomic_load_explicit(&weir_map_root[i], memory_order_relaxed))
+      atomic_store_explicit(&weir_map_root[i], NULL, memory_order_relaxed);
+}
+
 static uint32_t left(uint32_t committed, uint32_t end)
 {
   return committed > end ? committed - end : 0;

@@ -162,6 +162,7 @@ block_id weir_block_new(void);
 void weir_block_drop(block_id id);
 weir_status weir_page_map_put(weir_pool *p, block_id id);
 void weir_page_map_remove(block_id id);
+void weir_meta_forget(void);    /* in a forked child: the page map knows no block any more */
 uint64_t weir_meta_bytes(void); /* host bytes in records and page map in use */
 
 /* heap.c: TLSF, splitting and coalescing. Pool's lock held. */
@@ -203,6 +204,7 @@ void weir_front_reclaim(weir_pool *p); /* all threads' caches back into the heap
 void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; lock held */
 void weir_front_thaw(weir_pool *p);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
+void weir_front_forget(void);             /* in a forked child: its thread keeps nothing */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
 /* One thread may play several, one at a time: whose fronts it uses from now on. NULL: a new one's,
  * made at the first use. Returns whom it played before, to be played again or ended. */
