@@ -93,10 +93,11 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 
 _Static_assert(WEIR_HOST_PORTABLE == CU_MEMHOSTALLOC_PORTABLE &&
                    WEIR_HOST_MAPPED == CU_MEMHOSTALLOC_DEVICEMAP &&
-                   WEIR_HOST_WRITE_COMBINED == CU_MEMHOSTALLOC_WRITECOMBINED &&
-                   WEIR_HOST_PORTABLE == CU_MEMHOSTREGISTER_PORTABLE &&
-                   WEIR_HOST_MAPPED == CU_MEMHOSTREGISTER_DEVICEMAP,
+                   WEIR_HOST_WRITE_COMBINED == CU_MEMHOSTALLOC_WRITECOMBINED,
                "the seam's flags are the driver's");
+_Static_assert((WEIR_HOST_PORTABLE | WEIR_HOST_MAPPED) ==
+                   (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
+               "for both ways to lock memory");
 
 static weir_status host_register(void *self, void *memory, uint64_t bytes, unsigned flags)
 {
@@ -247,6 +248,13 @@ static weir_status stream_adopt(void *self, void *native, void **stream)
   return weir_driver_fail(r, "cuStreamGetCtx of %p on cuda:%d", native, d->index);
 }
 
+/* As cudaSetDevice() does. An error is not worded: the next call into the driver meets it. */
+static void make_current(void *self)
+{
+  const weir_cuda_device *d = self;
+  (void)weir_cuda.cuCtxSetCurrent(d->context);
+}
+
 /* ---- devices ----------------------------------------------------------------------------------
  */
 
@@ -313,7 +321,8 @@ static void fill(weir_cuda_device *d, int index)
                               .event_wait = event_wait,
                               .event_sync = event_sync,
                               .stream_capturing = stream_capturing,
-                              .stream_adopt = stream_adopt};
+                              .stream_adopt = stream_adopt,
+                              .make_current = make_current};
 }
 
 static weir_status open_device(int index, const weir_backend **out)

@@ -8,7 +8,7 @@
 #define WEIR_DEVICE_PLUGIN_H
 
 #include "core/device/backend.h"
-#include "core/weir/device.h"
+#include "core/weir/cuda.h"
 
 #define WEIR_CUDA_PLUGIN      "libweir-cuda.so"
 #define WEIR_CUDA_PLUGIN_OPEN "weir_cuda_plugin_open"
@@ -20,7 +20,7 @@ typedef struct weir_cuda_core {
 
 typedef struct weir_cuda_plugin {
   const char *version; /* WEIR_VERSION it was built from (static) */
-  /* Opens and initialises the driver; once. Errors as in core/weir/device.h. */
+  /* Opens and initialises the driver; once. Errors as in core/weir/cuda.h. */
   weir_status (*start)(const weir_cuda_core *core, int *devices);
   weir_status (*properties)(int index, weir_cuda_device_properties *out);
   /* The device's backend (borrowed, static); retains its primary context until close. */

@@ -6,16 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/device/plugin.h"
-#include "core/memory/pool.h"
+#include "core/memory/devices.h"
 #include "core/memory/tags.h"
 
-enum { DEVICES = 64 };
-
-static struct device {
-  weir_pool *_Atomic pool; /* NULL: not attached; stored last */
-  weir_heap *plain;        /* of the default stream */
-  bool opened;             /* by us, at the first use, not attached by hand */
-} devices[DEVICES];
+weir_attached weir_devices[WEIR_DEVICES];
 
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER; /* attach, detach, tags */
 static char tags[WEIR_TAGS][32] = {"untagged"};
@@ -49,19 +43,10 @@ weir_status weir_device_parse(weir_device *out, const char *text)
   return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'; valid: cpu, cuda, cuda:N", text);
 }
 
-static inline struct device *device_of(weir_device d)
-{
-  unsigned i = d.index < 0 ? 0 : (unsigned)d.index;
-  return d.type == WEIR_DEVICE_CUDA && i < DEVICES &&
-                 atomic_load_explicit(&devices[i].pool, memory_order_acquire)
-             ? &devices[i]
-             : NULL;
-}
-
 static weir_status attach(const weir_backend *backend, const char *conf)
 {
   weir_config config = weir_config_default;
-  struct device *d = &devices[backend->index];
+  weir_attached *d = &weir_devices[backend->index];
   if (d->pool) return weir_fail(WEIR_EINVAL, "cuda:%d has a backend already", backend->index);
   weir_status st = weir_config_parse(&config, "WEIR_ALLOC_CONF", getenv("WEIR_ALLOC_CONF"));
   if (!st) st = weir_config_parse(&config, "conf", conf);
@@ -76,51 +61,51 @@ static weir_status attach(const weir_backend *backend, const char *conf)
 static void forget_devices(void)
 {
   pthread_mutex_init(&attach_lock, NULL);
-  for (int i = 0; i < DEVICES; i++)
-    atomic_store(&devices[i].pool, NULL);
+  for (int i = 0; i < WEIR_DEVICES; i++)
+    atomic_store(&weir_devices[i].pool, NULL);
   weir_front_forget();
   weir_meta_forget();
 }
 
-/* Attaches CUDA device i at its first use. attach_lock held. */
+/* attach_lock held. */
 static weir_status open_cuda(int i)
 {
   const weir_backend *backend;
-  if (i < DEVICES && devices[i].pool) return WEIR_OK; /* somebody was faster */
+  if (i < WEIR_DEVICES && weir_devices[i].pool) return WEIR_OK; /* somebody was faster */
   weir_device_on_fork = forget_devices;
   weir_status st = weir_device_open(i, &backend);
   if (st) return st;
   if ((st = attach(backend, NULL)))
     (void)weir_device_close(i);
   else
-    devices[i].opened = true;
+    weir_devices[i].opened = true;
   return st;
 }
 
-static __attribute__((noinline, cold)) weir_status open_device(weir_device d, struct device **out)
+__attribute__((cold)) weir_status weir_attach_now(weir_device d, weir_attached **out)
 {
-  int i = d.index < 0 ? 0 : d.index;
   if (d.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
   if (weir_device_forked()) return WEIR_ECUDA;
+  int i = (int)weir_device_index(d);
   pthread_mutex_lock(&attach_lock);
   weir_status st = open_cuda(i);
   pthread_mutex_unlock(&attach_lock);
-  if (!st) *out = &devices[i];
+  if (!st) *out = &weir_devices[i];
   return st;
 }
 
 /* Finds the device's pool or returns. */
 #define POOL_OF(device, p)                                                                         \
-  struct device *at_ = device_of(device);                                                          \
-  weir_status opened_ = at_ ? WEIR_OK : open_device(device, &at_);                                 \
-  if (opened_) return opened_;                                                                     \
+  weir_attached *at_ = weir_attached_of(device);                                                   \
+  weir_status there_ = at_ ? WEIR_OK : weir_attach_now(device, &at_);                              \
+  if (there_) return there_;                                                                       \
   weir_pool *p = at_->pool
 
 weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 {
-  if (!backend || backend->index < 0 || backend->index >= DEVICES)
-    return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", DEVICES - 1);
+  if (!backend || backend->index < 0 || backend->index >= WEIR_DEVICES)
+    return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", WEIR_DEVICES - 1);
   if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
   weir_status st = attach(backend, conf);
@@ -132,12 +117,14 @@ weir_status weir_memory_detach(weir_device device)
 {
   if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
-  struct device *at = device_of(device);
-  weir_status st = at ? weir_pool_free(at->pool)
-                      : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%d", device.index);
+  weir_attached *at = weir_attached_of(device);
+  weir_status st =
+      at ? weir_pool_free(at->pool)
+         : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", weir_device_index(device));
   if (at && !st) {
-    atomic_store(&at->pool, NULL);
-    if (at->opened) st = weir_device_close((int)(at - devices));
+    at->generation++;
+    at->pool = NULL;
+    if (at->opened) st = weir_device_close((int)(at - weir_devices));
     at->opened = false;
   }
   pthread_mutex_unlock(&attach_lock);
@@ -172,14 +159,14 @@ weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 
 weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
-  struct device *d = device_of(device);
+  weir_attached *d = weir_attached_of(device);
   if (__builtin_expect(!d, 0)) {
-    weir_status st = open_device(device, &d);
+    weir_status st = weir_attach_now(device, &d);
     if (st) return st;
   }
-  weir_heap *h = stream ? (weir_heap *)stream : d->plain;
+  weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(d);
   if (__builtin_expect(h->pool != d->pool, 0))
-    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%d", device.index);
+    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_index(device));
   if (__builtin_expect(!bytes, 0)) {
     *out = NULL;
     return WEIR_OK;
@@ -318,7 +305,7 @@ weir_status weir_memory_reset_peak(weir_device device)
 weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)
 {
   POOL_OF(device, p);
-  weir_heap *h = stream ? (weir_heap *)stream : at_->plain;
+  weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(at_);
   *out = 0;
   pthread_mutex_lock(&p->lock);
   weir_front_reclaim(p);
@@ -341,8 +328,8 @@ weir_status weir_memory_summary(char **out, weir_device device)
   if (st) return st;
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
-  (void)fprintf(f, "Weir memory summary, device %d\n%-40s %20s\n",
-                device.index < 0 ? 0 : device.index, "figure", "value");
+  (void)fprintf(f, "Weir memory summary, device %d\n%-40s %20s\n", (int)weir_device_index(device),
+                "figure", "value");
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
     (void)fprintf(f, "%-40s %20lld\n", figures[i].name,
                   (long long)*(int64_t *)((char *)&all + figures[i].offset));

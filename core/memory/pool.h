@@ -75,6 +75,7 @@ typedef struct weir_block { /* 64 bytes, one cache line */
 typedef struct weir_heap {
   struct weir_pool *pool;
   uint16_t number; /* in weir_heaps */
+  uint64_t serial; /* never given twice */
   bool by_front;   /* small blocks go through the threads' fronts */
   void *stream;    /* the backend's */
   uint64_t epoch;  /* current, from 1 */

@@ -1,15 +1,9 @@
-/* device.h: the CUDA devices of this machine. Included by weir.h.
+/* device.h: devices by name, and what is current for a thread: its device and a stream of each
+ * device. Included by weir.h.
  *
- * CUDA is opened at its first use, in three steps, each of which may be missing: libweir-cuda.so
- * (looked for beside libweir.so, then by the loader), NVIDIA's driver (libcuda.so.1, of CUDA 12.0
- * or newer), a device. Whoever asks learns from weir_error_message() which one was missing and why.
- * The outcome is kept: a process looks once.
- *
- * After fork() a child cannot use CUDA that its parent has opened ("Cannot re-initialize CUDA in
- * forked subprocess"): every function then fails with ECUDA and that sentence, and no call hangs
- * on a lock that another thread of the parent held. exec() starts anew.
- *
- * Devices are numbered as the driver numbers them (CUDA_VISIBLE_DEVICES), from 0.
+ * Every thread starts on device 0 with every device's default stream. What is current says where a
+ * call goes that names no index (cuda without a number) or no stream. Semantics follow
+ * torch.cuda.device, torch.cuda.set_device and torch.cuda.stream.
  */
 #ifndef WEIR_DEVICE_H
 #define WEIR_DEVICE_H
@@ -22,48 +16,79 @@
 extern "C" {
 #endif
 
-/* Whether a weir_malloc() on "cuda" can work: there is a driver and it has a device. False leaves
- * the reason in weir_error_message(). */
-WEIR_PUBLIC bool weir_cuda_is_available(void);
+typedef enum weir_device_type { WEIR_DEVICE_CPU = 0, WEIR_DEVICE_CUDA = 1 } weir_device_type;
 
-/* Errors: ENOTSUP (no libweir-cuda.so, no driver, no device), ECUDA (the driver's own error),
- * EVERSION (the two libraries are not of one build); *out is 0 then. */
-WEIR_PUBLIC weir_status weir_cuda_device_count(int *out);
+typedef struct weir_device {
+  weir_device_type type;
+  int index; /* -1: none given; the current device of its type */
+} weir_device;
 
-/* X(field, CUdevice_attribute without its prefix): names and units as in torch.cuda's properties
- * where it has them; sizes in bytes. */
-#define WEIR_CUDA_PROPERTIES_MAP(X)                                                                \
-  X(major, COMPUTE_CAPABILITY_MAJOR)                                                               \
-  X(minor, COMPUTE_CAPABILITY_MINOR)                                                               \
-  X(multi_processor_count, MULTIPROCESSOR_COUNT)                                                   \
-  X(max_threads_per_multi_processor, MAX_THREADS_PER_MULTIPROCESSOR)                               \
-  X(max_threads_per_block, MAX_THREADS_PER_BLOCK)                                                  \
-  X(warp_size, WARP_SIZE)                                                                          \
-  X(regs_per_multiprocessor, MAX_REGISTERS_PER_MULTIPROCESSOR)                                     \
-  X(shared_memory_per_block, MAX_SHARED_MEMORY_PER_BLOCK)                                          \
-  X(shared_memory_per_block_optin, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)                              \
-  X(shared_memory_per_multiprocessor, MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)                        \
-  X(L2_cache_size, L2_CACHE_SIZE)                                                                  \
-  X(is_integrated, INTEGRATED)                                                                     \
-  X(is_multi_gpu_board, MULTI_GPU_BOARD)                                                           \
-  X(copy_engines, ASYNC_ENGINE_COUNT)                                                              \
-  X(virtual_memory_management, VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)                                \
-  X(pci_domain_id, PCI_DOMAIN_ID)                                                                  \
-  X(pci_bus_id, PCI_BUS_ID)                                                                        \
-  X(pci_device_id, PCI_DEVICE_ID)
+typedef struct weir_stream weir_stream;
 
-typedef struct weir_cuda_device_properties {
-  char name[256];        /* "NVIDIA H100 80GB HBM3" */
-  uint8_t uuid[16];      /* as nvidia-smi -L prints it behind "GPU-" */
-  uint64_t total_memory; /* bytes */
-#define WEIR_CUDA_PROPERTIES_FIELD(field, attribute) int field;
-  WEIR_CUDA_PROPERTIES_MAP(WEIR_CUDA_PROPERTIES_FIELD)
-#undef WEIR_CUDA_PROPERTIES_FIELD
-} weir_cuda_device_properties;
+/* "cpu", "cpu:0", "cuda", "cuda:1". Errors: EINVAL. */
+WEIR_PUBLIC weir_status weir_device_parse(weir_device *out, const char *text);
 
-/* What device number `index` is. Creates no context. Errors: as above; EINVAL: no such device. */
-WEIR_PUBLIC weir_status weir_cuda_get_device_properties(weir_cuda_device_properties *out,
-                                                        int index);
+/* ---- what is current for the calling thread ---------------------------------------------------
+ */
+
+/* Makes a cuda device current. A negative index is nothing. Whether the device exists shows at its
+ * use. Errors: EINVAL (the cpu, an index no device can have). */
+WEIR_PUBLIC weir_status weir_set_device(weir_device device);
+/* The current cuda device. */
+WEIR_PUBLIC weir_status weir_current_device(weir_device *out);
+/* Makes `stream` (borrowed) its device's current stream, and its device current. NULL is nothing.
+ */
+WEIR_PUBLIC weir_status weir_set_current_stream(weir_stream *stream);
+/* The current stream of `device` (borrowed). Errors: EINVAL (no such device). */
+WEIR_PUBLIC weir_status weir_current_stream(weir_stream **out, weir_device device);
+
+/* What weir_guard_leave() brings back. All fields are Weir's own. */
+typedef struct weir_guard {
+  bool todo;              /* the macros' loop has yet to run */
+  int device;             /* current before, -1: nothing to bring back */
+  int of[2];              /* devices whose streams were current before, -1: none */
+  weir_stream *stream[2]; /* those streams, NULL: the default stream */
+  uint64_t serial[2], generation[2];
+} weir_guard;
+
+/* Makes a device current until weir_guard_leave(). The cpu and a negative index are nothing.
+ * Whether the device exists shows at its use. */
+WEIR_PUBLIC void weir_device_enter(weir_guard *out, weir_device device);
+/* Makes a stream and its device current until weir_guard_leave(). NULL is nothing. Errors: ENOMEM,
+ * nothing has changed and the guard holds nothing. */
+WEIR_PUBLIC weir_status weir_stream_enter(weir_guard *out, weir_stream *stream);
+/* Brings back what was current at the enter; on the same thread, the latest guard first. Once is
+ * enough, twice is nothing. */
+WEIR_PUBLIC void weir_guard_leave(weir_guard *guard);
+
+static inline weir_guard weir_guard_of_device(weir_device device)
+{
+  weir_guard guard;
+  weir_device_enter(&guard, device);
+  return guard;
+}
+
+static inline weir_guard weir_guard_of_stream(weir_stream *stream)
+{
+  weir_guard guard;
+  if (weir_stream_enter(&guard, stream)) guard.todo = false;
+  return guard;
+}
+
+#define WEIR_GUARD_JOIN_(a, b) a##b
+#define WEIR_GUARD_NAME_(line) WEIR_GUARD_JOIN_(weir_guard_at_, line)
+#define WEIR_GUARD_LOOP_(name, start)                                                              \
+  for (weir_guard name __attribute__((cleanup(weir_guard_leave))) = (start); (name).todo;          \
+       (name).todo = false)
+
+/* WEIR_WITH_DEVICE(device) { ... }: the device is current in the block, and however the block is
+ * left (its end, break, return, goto) what was current before comes back. They nest. */
+#define WEIR_WITH_DEVICE(device)                                                                   \
+  WEIR_GUARD_LOOP_(WEIR_GUARD_NAME_(__LINE__), weir_guard_of_device(device))
+/* The same for a stream and its device. Without host memory to note the stream the block is not
+ * run, and weir_error_message() says so. */
+#define WEIR_WITH_STREAM(stream)                                                                   \
+  WEIR_GUARD_LOOP_(WEIR_GUARD_NAME_(__LINE__), weir_guard_of_stream(stream))
 
 #ifdef __cplusplus
 }
