@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/memory/pool.h"
+#include "core/memory/devices.h"
 
 enum { ALL, SMALL, LARGE, POOLS };
 enum { CURRENT, PEAK, ALLOCATED, FREED, KINDS };
@@ -399,6 +399,6 @@ weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated
   if (st) return st;
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
-  print_table(f, device.index < 0 ? 0 : device.index, &all, abbreviated);
+  print_table(f, (int)weir_device_index(device), &all, abbreviated);
   return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the table") : WEIR_OK;
 }
