@@ -67,7 +67,7 @@ static void *busy(void *unused)
   while (!atomic_load(&enough)) {
     if (!weir_malloc(&out, BYTES, cuda0, NULL)) (void)weir_free(out);
     (void)weir_memory_empty_cache(cuda0);
-    if (!weir_memory_summary(&text, cuda0)) free(text);
+    if (!weir_memory_summary(&text, cuda0, false)) free(text);
   }
   return unused;
 }
@@ -99,7 +99,7 @@ static int child(void *small, void *large, weir_stream *stream)
   bad += !refused(weir_stream_from_native(&stream, cuda0, NULL));
   bad += !refused(weir_memory_empty_cache(cuda0));
   bad += !refused(weir_memory_get_stats(&stats, cuda0));
-  bad += !refused(weir_memory_summary(&text, cuda0));
+  bad += !refused(weir_memory_summary(&text, cuda0, false));
   bad += !refused(weir_memory_detach(cuda0));
   bad += weir_memory_set_tag("child") != WEIR_OK;
   return bad;
