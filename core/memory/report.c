@@ -12,51 +12,59 @@ static int64_t get(const _Atomic int64_t *n)
   return atomic_load_explicit((_Atomic int64_t *)n, memory_order_relaxed);
 }
 
+/* All fronts' `live`, and how far each fell since its highest, in bytes. */
+static int64_t sum_live(const weir_pool *p, int64_t *above)
+{
+  int64_t sum = p->gone_live;
+  *above = 0;
+  for (const weir_front *f = p->fronts; f; f = f->next) {
+    int64_t live = get(&f->live), fell = get(&f->high) - live_units(live);
+    if (fell > 0) *above += live_bytes(fell >> (64 - LIVE_SHIFT));
+    sum += live;
+  }
+  return sum;
+}
+
 typedef struct small {
-  int64_t allocated_bytes, freed_bytes, allocated, freed, requested,
-      above; /* above: most a front fell since its high */
+  int64_t live_bytes, live, allocated_bytes, allocated, requested;
 } small;
 
 static small sum_fronts(const weir_pool *p)
 {
-  small s = {p->gone_allocated_bytes, p->gone_freed_bytes, p->gone_allocated,
-             p->gone_freed,           p->gone_requested,   0};
+  int64_t above, live = sum_live(p, &above);
+  small s = {live_bytes(live), live_blocks(live), 0, 0, p->gone_requested};
   for (const weir_front *f = p->fronts; f; f = f->next) {
-    int64_t in = get(&f->allocated_bytes), out = get(&f->freed_bytes);
-    int64_t above = get(&f->high) - (in - out);
-    if (above > 0) s.above += above;
-    s.allocated_bytes += in;
-    s.freed_bytes += out;
-    s.allocated += get(&f->allocated);
-    s.freed += get(&f->freed);
     s.requested += get(&f->requested);
+    for (int c = 0; c < CLASSES; c++) {
+      int64_t served = (int64_t)atomic_load_explicit(&f->bins[c].served, memory_order_relaxed);
+      s.allocated += served;
+      s.allocated_bytes += served * weir_class_bytes[c];
+    }
   }
   return s;
 }
 
 void weir_pool_peak(weir_pool *p)
 {
-  small s = sum_fronts(p);
-  int64_t now = s.allocated_bytes - s.freed_bytes + s.above + p->large_bytes.current;
-  if (now > p->peak_bytes) p->peak_bytes = now;
+  int64_t above, now = live_bytes(sum_live(p, &above)) + p->large_bytes.current;
+  if (now + above > p->peak_bytes) p->peak_bytes = now + above;
 }
 
 void weir_pool_stats(weir_pool *p, weir_memory_stats *o)
 {
   weir_pool_peak(p);
   small s = sum_fronts(p);
-  int64_t small_bytes = s.allocated_bytes - s.freed_bytes, small_blocks = s.allocated - s.freed;
   *o = (weir_memory_stats){
-      .allocated_bytes = small_bytes + p->large_bytes.current,
+      .allocated_bytes = s.live_bytes + p->large_bytes.current,
       .allocated_bytes_peak = p->peak_bytes,
       .allocated_bytes_allocated = s.allocated_bytes + p->large_bytes.allocated,
-      .allocated_bytes_freed = s.freed_bytes + p->large_bytes.freed,
-      .allocated_bytes_small = small_bytes,
+      .allocated_bytes_freed = s.allocated_bytes - s.live_bytes + p->large_bytes.freed,
+      .allocated_bytes_small = s.live_bytes,
       .allocated_bytes_large = p->large_bytes.current,
-      .allocation = small_blocks + p->large_blocks.current,
+      .allocation = s.live + p->large_blocks.current,
       .allocation_allocated = s.allocated + p->large_blocks.allocated,
-      .allocation_freed = s.freed + p->large_blocks.freed,
-      .allocation_small = small_blocks,
+      .allocation_freed = s.allocated - s.live + p->large_blocks.freed,
+      .allocation_small = s.live,
       .allocation_large = p->large_blocks.current,
       .requested_bytes = s.requested + p->large_requested,
       .reserved_bytes = p->reserved_stat.current,
@@ -67,8 +75,8 @@ void weir_pool_stats(weir_pool *p, weir_memory_stats *o)
       .segment_peak = p->segment_stat.peak,
       .segment_allocated = p->segment_stat.allocated,
       .segment_freed = p->segment_stat.freed,
-      .active_bytes = small_bytes + p->large_bytes.current + p->pending_bytes,
-      .active = small_blocks + p->large_blocks.current + p->pending_blocks,
+      .active_bytes = s.live_bytes + p->large_bytes.current + p->pending_bytes,
+      .active = s.live + p->large_blocks.current + p->pending_blocks,
       .inactive_split_bytes = p->inactive.current,
       .inactive_split = p->inactive_blocks.current,
       .num_alloc_retries = (int64_t)p->retries,
