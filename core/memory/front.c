@@ -412,8 +412,9 @@ static inline weir_status free_own(weir_front *f, block_id id, unsigned class)
   block_set(b, BLOCK_CACHED);
   int64_t live = count_free(f, b, class);
   put(f, id, class);
+  bool full = live_units(live) < f->least;
   leave(f);
-  if (__builtin_expect(live_units(live) < f->least, 0)) overflow(f);
+  if (__builtin_expect(full, 0)) overflow(f);
   return WEIR_OK;
 }
 
