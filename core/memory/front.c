@@ -192,13 +192,26 @@ static void end_thread(void *thread)
     }
   }
   free(thread);
-  mine = NULL;
+  if (mine == thread) mine = NULL;
 }
 
 static void prepare(void)
 {
   (void)pthread_key_create(&ended, end_thread);
   fence_needed = syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
+}
+
+weir_thread *weir_thread_switch(weir_thread *to)
+{
+  weir_thread *from = mine;
+  pthread_once(&once, prepare);
+  (void)pthread_setspecific(ended, mine = to);
+  return from;
+}
+
+void weir_thread_end(weir_thread *thread)
+{
+  if (thread) end_thread(thread);
 }
 
 static weir_thread *thread_make(void)

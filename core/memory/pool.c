@@ -19,6 +19,7 @@
 #include "core/memory/pool.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t serials; /* given so far */
 
 static uint32_t now_ms(void)
 {
@@ -304,6 +305,7 @@ static weir_status number(weir_heap *h, weir_pool *p)
   for (uint16_t i = 1; i < HEAPS && st; i++) {
     if (weir_heaps[i]) continue;
     h->number = i;
+    h->serial = ++serials;
     h->pool = p;
     h->epoch = 1;
     weir_heaps[i] = h;

@@ -75,6 +75,7 @@ typedef struct weir_block { /* 64 bytes, one cache line */
 typedef struct weir_heap {
   struct weir_pool *pool;
   uint16_t number; /* in weir_heaps */
+  uint64_t serial; /* never given twice */
   bool by_front;   /* small blocks go through the threads' fronts */
   void *stream;    /* the backend's */
   uint64_t epoch;  /* current, from 1 */
@@ -221,6 +222,10 @@ void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; l
 void weir_front_thaw(weir_pool *p);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
+/* One thread may play several, one at a time: whose fronts it uses from now on. NULL: a new one's,
+ * made at the first use. Returns whom it played before, to be played again or ended. */
+weir_thread *weir_thread_switch(weir_thread *to);
+void weir_thread_end(weir_thread *thread); /* not the one being played; NULL is nothing */
 extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
 
 /* pool.c: the slow path and the life of a pool. */

@@ -19,6 +19,15 @@
 #include <stdint.h>
 #include "core/base/status.h"
 
+/* How host memory is locked; values as in cudaHostAlloc, cuMemHostAlloc and (the first two)
+ * cuMemHostRegister. PORTABLE: pinned for every context, not only that of the device. MAPPED: has
+ * an address on the device. WRITE_COMBINED: bypasses the processor's caches. */
+enum weir_host_flags {
+  WEIR_HOST_PORTABLE = 1,
+  WEIR_HOST_MAPPED = 2,
+  WEIR_HOST_WRITE_COMBINED = 4
+};
+
 typedef struct weir_source {
   uint64_t page_bytes; /* size and alignment of a VMM page, a power of two; 0: no VMM */
 
@@ -39,9 +48,25 @@ typedef struct weir_source {
   weir_status (*unmap)(void *self, uint64_t address, uint64_t bytes);
   weir_status (*access)(void *self, uint64_t address, uint64_t bytes);
 
-  /* Page-locked host memory, optional (both NULL). */
-  weir_status (*pinned_alloc)(void *self, uint64_t bytes, void **out);
-  weir_status (*pinned_free)(void *self, void *memory, uint64_t bytes);
+  /* Page-locked host memory for the pinned pools. `flags` are bits of weir_host_flags.
+   *   host_register  locks and maps [memory, memory + bytes), which is the pool's own: anonymous
+   *                  private memory, 2 MiB aligned, every page touched. Never with WRITE_COMBINED.
+   *                  The pool never asks for a range that overlaps another, and hands out no block
+   *                  that lies in two ranges: a copy of a block meets one registration.
+   *   host_unregister  undoes one host_register, by its start; all copies from and to it are over.
+   *   host_alloc     memory of the device's own making, locked and mapped, a multiple of 4096: the
+   *                  only way to write-combined memory. host_free gives it back.
+   * Optional, each pair both or none (NULL). Without host_register the pools take plain memory from
+   * host_alloc too; without host_alloc write-combined memory is not supported; without both there is
+   * no pinned memory. WEIR_EOOM: no more can be locked; the allocator then gives back what is idle
+   * and tries again. */
+  weir_status (*host_register)(void *self, void *memory, uint64_t bytes, unsigned flags);
+  weir_status (*host_unregister)(void *self, void *memory, uint64_t bytes);
+  weir_status (*host_alloc)(void *self, uint64_t bytes, unsigned flags, void **out);
+  weir_status (*host_free)(void *self, void *memory, uint64_t bytes);
+  /* Optional: the number of the memory node nearest to the device, -1: not known. NULL: not known;
+   * memory is then taken near the processor that asks. */
+  int (*numa_node)(void *self);
 
   /* Optional; asked before the allocator commits host memory of its own for records. A failure is
    * passed on. The fake fails here to try every metadata allocation. */

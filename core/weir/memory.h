@@ -14,24 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/status.h"
+#include "core/weir/device.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct weir_backend;
-
-typedef enum weir_device_type { WEIR_DEVICE_CPU = 0, WEIR_DEVICE_CUDA = 1 } weir_device_type;
-
-typedef struct weir_device {
-  weir_device_type type;
-  int index; /* -1: none given; the current device of its type */
-} weir_device;
-
-typedef struct weir_stream weir_stream;
-
-/* "cpu", "cpu:0", "cuda", "cuda:1". Errors: EINVAL. */
-WEIR_PUBLIC weir_status weir_device_parse(weir_device *out, const char *text);
 
 /* Makes `backend` (borrowed until detached) device cuda:backend->index. WEIR_ALLOC_CONF is read
  * here; `conf` (may be NULL) is applied after it. Errors: EINVAL (options, index taken). */
@@ -46,8 +35,8 @@ WEIR_PUBLIC weir_status weir_stream_from_native(weir_stream **out, weir_device d
 /* Tells the allocator that the program made `waiter` wait for everything now in `waited`. */
 WEIR_PUBLIC weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited);
 
-/* *out is new: weir_free() it; NULL for 0 bytes. `stream` NULL: the device's default stream.
- * Alignment 512. Errors: EOOM with a sentence that says why, EINVAL. */
+/* *out is new: weir_free() it; NULL for 0 bytes. `stream` NULL: the thread's current stream of the
+ * device. Alignment 512. Errors: EOOM with a sentence that says why, EINVAL. */
 WEIR_PUBLIC weir_status weir_malloc(void **out, size_t bytes, weir_device device,
                                     weir_stream *stream);
 /* Steals ptr; NULL is nothing. Errors: EINVAL (freed before, not ours), nothing has changed. */

@@ -432,15 +432,16 @@ static weir_status set_access(void *self, uint64_t address, uint64_t bytes)
   return st;
 }
 
-static weir_status pinned_alloc(void *self, uint64_t bytes, void **out)
+static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void **out)
 {
   uint64_t address;
+  (void)flags;
   weir_status st = segment_alloc(self, bytes, &address);
   if (!st) *out = (void *)address;
   return st;
 }
 
-static weir_status pinned_free(void *self, void *memory, uint64_t bytes)
+static weir_status host_free(void *self, void *memory, uint64_t bytes)
 {
   return segment_free(self, (uint64_t)memory, bytes);
 }
@@ -478,8 +479,8 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
                                     .mem_info = mem_info,
                                     .segment_alloc = segment_alloc,
                                     .segment_free = segment_free,
-                                    .pinned_alloc = pinned_alloc,
-                                    .pinned_free = pinned_free,
+                                    .host_alloc = host_alloc,
+                                    .host_free = host_free,
                                     .host_commit = host_commit};
   if (!page_bytes) return;
   f->backend.source.reserve = reserve;
