@@ -114,7 +114,7 @@ static inline void count_malloc(weir_front *f, weir_block *b, unsigned class, ui
   b->requested = bytes;
   b->when = weir_tag_now;
   set(&f->live, live);
-  set(&f->requested, get(&f->requested) + (int64_t)bytes);
+  set(&f->requested_in, get(&f->requested_in) + (int64_t)bytes);
   atomic_store_explicit(served, atomic_load_explicit(served, memory_order_relaxed) + 1,
                         memory_order_relaxed);
   if (live_units(live) > get(&f->high)) set(&f->high, live_units(live));
@@ -124,15 +124,8 @@ static inline int64_t count_free(weir_front *f, const weir_block *b, unsigned cl
 {
   int64_t live = get(&f->live) - weir_class_live[class];
   set(&f->live, live);
-  set(&f->requested, get(&f->requested) - (int64_t)b->requested);
+  set(&f->requested_out, get(&f->requested_out) + (int64_t)b->requested);
   return live;
-}
-
-/* A block of a front that no front counts out. Lock held. */
-static void count_gone(weir_pool *p, const weir_block *b)
-{
-  p->gone_live -= weir_class_live[b->class];
-  p->gone_requested -= (int64_t)b->requested;
 }
 
 static void take_remote(weir_front *f)
@@ -265,8 +258,8 @@ static weir_front *front_find(weir_heap *h)
   return f;
 }
 
-/* This thread's front of the heap; NULL: none, or not in its slot. */
-static inline weir_front *front_here(const weir_heap *h)
+/* The thread's front of the heap where it was used lately; NULL: it has none, or must look. */
+static inline weir_front *front_seen(const weir_heap *h)
 {
   weir_front *f = mine ? mine->slots[h->number % THREAD_SLOTS] : NULL;
   if (__builtin_expect(f && atomic_load_explicit(&f->heap, memory_order_relaxed) == h &&
@@ -278,7 +271,7 @@ static inline weir_front *front_here(const weir_heap *h)
 
 static weir_front *front_of(weir_heap *h)
 {
-  weir_front *f = front_here(h);
+  weir_front *f = front_seen(h);
   return f ? f : front_find(h);
 }
 
@@ -318,22 +311,25 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, uint64_t bytes, 
     if (now) return WEIR_OK;
   }
   pthread_mutex_lock(&h->pool->lock);
+  weir_pool_peak(h->pool);
+  weir_front *own = f ? f : front_seen(h);
+  if (own) set(&own->high, live_units(get(&own->live)));
   weir_status st = weir_pool_alloc_slow(h, bytes, f, out);
-  if (f) set(&f->high, live_units(get(&f->live)));
-  if (!st && f) {
+  if (!st) {
     weir_block *b = block(weir_page_map_find((uint64_t)*out));
     if (b->front) {
       shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
       count_malloc(f, b, b->class, bytes);
     }
   }
+  weir_pool_peak(h->pool);
   pthread_mutex_unlock(&h->pool->lock);
   return st;
 }
 
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
 {
-  weir_front *f = __builtin_expect(by_front(h, bytes), 1) ? front_here(h) : NULL;
+  weir_front *f = __builtin_expect(by_front(h, bytes), 1) ? front_seen(h) : NULL;
   if (__builtin_expect(f && enter(f), 1)) {
     bool now = hit(f, bytes, out);
     leave(f);
@@ -345,14 +341,33 @@ weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
 /* ---- free -------------------------------------------------------------------------------------
  */
 
-static void free_large(weir_pool *p, const weir_block *b)
+/* A block of a front's that is freed where no front can count it. Lock held. */
+static void count_gone(weir_pool *p, const weir_block *b)
 {
-  stat_add(&p->large_bytes, -(int64_t)b->bytes);
-  stat_add(&p->large_blocks, -1);
-  p->large_requested -= (int64_t)b->requested;
+  p->gone.live -= weir_class_live[b->class];
+  p->gone.requested_out += (int64_t)b->requested;
 }
 
-/* A block other streams use, one that passes by the fronts, or a front that is full or stopped. */
+/* Other streams use it: it waits for them. Lock held. */
+static void suspend(weir_pool *p, block_id id)
+{
+  weir_block *b = block(id);
+  weir_heap *own = weir_heaps[b->heap];
+  bool large = b->bytes > CLASS_LIMIT;
+  weir_pool_leave_front(p, b);
+  block_set(b, BLOCK_PENDING);
+  b->stamp = own->dirty = own->epoch;
+  for (block_id u = b->uses; u; u = block(u)->next) {
+    weir_heap *h = weir_heaps[block(u)->heap];
+    block(u)->stamp = h->dirty = h->epoch;
+  }
+  b->next = p->pending;
+  p->pending = id;
+  p->pending_blocks[large]++;
+  p->pending_bytes[large] += (int64_t)b->bytes;
+}
+
+/* A block other streams use, one that passes by the fronts, or one no front will take. */
 static __attribute__((noinline)) weir_status free_slow(block_id id)
 {
   weir_block *b = block(id);
@@ -362,22 +377,11 @@ static __attribute__((noinline)) weir_status free_slow(block_id id)
   if (b->front)
     count_gone(p, b);
   else
-    free_large(p, b);
-  if (b->uses) {
-    weir_heap *own = weir_heaps[b->heap];
-    block_set(b, BLOCK_PENDING);
-    b->stamp = own->dirty = own->epoch;
-    for (block_id u = b->uses; u; u = block(u)->next) {
-      weir_heap *h = weir_heaps[block(u)->heap];
-      block(u)->stamp = h->dirty = h->epoch;
-    }
-    b->next = p->pending;
-    p->pending = id;
-    p->pending_blocks++;
-    p->pending_bytes += (int64_t)b->bytes;
-  } else {
+    weir_pool_count_live(p, b, -1);
+  if (b->uses)
+    suspend(p, id);
+  else
     weir_pool_release(id);
-  }
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
@@ -402,15 +406,8 @@ static __attribute__((noinline)) weir_status free_remote(weir_front *owner, bloc
 {
   weir_heap *h = weir_heaps[block(id)->heap];
   weir_front *f = front_of(h);
+  if (!f || !enter(f)) return free_slow(id);
   weir_block *b = block(id);
-  if (!f || !enter(f)) {
-    weir_pool *p = h->pool;
-    pthread_mutex_lock(&p->lock);
-    count_gone(p, b);
-    weir_pool_release(id);
-    pthread_mutex_unlock(&p->lock);
-    return WEIR_OK;
-  }
   (void)count_free(f, b, b->class);
   shift_room(f, -(int64_t)(b->bytes >> UNIT_SHIFT));
   push_remote(owner, id);
@@ -510,7 +507,8 @@ void weir_front_detach(weir_pool *p)
     p->fronts = f->next;
     f->next = NULL;
     set(&f->live, 0);
-    set(&f->requested, 0);
+    set(&f->requested_in, 0);
+    set(&f->requested_out, 0);
     set(&f->high, 0);
     for (int c = 0; c < CLASSES; c++)
       f->bins[c] = (weir_bin){0};

@@ -1,94 +1,10 @@
-/* report.c: what the allocator says of itself: figures, and why it is out of memory. */
+/* report.c: why the allocator is out of memory. */
 #include <stdio.h>
 #include <string.h>
 #include "core/memory/pool.h"
 #include "core/memory/tags.h"
-#include "core/weir/memory.h"
 
 enum { GROUPS = 64 };
-
-static int64_t get(const _Atomic int64_t *n)
-{
-  return atomic_load_explicit((_Atomic int64_t *)n, memory_order_relaxed);
-}
-
-/* All fronts' `live`, and how far each fell since its highest, in bytes. */
-static int64_t sum_live(const weir_pool *p, int64_t *above)
-{
-  int64_t sum = p->gone_live;
-  *above = 0;
-  for (const weir_front *f = p->fronts; f; f = f->next) {
-    int64_t live = get(&f->live), fell = get(&f->high) - live_units(live);
-    if (fell > 0) *above += live_bytes(fell >> (64 - LIVE_SHIFT));
-    sum += live;
-  }
-  return sum;
-}
-
-typedef struct small {
-  int64_t live_bytes, live, allocated_bytes, allocated, requested;
-} small;
-
-static small sum_fronts(const weir_pool *p)
-{
-  int64_t above, live = sum_live(p, &above);
-  small s = {live_bytes(live), live_blocks(live), 0, 0, p->gone_requested};
-  for (const weir_front *f = p->fronts; f; f = f->next) {
-    s.requested += get(&f->requested);
-    for (int c = 0; c < CLASSES; c++) {
-      int64_t served = (int64_t)atomic_load_explicit(&f->bins[c].served, memory_order_relaxed);
-      s.allocated += served;
-      s.allocated_bytes += served * weir_class_bytes[c];
-    }
-  }
-  return s;
-}
-
-void weir_pool_peak(weir_pool *p)
-{
-  int64_t above, now = live_bytes(sum_live(p, &above)) + p->large_bytes.current;
-  if (now + above > p->peak_bytes) p->peak_bytes = now + above;
-}
-
-void weir_pool_stats(weir_pool *p, weir_memory_stats *o)
-{
-  weir_pool_peak(p);
-  small s = sum_fronts(p);
-  *o = (weir_memory_stats){
-      .allocated_bytes = s.live_bytes + p->large_bytes.current,
-      .allocated_bytes_peak = p->peak_bytes,
-      .allocated_bytes_allocated = s.allocated_bytes + p->large_bytes.allocated,
-      .allocated_bytes_freed = s.allocated_bytes - s.live_bytes + p->large_bytes.freed,
-      .allocated_bytes_small = s.live_bytes,
-      .allocated_bytes_large = p->large_bytes.current,
-      .allocation = s.live + p->large_blocks.current,
-      .allocation_allocated = s.allocated + p->large_blocks.allocated,
-      .allocation_freed = s.allocated - s.live + p->large_blocks.freed,
-      .allocation_small = s.live,
-      .allocation_large = p->large_blocks.current,
-      .requested_bytes = s.requested + p->large_requested,
-      .reserved_bytes = p->reserved_stat.current,
-      .reserved_bytes_peak = p->reserved_stat.peak,
-      .reserved_bytes_allocated = p->reserved_stat.allocated,
-      .reserved_bytes_freed = p->reserved_stat.freed,
-      .segment = p->segment_stat.current,
-      .segment_peak = p->segment_stat.peak,
-      .segment_allocated = p->segment_stat.allocated,
-      .segment_freed = p->segment_stat.freed,
-      .active_bytes = s.live_bytes + p->large_bytes.current + p->pending_bytes,
-      .active = s.live + p->large_blocks.current + p->pending_blocks,
-      .inactive_split_bytes = p->inactive.current,
-      .inactive_split = p->inactive_blocks.current,
-      .num_alloc_retries = (int64_t)p->retries,
-      .num_ooms = (int64_t)p->ooms,
-      .num_sync_all_streams = (int64_t)p->syncs,
-      .num_device_alloc = (int64_t)p->device_allocs,
-      .num_device_free = (int64_t)p->device_frees,
-      .num_stream_waits = (int64_t)p->waits,
-      .num_stitches = (int64_t)p->stitches,
-      .metadata_bytes = (int64_t)weir_meta_bytes(),
-  };
-}
 
 void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user)
 {
