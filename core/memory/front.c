@@ -202,6 +202,13 @@ static weir_thread *thread_make(void)
   return mine = t;
 }
 
+/* Whether a front stays stopped: its stream's requests go elsewhere. Lock held. */
+static bool diverted(const weir_front *f)
+{
+  const weir_heap *h = atomic_load_explicit((weir_heap * _Atomic *)&f->heap, memory_order_relaxed);
+  return h->diverted || h->pool->diverted;
+}
+
 /* A front of the heap whose thread has ended, or a new one. Lock held. NULL: no memory. */
 static weir_front *front_make(weir_heap *h)
 {
@@ -219,6 +226,7 @@ static weir_front *front_make(weir_heap *h)
   }
   if (f) {
     atomic_store(&f->heap, h);
+    atomic_store(&f->stop, diverted(f));
     f->room = FRONT_ROOM;
     f->next = h->pool->fronts;
     h->pool->fronts = f;
@@ -318,7 +326,7 @@ static __attribute__((noinline)) weir_status free_slow(block_id id)
   weir_pool_peak(p);
   if (!b->front) free_large(p, id);
   if (b->uses) {
-    weir_heap *own = weir_heaps[b->heap];
+    weir_heap *own = weir_heaps[b->heap]->clock;
     block_set(b, BLOCK_PENDING);
     b->stamp = own->dirty = own->epoch;
     for (block_id u = b->uses; u; u = block(u)->next) {
@@ -418,7 +426,17 @@ void weir_front_freeze(weir_pool *p)
 void weir_front_thaw(weir_pool *p)
 {
   for (weir_front *f = p->fronts; f; f = f->next)
-    atomic_store(&f->stop, false);
+    atomic_store(&f->stop, diverted(f));
+}
+
+void weir_front_divert(weir_pool *p, weir_heap *h, int by)
+{
+  weir_front_freeze(p);
+  if (h)
+    h->diverted += (unsigned)by;
+  else
+    p->diverted += (unsigned)by;
+  weir_front_thaw(p);
 }
 
 void weir_front_reclaim(weir_pool *p)
