@@ -1,7 +1,6 @@
 /* api.c: core/weir/memory.h over the pools. */
 #include "core/weir/memory.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +47,14 @@ weir_status weir_no_device(weir_device d)
     return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
   return weir_fail(WEIR_EINVAL, "invalid device ordinal: no backend is attached as cuda:%u",
                    weir_device_index(d));
+}
+
+weir_status weir_pool_of(weir_device device, weir_pool **out)
+{
+  weir_attached *d = weir_attached_of(device);
+  if (!d) return weir_no_device(device);
+  *out = atomic_load(&d->pool);
+  return WEIR_OK;
 }
 
 /* Finds the device's pool or returns. */
@@ -208,55 +215,6 @@ weir_status weir_memory_set_tag(const char *tag)
   return st;
 }
 
-/* ---- figures ----------------------------------------------------------------------------------
- */
-
-weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
-{
-  POOL_OF(device, p);
-  pthread_mutex_lock(&p->lock);
-  weir_pool_stats(p, out);
-  pthread_mutex_unlock(&p->lock);
-  return WEIR_OK;
-}
-
-static const struct figure {
-  const char *name;
-  size_t offset;
-} figures[] = {
-#define ROW(name, field) {name, offsetof(weir_memory_stats, field)},
-    WEIR_MEMORY_STATS_MAP(ROW)
-#undef ROW
-};
-
-weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
-{
-  weir_memory_stats all;
-  weir_status st = weir_memory_get_stats(&all, device);
-  if (st) return st;
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    if (!strcmp(figures[i].name, name)) {
-      *out = *(int64_t *)((char *)&all + figures[i].offset);
-      return WEIR_OK;
-    }
-  return weir_fail(WEIR_EINVAL, "there is no figure called %s, as in allocated_bytes.all.current",
-                   name);
-}
-
-weir_status weir_memory_reset_peak(weir_device device)
-{
-  POOL_OF(device, p);
-  weir_memory_stats now;
-  pthread_mutex_lock(&p->lock);
-  weir_pool_stats(p, &now);
-  p->peak_bytes = now.allocated_bytes;
-  weir_front_reset_high(p);
-  p->reserved_stat.peak = p->reserved_stat.current;
-  p->segment_stat.peak = p->segment_stat.current;
-  pthread_mutex_unlock(&p->lock);
-  return WEIR_OK;
-}
-
 weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)
 {
   POOL_OF(device, p);
@@ -273,22 +231,6 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
   }
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
-}
-
-weir_status weir_memory_summary(char **out, weir_device device)
-{
-  weir_memory_stats all;
-  size_t bytes;
-  weir_status st = weir_memory_get_stats(&all, device);
-  if (st) return st;
-  FILE *f = open_memstream(out, &bytes);
-  if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
-  (void)fprintf(f, "Weir memory summary, device %d\n%-40s %20s\n", (int)weir_device_index(device),
-                "figure", "value");
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    (void)fprintf(f, "%-40s %20lld\n", figures[i].name,
-                  (long long)*(int64_t *)((char *)&all + figures[i].offset));
-  return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the table") : WEIR_OK;
 }
 
 /* ---- snapshot ---------------------------------------------------------------------------------

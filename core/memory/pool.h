@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include "core/device/backend.h"
 #include "core/memory/config.h"
+#include "core/weir/memory.h"
 
 typedef uint32_t block_id; /* 0: none */
 
@@ -105,8 +106,8 @@ typedef struct weir_front {
   uint64_t room;                       /* most bytes to keep there */
   /* Written by the owner, read by anybody: */
   _Atomic int64_t allocated_bytes, freed_bytes, allocated, freed; /* since the front was made */
-  _Atomic int64_t requested,
-      high; /* bytes asked for and live; highest live bytes since the last look */
+  _Atomic int64_t requested_in, requested_out; /* bytes asked for, in all and of what was freed */
+  _Atomic int64_t high;                        /* highest live bytes since the last look */
   block_id bins[CLASSES];
   struct weir_front *next;              /* of the pool */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
@@ -138,6 +139,12 @@ typedef struct weir_capture {
   weir_graph_pool *graph;
   weir_heap *stream; /* NULL: all that are being captured */
 } weir_capture;
+/* What went through a front. */
+typedef struct weir_tally {
+  int64_t allocated_bytes, freed_bytes, allocated, freed, requested_in, requested_out;
+} weir_tally;
+
+enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
 
 typedef struct weir_pool {
   pthread_mutex_t lock;
@@ -158,18 +165,21 @@ typedef struct weir_pool {
   uint64_t *pages;      /* VMM: page of each place, 0: none */
   uint64_t *spare;      /* VMM: pages that are mapped nowhere */
   uint64_t spare_count;
-  uint64_t total;                      /* bytes of the device */
-  uint64_t reserved;                   /* bytes the source gave and has not got back */
-  uint64_t segments;                   /* mapped ranges (segments, or VMM pages) */
-  uint32_t decayed;                    /* ms of the last decay */
-  uint32_t (*clock)(void);             /* ms; tests put their own here */
-  double fraction;                     /* of `total` we may reserve */
-  weir_stat large_bytes, large_blocks; /* blocks that pass by the fronts */
-  weir_stat reserved_stat, segment_stat, inactive, inactive_blocks;
-  int64_t large_requested, pending_bytes, pending_blocks;
-  int64_t gone_allocated_bytes, gone_freed_bytes, gone_allocated, gone_freed, gone_requested;
-  int64_t peak_bytes; /* highest live bytes seen */
-  int64_t peak_small, peak_count;
+  uint64_t total;          /* bytes of the device */
+  uint64_t reserved;       /* bytes the source gave and has not got back */
+  uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
+  uint32_t decayed;        /* ms of the last decay */
+  uint32_t (*clock)(void); /* ms; tests put their own here */
+  double fraction;         /* of `total` we may reserve */
+  /* Figures (stats.c). [0]: blocks up to CLASS_LIMIT, [1]: larger ones. */
+  weir_stat by_bytes[2], by_blocks[2], by_requested[2]; /* live blocks that pass by the fronts */
+  weir_stat inactive[2], inactive_blocks[2]; /* free in heaps, and not all of a segment */
+  int64_t pending_bytes[2], pending_blocks[2];
+  weir_stat reserved_stat, segment_stat, oversize, oversize_segments;
+  int64_t front_bytes, front_blocks; /* blocks that belong to fronts: live, cached, remote */
+  weir_tally gone;                   /* what no front counted */
+  int64_t peak[WEIR_METRICS][3];     /* seen; all, small, large */
+  weir_memory_stats reset;           /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
   bool (*oom)(void *user, uint64_t bytes); /* called without the lock; true: try again */
   void *oom_user;
@@ -258,15 +268,21 @@ void weir_heap_unnumber(const weir_heap *h);
 weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
+void weir_pool_leave_front(weir_pool *p, weir_block *b); /* it will not come back there */
 weir_status weir_pool_use(void *ptr, weir_heap *h);
 weir_status weir_pool_empty(weir_pool *p);
 uint64_t weir_pool_limit(const weir_pool *p);
 
+/* stats.c. Lock held. */
+void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
+void weir_pool_peak(weir_pool *p); /* takes what is now, and the fronts' highest, into the peaks */
+void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign); /* passes by the fronts */
+
+/* api.c: the pool of an attached device. Errors: EINVAL. */
+weir_status weir_pool_of(weir_device device, weir_pool **out);
+
 /* report.c */
-typedef struct weir_memory_stats weir_memory_stats;
-void weir_pool_stats(weir_pool *p, weir_memory_stats *out);               /* lock held */
 weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why); /* lock held; words it */
-void weir_pool_peak(weir_pool *p); /* takes the fronts' highest into the peak; lock held */
 /* Calls visit for every block in address order, range by range. Lock held. */
 typedef void (*weir_visit)(void *user, const weir_block *b);
 void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user);
