@@ -15,9 +15,9 @@ bool weir_epoch_capturing(const weir_heap *h)
   return b->stream_capturing && b->stream_capturing(b->self, h->stream);
 }
 
-/* Whether nothing may be recorded. A stream that allocates to a private pool is left alone from then
- * on, since its capture may begin at any moment; so is the default stream, which other streams wait
- * for, while any does. */
+/* Whether nothing may be recorded. A stream that allocates to a private pool is left alone from
+ * then on, since its capture may begin at any moment; so is the default stream, which other streams
+ * wait for, while any does. */
 static bool closed(const weir_heap *h)
 {
   return h->diverted || (!h->stream && h->pool->capture_count) || weir_epoch_capturing(h);
