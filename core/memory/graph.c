@@ -33,7 +33,7 @@ static weir_status heap_new(weir_graph_pool *g, weir_heap *clock, weir_heap **ou
   weir_heap *h = calloc(1, sizeof *h);
   weir_status st = h ? weir_heap_number(h, g->pool)
                      : weir_fail(WEIR_ENOMEM, "no host memory for a heap of a private pool");
-  if (st) {
+  if (!h || st) {
     free(h);
     return st;
   }
@@ -154,7 +154,7 @@ weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out)
   uint64_t *stamps = calloc(HEAPS, sizeof *stamps);
   weir_status st = g && stamps ? weir_heap_number(&g->idle, p)
                                : weir_fail(WEIR_ENOMEM, "no host memory for a private pool");
-  if (st) {
+  if (!g || st) {
     free(stamps);
     free(g);
     return st;
@@ -172,11 +172,11 @@ weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out)
 
 weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
 {
-  weir_attached *d = weir_attached_of(device);
-  if (!d) return weir_no_device(device);
-  weir_pool *p = d->pool;
+  weir_pool *p;
+  weir_status st = weir_pool_of(device, &p);
+  if (st) return st;
   pthread_mutex_lock(&p->lock);
-  weir_status st = weir_graph_new(p, out);
+  st = weir_graph_new(p, out);
   pthread_mutex_unlock(&p->lock);
   return st;
 }

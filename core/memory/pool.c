@@ -44,6 +44,14 @@ static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
   return !p->space && b->bytes > most && (bytes <= most || b->bytes - bytes >= (20u << 20));
 }
 
+/* The class of a block that has its size; NO_CLASS where the fronts have no bin for it. */
+static uint8_t class_of(const weir_block *b)
+{
+  if (b->bytes > CLASS_LIMIT) return NO_CLASS;
+  uint8_t class = weir_class_of[b->bytes >> UNIT_SHIFT];
+  return weir_class_bytes[class] == b->bytes ? class : NO_CLASS;
+}
+
 /* Takes a free block out of heap `from` for heap h: `bytes` of it, the rest stays. Records ensured.
  */
 static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t bytes, block_id *out)
@@ -51,13 +59,13 @@ static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t byt
   weir_pool *p = h->pool;
   weir_block *b = block(id);
   if (!id || too_large(p, b, bytes)) return WEIR_EOOM;
-  weir_status st = weir_page_map_put(p, id);
-  if (st) return st;
   weir_heap_remove(from, id);
   if (may_split(p) && !(b->bytes > p->config.max_split_bytes && !p->space))
     weir_block_split(id, bytes, from);
   b->heap = h->number;
   b->stamp = 0;
+  b->class = class_of(b);
+  weir_page_map_put(id);
   *out = id;
   return WEIR_OK;
 }
@@ -247,9 +255,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
   weir_block *b = block(id);
-  b->front = f && !h->graph ? f->number : 0;
-  b->class = b->bytes <= CLASS_LIMIT ? weir_class_of[b->bytes >> UNIT_SHIFT] : NO_CLASS;
-  if (b->class == NO_CLASS || weir_class_bytes[b->class] != b->bytes) b->front = 0;
+  b->front = f && !h->graph && b->class != NO_CLASS ? f->number : 0;
   b->uses = 0;
   if (h->graph) h->graph->live++;
   b->requested = bytes;

@@ -407,7 +407,7 @@ START_TEST(no_schedule_hands_out_what_a_graph_may_touch)
   int actions[16];
   schedules = 0;
   explore(graph_actions, sizeof graph_actions / sizeof *graph_actions, actions, 0,
-          SANITIZED ? 4 : 6);
+          SANITIZED ? 5 : 6);
   ck_assert_int_gt(schedules, SANITIZED ? 300 : 3000);
 }
 END_TEST
