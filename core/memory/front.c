@@ -259,7 +259,7 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, weir_front *f, u
 {
   if (f && enter(f)) {
     take_remote(f);
-    bool now = hit(f, weir_class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], bytes, out);
+    bool now = hit(f, h->class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], bytes, out);
     leave(f);
     if (now) return WEIR_OK;
   }
@@ -277,10 +277,11 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, weir_front *f, u
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
 {
   weir_front *f = NULL;
-  if (__builtin_expect(bytes <= CLASS_LIMIT && h->by_front, 1)) {
+  const uint8_t *class_of = h->class_of;
+  if (__builtin_expect(bytes <= CLASS_LIMIT && class_of, 1)) {
     f = front_of(h);
     if (__builtin_expect(f && enter(f), 1)) {
-      bool now = hit(f, weir_class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], bytes, out);
+      bool now = hit(f, class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], bytes, out);
       leave(f);
       if (__builtin_expect(now, 1)) return WEIR_OK;
     }
@@ -307,11 +308,9 @@ static __attribute__((noinline)) weir_status free_slow(block_id id)
   if (b->uses) {
     weir_heap *own = weir_heaps[b->heap];
     block_set(b, BLOCK_PENDING);
-    b->stamp = own->dirty = own->epoch;
-    for (block_id u = b->uses; u; u = block(u)->next) {
-      weir_heap *h = weir_heaps[block(u)->heap];
-      block(u)->stamp = h->dirty = h->epoch;
-    }
+    if (!p->host) b->stamp = own->dirty = own->epoch;
+    for (block_id u = b->uses; u; u = block(u)->next)
+      weir_epoch_use(p, u);
     b->next = p->pending;
     p->pending = id;
     p->pending_blocks++;
@@ -331,8 +330,11 @@ static __attribute__((noinline)) void overflow(weir_front *f)
   pthread_mutex_unlock(&p->lock);
 }
 
-static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id)
+static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id, bool host)
 {
+  if (id && block_state(block(id)) == BLOCK_LIVE && host != (block(id)->heap >= HOST_HEAPS))
+    return weir_fail(WEIR_EINVAL, "%p is %s memory: free it with %s()", ptr,
+                     host ? "device" : "pinned host", host ? "weir_free" : "weir_pinned_free");
   if (id) return weir_fail(WEIR_EINVAL, "the block at %p has been freed before", ptr);
   return weir_fail(WEIR_EINVAL, "%p is not the start of a block of this allocator", ptr);
 }
@@ -359,12 +361,14 @@ static __attribute__((noinline)) weir_status free_remote(weir_front *owner, bloc
   return WEIR_OK;
 }
 
-weir_status weir_front_free(void *ptr)
+static inline __attribute__((always_inline)) weir_status free_block(void *ptr, bool host)
 {
   block_id id = weir_page_map_find((uint64_t)ptr);
   weir_block *b = block(id);
   uint8_t live = BLOCK_LIVE;
-  if (__builtin_expect(!id || block_state(b) != BLOCK_LIVE, 0)) return not_ours(ptr, id);
+  if (__builtin_expect(!id || block_state(b) != BLOCK_LIVE, 0) ||
+      __builtin_expect((b->heap >= HOST_HEAPS) != host, 0))
+    return not_ours(ptr, id, host);
   weir_front *f =
       b->front ? atomic_load_explicit(&weir_fronts[b->front], memory_order_relaxed) : NULL;
   bool own = f && mine && atomic_load_explicit(&f->owner, memory_order_relaxed) == mine;
@@ -378,7 +382,8 @@ weir_status weir_front_free(void *ptr)
     return WEIR_OK;
   }
   /* Two threads may free the same block at once; one of them is told. */
-  if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE)) return not_ours(ptr, id);
+  if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE))
+    return not_ours(ptr, id, host);
   if (f && !b->uses) return free_remote(f, id);
   if (f) {
     pthread_mutex_lock(&weir_heaps[b->heap]->pool->lock);
@@ -388,6 +393,16 @@ weir_status weir_front_free(void *ptr)
     pthread_mutex_unlock(&weir_heaps[b->heap]->pool->lock);
   }
   return free_slow(id);
+}
+
+weir_status weir_front_free(void *ptr)
+{
+  return free_block(ptr, false);
+}
+
+weir_status weir_front_free_host(void *ptr)
+{
+  return free_block(ptr, true);
 }
 
 /* ---- reclaiming -------------------------------------------------------------------------------
