@@ -2,7 +2,7 @@
 
 SIMGEN     := $(OBJ)/cuda/sim/gen
 SIMDRV_C   := $(addprefix cuda/sim/,arena.c array.c context.c control.c copy.c device.c event.c fault.c \
-              gate.c heap.c image.c launch.c memory.c module.c pool.c procaddr.c stream.c stream_api.c)
+              gate.c heap.c image.c launch.c memory.c module.c pool.c procaddr.c stream.c stream_api.c vmm.c)
 SIMDRV_O   := $(call objs,$(SIMDRV_C)) $(SIMGEN)/entry.gen.o
 SIMINC      = $(CUDAINC) -I$(SIMGEN)
 

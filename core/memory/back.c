@@ -96,6 +96,7 @@ static void count_reserved(weir_pool *p, int64_t bytes, int64_t ranges)
   p->reserved += (uint64_t)bytes;
   p->segments += (uint64_t)ranges;
   stat_add(&p->reserved_stat, bytes);
+  if ((uint64_t)llabs(bytes) >= p->config.max_split_bytes) stat_add(&p->oversize_segments, ranges);
   if (ranges) stat_add(&p->segment_stat, ranges);
   if (bytes > 0)
     p->device_allocs++;

@@ -7,12 +7,11 @@
 #include <string.h>
 #include "core/base/options.h"
 
-const weir_config weir_config_default = {
-    .max_split_bytes = UINT64_MAX,
-    .expandable = true,
-    .decay_ms = 10000,
-    .pinned_register = true,
-    .pinned_ahead = true};
+const weir_config weir_config_default = {.max_split_bytes = UINT64_MAX,
+                                         .expandable = true,
+                                         .decay_ms = 10000,
+                                         .pinned_register = true,
+                                         .pinned_ahead = true};
 
 enum kind { MEBIBYTES, NUMBER, SHARE, SWITCH };
 

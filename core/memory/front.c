@@ -103,7 +103,7 @@ static inline void count_malloc(weir_front *f, weir_block *b, uint64_t bytes)
   b->when = weir_tag_now;
   set(&f->allocated_bytes, all);
   set(&f->allocated, get(&f->allocated) + 1);
-  set(&f->requested, get(&f->requested) + (int64_t)bytes);
+  set(&f->requested_in, get(&f->requested_in) + (int64_t)bytes);
   if (live > get(&f->high)) set(&f->high, live);
 }
 
@@ -111,7 +111,7 @@ static inline void count_free(weir_front *f, const weir_block *b)
 {
   set(&f->freed_bytes, get(&f->freed_bytes) + (int64_t)b->bytes);
   set(&f->freed, get(&f->freed) + 1);
-  set(&f->requested, get(&f->requested) - (int64_t)b->requested);
+  set(&f->requested_out, get(&f->requested_out) + (int64_t)b->requested);
 }
 
 static void take_remote(weir_front *f)
@@ -169,13 +169,26 @@ static void end_thread(void *thread)
     }
   }
   free(thread);
-  mine = NULL;
+  if (mine == thread) mine = NULL;
 }
 
 static void prepare(void)
 {
   (void)pthread_key_create(&ended, end_thread);
   fence_needed = syscall(__NR_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
+}
+
+weir_thread *weir_thread_switch(weir_thread *to)
+{
+  weir_thread *from = mine;
+  pthread_once(&once, prepare);
+  (void)pthread_setspecific(ended, mine = to);
+  return from;
+}
+
+void weir_thread_end(weir_thread *thread)
+{
+  if (thread) end_thread(thread);
 }
 
 static weir_thread *thread_make(void)
@@ -228,14 +241,21 @@ static weir_front *front_find(weir_heap *h)
   return f;
 }
 
-static inline weir_front *front_of(weir_heap *h)
+/* The thread's front of the heap where it was used lately; NULL: it has none, or must look. */
+static inline weir_front *front_seen(const weir_heap *h)
 {
   weir_front *f = mine ? mine->slots[h->number % THREAD_SLOTS] : NULL;
   if (__builtin_expect(f && atomic_load_explicit(&f->heap, memory_order_relaxed) == h &&
                            atomic_load_explicit(&f->owner, memory_order_relaxed) == mine,
                        1))
     return f;
-  return front_find(h);
+  return NULL;
+}
+
+static inline weir_front *front_of(weir_heap *h)
+{
+  weir_front *f = front_seen(h);
+  return __builtin_expect(f != NULL, 1) ? f : front_find(h);
 }
 
 /* ---- malloc and free --------------------------------------------------------------------------
@@ -264,12 +284,15 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, weir_front *f, u
     if (now) return WEIR_OK;
   }
   pthread_mutex_lock(&h->pool->lock);
+  weir_pool_peak(h->pool);
+  weir_front *own = f ? f : front_seen(h);
+  if (own) set(&own->high, get(&own->allocated_bytes) - get(&own->freed_bytes));
   weir_status st = weir_pool_alloc_slow(h, bytes, f, out);
-  if (f) set(&f->high, get(&f->allocated_bytes) - get(&f->freed_bytes));
   if (!st) {
     weir_block *b = block(weir_page_map_find((uint64_t)*out));
     if (b->front) count_malloc(f, b, bytes);
   }
+  weir_pool_peak(h->pool);
   pthread_mutex_unlock(&h->pool->lock);
   return st;
 }
@@ -289,35 +312,46 @@ weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
   return miss(h, f, bytes, out);
 }
 
-static void free_large(weir_pool *p, block_id id)
+/* A block of a front's that is freed where no front can count it. Lock held. */
+static void count_gone(weir_pool *p, const weir_block *b)
 {
-  weir_block *b = block(id);
-  stat_add(&p->large_bytes, -(int64_t)b->bytes);
-  stat_add(&p->large_blocks, -1);
-  p->large_requested -= (int64_t)b->requested;
+  p->gone.freed_bytes += (int64_t)b->bytes;
+  p->gone.freed++;
+  p->gone.requested_out += (int64_t)b->requested;
 }
 
-/* A block other streams use, one that passes by the fronts, or a front that is full or stopped. */
+/* Other streams use it: it waits for them. Lock held. */
+static void suspend(weir_pool *p, block_id id)
+{
+  weir_block *b = block(id);
+  weir_heap *own = weir_heaps[b->heap];
+  bool large = b->bytes > CLASS_LIMIT;
+  weir_pool_leave_front(p, b);
+  block_set(b, BLOCK_PENDING);
+  if (!p->host) b->stamp = own->dirty = own->epoch;
+  for (block_id u = b->uses; u; u = block(u)->next)
+    weir_epoch_use(p, u);
+  b->next = p->pending;
+  p->pending = id;
+  p->pending_blocks[large]++;
+  p->pending_bytes[large] += (int64_t)b->bytes;
+}
+
+/* A block other streams use, one that passes by the fronts, or one no front will take. */
 static __attribute__((noinline)) weir_status free_slow(block_id id)
 {
   weir_block *b = block(id);
   weir_pool *p = weir_heaps[b->heap]->pool;
   pthread_mutex_lock(&p->lock);
   weir_pool_peak(p);
-  if (!b->front) free_large(p, id);
-  if (b->uses) {
-    weir_heap *own = weir_heaps[b->heap];
-    block_set(b, BLOCK_PENDING);
-    if (!p->host) b->stamp = own->dirty = own->epoch;
-    for (block_id u = b->uses; u; u = block(u)->next)
-      weir_epoch_use(p, u);
-    b->next = p->pending;
-    p->pending = id;
-    p->pending_blocks++;
-    p->pending_bytes += (int64_t)b->bytes;
-  } else {
+  if (b->front)
+    count_gone(p, b);
+  else
+    weir_pool_count_live(p, b, -1);
+  if (b->uses)
+    suspend(p, id);
+  else
     weir_pool_release(id);
-  }
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
@@ -345,16 +379,7 @@ static __attribute__((noinline)) weir_status free_remote(weir_front *owner, bloc
 {
   weir_heap *h = weir_heaps[block(id)->heap];
   weir_front *f = front_of(h);
-  if (!f || !enter(f)) {
-    weir_pool *p = h->pool;
-    pthread_mutex_lock(&p->lock);
-    p->gone_freed_bytes += (int64_t)block(id)->bytes;
-    p->gone_freed++;
-    p->gone_requested -= (int64_t)block(id)->requested;
-    weir_pool_release(id);
-    pthread_mutex_unlock(&p->lock);
-    return WEIR_OK;
-  }
+  if (!f || !enter(f)) return free_slow(id);
   count_free(f, block(id));
   push_remote(owner, id);
   leave(f);
@@ -385,13 +410,6 @@ static inline __attribute__((always_inline)) weir_status free_block(void *ptr, b
   if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE))
     return not_ours(ptr, id, host);
   if (f && !b->uses) return free_remote(f, id);
-  if (f) {
-    pthread_mutex_lock(&weir_heaps[b->heap]->pool->lock);
-    weir_heaps[b->heap]->pool->gone_freed_bytes += (int64_t)b->bytes;
-    weir_heaps[b->heap]->pool->gone_freed++;
-    weir_heaps[b->heap]->pool->gone_requested -= (int64_t)b->requested;
-    pthread_mutex_unlock(&weir_heaps[b->heap]->pool->lock);
-  }
   return free_slow(id);
 }
 
@@ -450,7 +468,8 @@ void weir_front_detach(weir_pool *p)
     set(&f->freed_bytes, 0);
     set(&f->allocated, 0);
     set(&f->freed, 0);
-    set(&f->requested, 0);
+    set(&f->requested_in, 0);
+    set(&f->requested_out, 0);
     set(&f->high, 0);
     atomic_store(&f->owner, NULL);
     atomic_store(&f->heap, NULL);

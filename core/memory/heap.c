@@ -46,13 +46,15 @@ static bool common(const weir_heap *h)
   return h == &h->pool->common[HEAP_HOLE];
 }
 
-static void count_free(weir_heap *h, int sign, uint64_t bytes)
+static void count_free(weir_heap *h, int sign, const weir_block *b)
 {
+  int64_t bytes = (int64_t)b->bytes;
+  bool large = b->bytes > CLASS_LIMIT;
   h->free_blocks += (uint64_t)(int64_t)sign;
-  h->free_bytes += (uint64_t)(sign * (int64_t)bytes);
-  if (common(h)) return;
-  stat_add(&h->pool->inactive, sign * (int64_t)bytes);
-  stat_add(&h->pool->inactive_blocks, sign);
+  h->free_bytes += (uint64_t)(sign * bytes);
+  if (common(h) || (!b->left && !b->right)) return; /* a whole segment can be given back */
+  stat_add(&h->pool->inactive[large], sign * bytes);
+  stat_add(&h->pool->inactive_blocks[large], sign);
 }
 
 void weir_heap_put(weir_heap *h, block_id id)
@@ -68,7 +70,7 @@ void weir_heap_put(weir_heap *h, block_id id)
   h->first |= 1u << at.first;
   b->heap = h->number;
   block_set(b, common(h) ? BLOCK_HOLE : BLOCK_FREE);
-  count_free(h, 1, b->bytes);
+  count_free(h, 1, b);
 }
 
 void weir_heap_remove(weir_heap *h, block_id id)
@@ -83,7 +85,7 @@ void weir_heap_remove(weir_heap *h, block_id id)
     if (!b->next && !(h->second[at.first] &= ~(1u << at.second))) h->first &= ~(1u << at.first);
   }
   b->next = b->prev = 0;
-  count_free(h, -1, b->bytes);
+  count_free(h, -1, b);
 }
 
 block_id weir_heap_find(const weir_heap *h, uint64_t bytes)
@@ -120,6 +122,16 @@ block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes)
   while (id && block(id)->bytes != bytes)
     id = block(id)->next;
   return id;
+}
+
+uint64_t weir_heap_largest(const weir_heap *h)
+{
+  uint64_t most = 0;
+  if (!h->first) return 0;
+  int f = 31 - __builtin_clz(h->first), s = 31 - __builtin_clz(h->second[f]);
+  for (block_id id = h->bins[f][s]; id; id = block(id)->next)
+    if (block(id)->bytes > most) most = block(id)->bytes;
+  return most;
 }
 
 void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest)

@@ -75,6 +75,10 @@ extern _Atomic uint64_t weir_host_limit;
 /* Whether the address lies in a chunk. */
 bool weir_host_owns(uint64_t address);
 
+/* pinned.c: ends a device's pool, its host pools before it, and what others know of its streams.
+ * Errors: those of weir_pool_free. */
+weir_status weir_host_device_ends(weir_pool *device);
+
 /* hostroom.c: what the machine has left. UINT64_MAX: no bound, or not known. */
 typedef struct weir_host_room {
   uint64_t available;                 /* MemAvailable, bytes */

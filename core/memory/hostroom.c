@@ -56,17 +56,16 @@ static const struct version {
   const char *mounts[2];     /* where it is mounted */
   const char *limit, *used;  /* files */
   const char *file_pages[2]; /* keys of memory.stat: files that can be dropped */
-} versions[] = {
-    {"0::",
-     {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"},
-     "memory.max",
-     "memory.current",
-     {"inactive_file ", "active_file "}},
-    {":memory:",
-     {"/sys/fs/cgroup/memory", NULL},
-     "memory.limit_in_bytes",
-     "memory.usage_in_bytes",
-     {"total_inactive_file ", "total_active_file "}}};
+} versions[] = {{"0::",
+                 {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"},
+                 "memory.max",
+                 "memory.current",
+                 {"inactive_file ", "active_file "}},
+                {":memory:",
+                 {"/sys/fs/cgroup/memory", NULL},
+                 "memory.limit_in_bytes",
+                 "memory.usage_in_bytes",
+                 {"total_inactive_file ", "total_active_file "}}};
 
 static bool number_of(const char *folder, const char *file, uint64_t *out)
 {
@@ -168,10 +167,8 @@ void weir_host_room_read(weir_host_room *r)
 {
   char text[4096];
   struct rlimit lock;
-  *r = (weir_host_room){.available = UINT64_MAX,
-                        .cgroup_limit = UINT64_MAX,
-                        .memlock = UINT64_MAX,
-                        .nodes = 0};
+  *r = (weir_host_room){
+      .available = UINT64_MAX, .cgroup_limit = UINT64_MAX, .memlock = UINT64_MAX, .nodes = 0};
   if (read_text("/proc/meminfo", text, sizeof text) && after(text, "MemAvailable:"))
     r->available = after(text, "MemAvailable:") << 10;
   read_groups(r);

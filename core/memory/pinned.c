@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/memory/devices.h"
 #include "core/memory/host.h"
 #include "core/weir/memory.h"
 
@@ -18,9 +19,7 @@ _Static_assert((int)WEIR_PINNED_PORTABLE == (int)WEIR_HOST_PORTABLE &&
                    (int)WEIR_PINNED_WRITE_COMBINED == (int)WEIR_HOST_WRITE_COMBINED,
                "one set of flags");
 
-enum { DEVICES = WEIR_HOST_DEVICES };
-
-static weir_host *_Atomic hosts[DEVICES][HOST_FLAGS];
+static weir_host *_Atomic hosts[WEIR_DEVICES][HOST_FLAGS];
 static pthread_mutex_t hosts_lock = PTHREAD_MUTEX_INITIALIZER; /* making and ending host pools */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic bool forked;
@@ -28,7 +27,7 @@ static _Atomic bool forked;
 static void in_child(void)
 {
   atomic_store(&forked, true);
-  for (int d = 0; d < DEVICES; d++)
+  for (int d = 0; d < WEIR_DEVICES; d++)
     for (int f = 0; f < HOST_FLAGS; f++)
       atomic_store(&hosts[d][f], NULL);
 }
@@ -64,22 +63,24 @@ static __attribute__((noinline)) weir_status host_find(weir_host **out, weir_dev
                                                        unsigned flags)
 {
   weir_status st = check_fork();
-  weir_pool *p = st ? NULL : weir_device_pool(device);
+  const weir_attached *d = st ? NULL : weir_attached_of(device);
   if (st) return st;
-  if (!p)
-    return weir_fail(WEIR_EINVAL, "cannot pin host memory: no accelerator is attached as cuda:%d",
-                     device.index < 0 ? 0 : device.index);
+  if (!d)
+    return weir_fail(WEIR_EINVAL, "cannot pin host memory: no accelerator is attached as %s:%u",
+                     device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu", weir_device_index(device));
   if (flags >= HOST_FLAGS)
-    return weir_fail(WEIR_EINVAL, "0x%x are not flags of pinned memory; valid: portable 1, mapped "
-                     "2, write-combined 4", flags);
-  return host_make(out, p, flags);
+    return weir_fail(WEIR_EINVAL,
+                     "0x%x are not flags of pinned memory; valid: portable 1, mapped 2, "
+                     "write-combined 4, or a sum of them",
+                     flags);
+  return host_make(out, d->pool, flags);
 }
 
 /* Calls `visit` for every pool, all of which exist meanwhile. */
 static void each_host(void (*visit)(weir_host *s, void *user), void *user)
 {
   pthread_mutex_lock(&hosts_lock);
-  for (int d = 0; d < DEVICES; d++)
+  for (int d = 0; d < WEIR_DEVICES; d++)
     for (int f = 0; f < HOST_FLAGS; f++) {
       weir_host *s = atomic_load(&hosts[d][f]);
       if (s) visit(s, user);
@@ -103,7 +104,7 @@ static weir_status end_own(const weir_pool *device)
 
 static void hold_all(bool hold)
 {
-  for (int d = 0; d < DEVICES; d++)
+  for (int d = 0; d < WEIR_DEVICES; d++)
     for (int f = 0; f < HOST_FLAGS; f++) {
       weir_host *s = atomic_load(&hosts[d][f]);
       if (s && hold) pthread_mutex_lock(&s->pool->lock);
@@ -111,13 +112,18 @@ static void hold_all(bool hold)
     }
 }
 
-/* Those of the heaps in `were` that are no more; no pool is made meanwhile. */
-static void forget_all(const weir_pool *device)
+/* A bit for every heap of the device. */
+static void heaps_of(const weir_pool *device, uint64_t *out)
 {
-  uint64_t gone[HEAPS / 64] = {0};
-  for (unsigned i = 0; i < HOST_HEAPS; i++)
-    if (!weir_heaps[i] || weir_heaps[i]->pool == device) gone[i / 64] |= UINT64_C(1) << i % 64;
-  for (int d = 0; d < DEVICES; d++)
+  for (unsigned i = 1; i < HOST_HEAPS; i++) {
+    const weir_heap *h = atomic_load(&weir_heaps[i]);
+    if (h && h->pool == device) out[i / 64] |= UINT64_C(1) << i % 64;
+  }
+}
+
+static void forget_all(const uint64_t *gone)
+{
+  for (int d = 0; d < WEIR_DEVICES; d++)
     for (int f = 0; f < HOST_FLAGS; f++) {
       weir_host *s = atomic_load(&hosts[d][f]);
       if (s) weir_pool_forget(s->pool, gone);
@@ -126,12 +132,14 @@ static void forget_all(const weir_pool *device)
 
 weir_status weir_host_device_ends(weir_pool *device)
 {
+  uint64_t gone[HEAPS / 64] = {0};
   if (atomic_load(&forked)) return weir_pool_free(device);
   pthread_mutex_lock(&hosts_lock);
   weir_status st = end_own(device);
   if (!st) {
     hold_all(true);
-    if (!(st = weir_pool_free(device))) forget_all(device);
+    heaps_of(device, gone);
+    if (!(st = weir_pool_free(device))) forget_all(gone);
     hold_all(false);
   }
   pthread_mutex_unlock(&hosts_lock);
@@ -148,8 +156,8 @@ static inline weir_status host_malloc(weir_host *s, void **out, size_t bytes)
 
 weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device, unsigned flags)
 {
-  unsigned d = device.index < 0 ? weir_device_now() : (unsigned)device.index;
-  bool good = device.type == WEIR_DEVICE_CUDA && d < DEVICES && flags < HOST_FLAGS;
+  unsigned d = weir_device_index(device);
+  bool good = device.type == WEIR_DEVICE_CUDA && d < WEIR_DEVICES && flags < HOST_FLAGS;
   weir_host *s = good ? atomic_load_explicit(&hosts[d][flags], memory_order_acquire) : NULL;
   if (__builtin_expect(!s, 0)) {
     weir_status st = host_find(&s, device, flags);
@@ -179,7 +187,8 @@ weir_status weir_is_pinned(bool *out, const void *ptr)
   *out = false;
   if (!ptr || atomic_load(&forked)) return WEIR_OK;
   *out = weir_host_owns((uint64_t)ptr);
-  const weir_pool *p = *out ? NULL : weir_device_pool((weir_device){WEIR_DEVICE_CUDA, -1});
+  const weir_attached *d = *out ? NULL : weir_attached_of((weir_device){WEIR_DEVICE_CUDA, -1});
+  const weir_pool *p = d ? d->pool : NULL;
   if (!p || !p->backend->source.host_is_pinned) return WEIR_OK;
   return p->backend->source.host_is_pinned(p->backend->self, ptr, out);
 }
@@ -232,15 +241,15 @@ static void add_figures(weir_host *s, void *user)
   o->allocated_bytes_allocated += all.reserved_bytes_allocated;
   o->allocated_bytes_freed += all.reserved_bytes_freed;
   o->active_requests += all.active;
-  o->active_requests_peak += s->active_peak;
-  o->active_requests_allocated += all.allocation_allocated;
-  o->active_requests_freed += all.allocation_allocated - all.active;
+  o->active_requests_peak += all.active_peak;
+  o->active_requests_allocated += all.active_allocated;
+  o->active_requests_freed += all.active_freed;
   o->active_bytes += all.active_bytes;
-  o->active_bytes_peak += all.allocated_bytes_peak;
-  o->active_bytes_allocated += all.allocated_bytes_allocated;
-  o->active_bytes_freed += all.allocated_bytes_allocated - all.active_bytes;
+  o->active_bytes_peak += all.active_bytes_peak;
+  o->active_bytes_allocated += all.active_bytes_allocated;
+  o->active_bytes_freed += all.active_bytes_freed;
   o->requested_bytes += all.requested_bytes;
-  o->pending_bytes += p->pending_bytes;
+  o->pending_bytes += p->pending_bytes[0] + p->pending_bytes[1];
   o->num_ooms += all.num_ooms;
   add_times(&s->allocs, &o->host_alloc_time_total, &o->host_alloc_time_max, &o->host_alloc_time_min,
             &o->host_alloc_time_count);
@@ -293,7 +302,9 @@ weir_status weir_pinned_stat(int64_t *out, const char *name)
 static void reset(weir_host *s, void *unused)
 {
   (void)unused;
+  pthread_mutex_lock(&s->pool->lock);
   weir_pool_reset_peak(s->pool);
+  pthread_mutex_unlock(&s->pool->lock);
 }
 
 weir_status weir_pinned_reset_peak(void)
@@ -366,7 +377,9 @@ weir_status weir_host_oom(const weir_pool *p, uint64_t bytes, const host_census 
       "(largest %.2f); available on the machine %s, left in the control group %s, "
       "RLIMIT_MEMLOCK %s (not charged)",
       mib(bytes), p->backend->index,
-      c->pending >= bytes ? "freed memory is still used by recorded work" : s->why,
+      c->pending >= bytes ? "freed memory is still used by recorded work"
+      : s->why[0]         ? s->why
+                          : "it is more than there can be",
       bound(text[0], sizeof text[0], limit ? limit : UINT64_MAX), mib(weir_host_locked()),
       mib(p->reserved), mib(c->live), mib(c->pending), mib(c->free), mib(c->largest),
       bound(text[1], sizeof text[1], r.available),

@@ -20,6 +20,7 @@
 #include "core/memory/pool.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t serials; /* given so far */
 
 static uint32_t now_ms(void)
 {
@@ -76,6 +77,14 @@ static weir_status take_from(weir_heap *from, weir_heap *h, uint64_t bytes, bloc
   return take(from, h, id, bytes, out);
 }
 
+void weir_pool_leave_front(weir_pool *p, weir_block *b)
+{
+  if (!b->front) return;
+  p->front_bytes -= (int64_t)b->bytes;
+  p->front_blocks--;
+  b->front = 0;
+}
+
 void weir_pool_release(block_id id)
 {
   weir_pool_release_at(id, weir_heaps[block(id)->heap]->epoch);
@@ -86,6 +95,7 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   weir_block *b = block(id);
   weir_heap *h = weir_heaps[b->heap];
   weir_page_map_remove(id);
+  weir_pool_leave_front(h->pool, b);
   b->stamp = stamp = stamp > h->done ? stamp : 0;
   if (stamp > h->dirty) h->dirty = stamp;
   b->when = h->pool->clock();
@@ -241,7 +251,6 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   weir_pool *p = h->pool;
   block_id id = 0;
   uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
-  weir_pool_peak(p);
   weir_status st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
@@ -254,12 +263,12 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   b->when = weir_tag_now;
   block_set(b, BLOCK_LIVE);
   *out = (void *)b->address;
-  if (!b->front) {
-    stat_add(&p->large_bytes, (int64_t)b->bytes);
-    stat_add(&p->large_blocks, 1);
-    p->large_requested += (int64_t)bytes;
+  if (b->front) {
+    p->front_bytes += (int64_t)b->bytes;
+    p->front_blocks++;
+  } else {
+    weir_pool_count_live(p, b, 1);
   }
-  weir_pool_peak(p);
   if (p->host) weir_host_used(p, b->address);
   return WEIR_OK;
 }
@@ -333,6 +342,7 @@ static weir_status number(weir_heap *h, weir_pool *p)
   for (; i < end && st; i++) {
     if (weir_heaps[i]) continue;
     h->number = (uint16_t)i;
+    h->serial = ++serials;
     h->pool = p;
     h->epoch = 1;
     weir_heaps[i] = h;

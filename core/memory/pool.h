@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include "core/device/backend.h"
 #include "core/memory/config.h"
+#include "core/weir/memory.h"
 
 typedef uint32_t block_id; /* 0: none */
 
@@ -76,14 +77,15 @@ typedef struct weir_block { /* 64 bytes, one cache line */
 
 typedef struct weir_heap {
   struct weir_pool *pool;
-  uint16_t number; /* in weir_heaps */
+  uint16_t number;         /* in weir_heaps */
+  uint64_t serial;         /* never given twice */
   const uint8_t *class_of; /* class by units, NULL: blocks do not go through the threads' fronts */
-  void *stream;    /* the backend's */
-  uint64_t epoch;  /* current, from 1 */
-  uint64_t dirty;  /* latest epoch a block was freed or used in */
-  uint64_t marked; /* epoch the marker covers, 0: never recorded */
-  uint64_t done;   /* all work of epochs <= done is complete */
-  void *marker;    /* the backend's event, NULL: none yet */
+  void *stream;            /* the backend's */
+  uint64_t epoch;          /* current, from 1 */
+  uint64_t dirty;          /* latest epoch a block was freed or used in */
+  uint64_t marked;         /* epoch the marker covers, 0: never recorded */
+  uint64_t done;           /* all work of epochs <= done is complete */
+  void *marker;            /* the backend's event, NULL: none yet */
   uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
@@ -101,8 +103,8 @@ typedef struct weir_front {
   uint64_t room;                       /* most bytes to keep there */
   /* Written by the owner, read by anybody: */
   _Atomic int64_t allocated_bytes, freed_bytes, allocated, freed; /* since the front was made */
-  _Atomic int64_t requested,
-      high; /* bytes asked for and live; highest live bytes since the last look */
+  _Atomic int64_t requested_in, requested_out; /* bytes asked for, in all and of what was freed */
+  _Atomic int64_t high;                        /* highest live bytes since the last look */
   block_id bins[CLASSES];
   struct weir_front *next;              /* of the pool */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
@@ -116,6 +118,13 @@ typedef struct weir_thread {
 typedef struct weir_stat {
   int64_t current, peak, allocated, freed;
 } weir_stat;
+
+/* What went through a front. */
+typedef struct weir_tally {
+  int64_t allocated_bytes, freed_bytes, allocated, freed, requested_in, requested_out;
+} weir_tally;
+
+enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
 
 typedef struct weir_pool {
   pthread_mutex_t lock;
@@ -134,18 +143,21 @@ typedef struct weir_pool {
   uint64_t *pages;      /* VMM: page of each place, 0: none */
   uint64_t *spare;      /* VMM: pages that are mapped nowhere */
   uint64_t spare_count;
-  uint64_t total;                      /* bytes of the device */
-  uint64_t reserved;                   /* bytes the source gave and has not got back */
-  uint64_t segments;                   /* mapped ranges (segments, or VMM pages) */
-  uint32_t decayed;                    /* ms of the last decay */
-  uint32_t (*clock)(void);             /* ms; tests put their own here */
-  double fraction;                     /* of `total` we may reserve */
-  weir_stat large_bytes, large_blocks; /* blocks that pass by the fronts */
-  weir_stat reserved_stat, segment_stat, inactive, inactive_blocks;
-  int64_t large_requested, pending_bytes, pending_blocks;
-  int64_t gone_allocated_bytes, gone_freed_bytes, gone_allocated, gone_freed, gone_requested;
-  int64_t peak_bytes; /* highest live bytes seen */
-  int64_t peak_small, peak_count;
+  uint64_t total;          /* bytes of the device */
+  uint64_t reserved;       /* bytes the source gave and has not got back */
+  uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
+  uint32_t decayed;        /* ms of the last decay */
+  uint32_t (*clock)(void); /* ms; tests put their own here */
+  double fraction;         /* of `total` we may reserve */
+  /* Figures (stats.c). [0]: blocks up to CLASS_LIMIT, [1]: larger ones. */
+  weir_stat by_bytes[2], by_blocks[2], by_requested[2]; /* live blocks that pass by the fronts */
+  weir_stat inactive[2], inactive_blocks[2]; /* free in heaps, and not all of a segment */
+  int64_t pending_bytes[2], pending_blocks[2];
+  weir_stat reserved_stat, segment_stat, oversize, oversize_segments;
+  int64_t front_bytes, front_blocks; /* blocks that belong to fronts: live, cached, remote */
+  weir_tally gone;                   /* what no front counted */
+  int64_t peak[WEIR_METRICS][3];     /* seen; all, small, large */
+  weir_memory_stats reset;           /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
   bool (*oom)(void *user, uint64_t bytes); /* called without the lock; true: try again */
   void *oom_user;
@@ -154,7 +166,7 @@ typedef struct weir_pool {
 extern weir_block *weir_blocks; /* all records; [0] is never used */
 extern weir_heap *_Atomic weir_heaps[HEAPS];
 extern weir_front *_Atomic weir_fronts[FRONTS];
-extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1]; /* by units */
+extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];      /* by units */
 extern uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1]; /* the same with 8 a doubling */
 extern uint32_t weir_class_bytes[CLASSES];
 
@@ -181,6 +193,7 @@ block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes);
 void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest);
 /* Puts a block that is in no heap into `h`, merged with its neighbours there; the merged block. */
 block_id weir_block_give(weir_heap *h, block_id id);
+uint64_t weir_heap_largest(const weir_heap *h); /* bytes of the largest block, 0: none */
 uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 
 /* back.c: memory from the source and to it. Pool's lock held. */
@@ -188,7 +201,8 @@ weir_status weir_back_init(weir_pool *p);
 weir_status weir_back_fini(weir_pool *p);
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
-/* Makes room for one more range, which stays spoken for (head_spoken) when the lock is given back. */
+/* Makes room for one more range, which stays spoken for (head_spoken) when the lock is given back.
+ */
 weir_status weir_back_speak(weir_pool *p);
 /* Adds a range; its record was made and its place spoken for before. */
 void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes);
@@ -215,6 +229,10 @@ void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; l
 void weir_front_thaw(weir_pool *p);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
+/* One thread may play several, one at a time: whose fronts it uses from now on. NULL: a new one's,
+ * made at the first use. Returns whom it played before, to be played again or ended. */
+weir_thread *weir_thread_switch(weir_thread *to);
+void weir_thread_end(weir_thread *thread); /* not the one being played; NULL is nothing */
 extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
 
 /* pool.c: the slow path and the life of a pool. */
@@ -226,6 +244,7 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
 weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
+void weir_pool_leave_front(weir_pool *p, weir_block *b); /* it will not come back there */
 weir_status weir_pool_use(void *ptr, weir_heap *h);
 weir_status weir_pool_empty(weir_pool *p);
 uint64_t weir_pool_limit(const weir_pool *p);
@@ -242,11 +261,17 @@ void weir_host_used(weir_pool *p, uint64_t address); /* a block was handed out t
 struct host_census;
 weir_status weir_host_oom(const weir_pool *p, uint64_t bytes, const struct host_census *c);
 
+/* stats.c. Lock held. */
+void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
+void weir_pool_reset_peak(weir_pool *p);
+void weir_pool_peak(weir_pool *p); /* takes what is now, and the fronts' highest, into the peaks */
+void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign); /* passes by the fronts */
+
+/* api.c: the pool of an attached device. Errors: EINVAL. */
+weir_status weir_pool_of(weir_device device, weir_pool **out);
+
 /* report.c */
-typedef struct weir_memory_stats weir_memory_stats;
-void weir_pool_stats(weir_pool *p, weir_memory_stats *out);               /* lock held */
 weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why); /* lock held; words it */
-void weir_pool_peak(weir_pool *p); /* takes the fronts' highest into the peak; lock held */
 /* Calls visit for every block in address order, range by range. Lock held. */
 typedef void (*weir_visit)(void *user, const weir_block *b);
 void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user);

@@ -4,9 +4,9 @@
  * pages. Chunks are cut off its front: half of what the pool has, from 2 to 32 MiB, so that a
  * program that pins little pins little more than it asked for. Requests above 32 MiB get a chunk of
  * their own size. A chunk is made in three steps with no lock held: say which memory node it shall
- * be on, touch its pages (several threads where it is large; page faults are most of the cost), lock
- * it by one host_register. Who asks first makes the first chunk and waits for that alone; the next
- * one is made in the background, and again the next when that is first used. Who wants memory
+ * be on, touch its pages (several threads where it is large; page faults are most of the cost),
+ * lock it by one host_register. Who asks first makes the first chunk and waits for that alone; the
+ * next one is made in the background, and again the next when that is first used. Who wants memory
  * meanwhile waits for the chunk that is being made if it is large enough; if making it fails, who
  * waits tries for itself and gets the error. All that a chunk needs in our tables is spoken for
  * before it is made, so that nothing can fail afterwards.
@@ -40,7 +40,7 @@ enum { HUGE_PAGE = 2 << 20, PAGE = 4096, SLAB = 64 << 20, PIECE = 16 << 20, CREW
 #endif
 
 _Atomic uint64_t weir_host_limit;
-static _Atomic uint64_t locked;   /* bytes of all chunks, those in the making included */
+static _Atomic uint64_t locked;    /* bytes of all chunks, those in the making included */
 static _Atomic uint64_t untouched; /* of them: in the making, so perhaps not charged to us yet */
 
 static uint64_t up(uint64_t value, uint64_t align)
@@ -78,7 +78,7 @@ uint64_t weir_host_locked(void)
 
 static struct range {
   uint64_t address, bytes;
-} *table; /* owned; by address */
+} * table; /* owned; by address */
 static size_t table_count, table_room, table_spoken;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -517,8 +517,8 @@ static weir_status choose_way(weir_host *s)
 {
   const weir_source *from = &s->device->backend->source;
   bool combined = s->flags & WEIR_HOST_WRITE_COMBINED;
-  s->registers = from->host_register && !combined &&
-                 (s->device->config.pinned_register || !from->host_alloc);
+  s->registers =
+      from->host_register && !combined && (s->device->config.pinned_register || !from->host_alloc);
   if (s->registers || from->host_alloc) return WEIR_OK;
   return weir_fail(WEIR_ENOTSUP, "device %d cannot pin %shost memory", s->device->backend->index,
                    combined ? "write-combined " : "");
@@ -535,8 +535,8 @@ weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags)
   config.decay_ms = device->config.decay_ms;
   config.expandable = false;
   s->seam = (weir_backend){.name = "pinned", .index = device->backend->index, .self = s};
-  s->seam.source = (weir_source){
-      .mem_info = mem_info, .segment_free = chunk_free, .host_commit = host_commit};
+  s->seam.source =
+      (weir_source){.mem_info = mem_info, .segment_free = chunk_free, .host_commit = host_commit};
   if (!st) st = weir_pool_new_host(&s->pool, &s->seam, &config, s);
   if (st) {
     free(s);

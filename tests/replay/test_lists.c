@@ -395,7 +395,7 @@ START_TEST(json_has_the_documented_members)
   json_decref(all);
   free(text);
   text = shown(rp_show_text, r, 2);
-  ck_assert_ptr_nonnull(strstr(text, "\npytorch-expandable "));
+  ck_assert_ptr_nonnull(strstr(text, "\nweir-segments "));
   free(text);
 }
 END_TEST

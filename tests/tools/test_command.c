@@ -53,7 +53,7 @@ static const struct {
     {"replay", "FILE is missing"},
     {"replay a b", "one file"},
     {"replay --policy best a",
-     "no policy 'best': pytorch, pytorch-expandable, rmm-pool, malloc, all"},
+     "no policy 'best': weir, weir-segments, pytorch, pytorch-expandable, rmm-pool, malloc, all"},
     {"replay --capacity lots a", "--capacity takes bytes"},
     {"replay --capacity 0 a", "--capacity takes bytes"},
     {"replay --set size=1 a", "no setting 'size=1'"},
@@ -251,14 +251,14 @@ START_TEST(replay_prints_a_row_a_policy_and_json_on_request)
 {
   sh_status(0, "$WEIR run --sim -o t.db -- $VICTIM repeat 3");
   outcome *text = sh_status(0, "$WEIR replay t.db");
-  ck_assert_uint_eq(lines_of(text->out), 5);
+  ck_assert_uint_eq(lines_of(text->out), 7);
   ck_assert_str_eq(text->err, "");
   sh_status(0, "$WEIR replay --format json --policy malloc t.db | python3 -c '"
                "import json, sys; r = json.load(sys.stdin);"
                "assert r[\"policy\"] == \"malloc\" and r[\"operations\"] == 6, r;"
                "assert r[\"segment_calls\"] == 6 and r[\"syncs\"] == 3, r'");
   sh_status(0, "$WEIR replay --format json --policy all t.db | python3 -c '"
-               "import json, sys; assert len(json.load(sys.stdin)) == 4'");
+               "import json, sys; assert len(json.load(sys.stdin)) == 6'");
 }
 END_TEST
 
@@ -268,7 +268,7 @@ START_TEST(replay_draws_well_formed_svg)
   sh_status(0, "$WEIR replay --svg t.svg t.db && python3 -c '"
                "import xml.dom.minidom as x; d = x.parse(\"t.svg\").documentElement;"
                "assert d.tagName == \"svg\";"
-               "assert len(d.getElementsByTagName(\"path\")) == 5'");
+               "assert len(d.getElementsByTagName(\"path\")) == 7'");
   ck_assert_ptr_nonnull(strstr(sh_status(1, "$WEIR replay --svg nowhere/x t.db")->err, "nowhere"));
 }
 END_TEST

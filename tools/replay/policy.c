@@ -6,8 +6,9 @@
 #define ADDRESS_END (UINT64_C(1) << 62)
 
 /* A policy is one row here; its functions are in a file of its own. */
-const rp_policy *const rp_policies[] = {&rp_pytorch, &rp_pytorch_expandable, &rp_rmm_pool,
-                                        &rp_malloc, NULL};
+const rp_policy *const rp_policies[] = {
+    &rp_weir,     &rp_weir_segments, &rp_pytorch, &rp_pytorch_expandable,
+    &rp_rmm_pool, &rp_malloc,        NULL};
 
 const rp_policy *rp_policy_find(const char *name)
 {

@@ -111,7 +111,8 @@ static void reserved_line(FILE *out, const rp_result *r, uint64_t most, const ch
 
 weir_status rp_show_svg(FILE *out, const rp_ops *ops, const rp_result *results, size_t count)
 {
-  static const char *const colors[] = {"#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#1f77b4"};
+  static const char *const colors[] = {"#d62728", "#8c564b", "#2ca02c",
+                                       "#9467bd", "#ff7f0e", "#1f77b4"};
   uint64_t most = 0;
   for (size_t i = 0; i < count; i++) {
     if (results[i].peak_reserved > most) most = results[i].peak_reserved;
@@ -125,13 +126,14 @@ weir_status rp_show_svg(FILE *out, const rp_ops *ops, const rp_result *results, 
                 LEFT + (int)WIDTH + 30, TOP + HEIGHT + FOOT);
   axes(out, ops, most);
   if (count) live_area(out, &results[0], most);
-  (void)fprintf(out, "<text x=\"%d\" y=\"%d\" fill=\"#4292c6\">live</text>\n", LEFT,
-                TOP + HEIGHT + 40);
+  (void)fprintf(
+      out, "<text x=\"%d\" y=\"%d\"><tspan fill=\"#4292c6\">live</tspan>, reserved by</text>\n",
+      LEFT, TOP + HEIGHT + 40);
   for (size_t i = 0; i < count; i++) {
     const char *color = colors[i % (sizeof colors / sizeof *colors)];
     reserved_line(out, &results[i], most, color);
-    (void)fprintf(out, "<text x=\"%d\" y=\"%d\" fill=\"%s\">reserved: %s</text>\n",
-                  LEFT + 60 + 220 * (int)i, TOP + HEIGHT + 40, color, results[i].policy->name);
+    (void)fprintf(out, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", LEFT + 120 + 140 * (int)i,
+                  TOP + HEIGHT + 40, color, results[i].policy->name);
   }
   (void)fputs("</svg>\n", out);
   return written(out);
