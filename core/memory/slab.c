@@ -1,7 +1,7 @@
 /* slab.c: where a host pool's memory comes from: slabs, chunks, registration.
  *
  * A slab is 64 MiB of address space, aligned to 2 MiB so that the kernel may back it with huge
- * pages. Chunks are cut off its front: half of what the pool has, from 2 to 32 MiB, so that a
+ * pages. Chunks are cut off its front: half of what is in use, from 2 to 32 MiB, so that a
  * program that pins little pins little more than it asked for. Requests above 32 MiB get a chunk of
  * their own size. A chunk is made in three steps with no lock held: say which memory node it shall
  * be on, touch its pages (several threads where it is large; page faults are most of the cost),
@@ -418,7 +418,8 @@ static void *background(void *host)
 
 static uint64_t chunk_bytes(const weir_host *s, uint64_t bytes)
 {
-  uint64_t next = up(s->pool->reserved / 2, HUGE_PAGE), least = up(bytes, HUGE_PAGE);
+  uint64_t used = s->pool->reserved - s->pool->common[HEAP_IDLE].free_bytes;
+  uint64_t next = up(used / 2, HUGE_PAGE), least = up(bytes, HUGE_PAGE);
   if (bytes > HOST_CHUNK) return up(bytes, PAGE);
   if (next < HUGE_PAGE) next = HUGE_PAGE;
   if (next > HOST_CHUNK) next = HOST_CHUNK;

@@ -487,6 +487,7 @@ bool fake_pinned(fake *f, const void *memory, uint64_t bytes)
 static weir_status host_register(void *self, void *memory, uint64_t bytes, unsigned flags)
 {
   fake *f = self;
+  if (f->on_register) f->on_register(f, bytes);
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "host_register");
   if (flags & WEIR_HOST_WRITE_COMBINED) abort();
