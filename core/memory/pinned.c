@@ -63,17 +63,17 @@ static __attribute__((noinline)) weir_status host_find(weir_host **out, weir_dev
                                                        unsigned flags)
 {
   weir_status st = check_fork();
-  const weir_attached *d = st ? NULL : weir_attached_of(device);
+  weir_pool *p;
+  if (!st && device.type != WEIR_DEVICE_CUDA)
+    st = weir_fail(WEIR_EINVAL, "pinned memory is locked by a cuda device, not by the cpu");
+  if (!st) st = weir_pool_of(device, &p);
   if (st) return st;
-  if (!d)
-    return weir_fail(WEIR_EINVAL, "cannot pin host memory: no accelerator is attached as %s:%u",
-                     device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu", weir_device_index(device));
   if (flags >= HOST_FLAGS)
     return weir_fail(WEIR_EINVAL,
                      "0x%x are not flags of pinned memory; valid: portable 1, mapped 2, "
                      "write-combined 4, or a sum of them",
                      flags);
-  return host_make(out, d->pool, flags);
+  return host_make(out, p, flags);
 }
 
 /* Calls `visit` for every pool, all of which exist meanwhile. */
@@ -151,7 +151,7 @@ weir_status weir_host_device_ends(weir_pool *device)
 
 static inline weir_status host_malloc(weir_host *s, void **out, size_t bytes)
 {
-  return weir_front_malloc(&s->pool->common[HEAP_IDLE], bytes, out);
+  return weir_front_malloc_host(&s->pool->common[HEAP_IDLE], bytes, out);
 }
 
 weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device, unsigned flags)

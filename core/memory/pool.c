@@ -52,6 +52,14 @@ bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes)
   return !too_large(p, block(id), bytes);
 }
 
+/* The class of a block that has its size; NO_CLASS where the fronts have no bin for it. */
+static uint8_t class_of(const weir_block *b)
+{
+  if (b->bytes > CLASS_LIMIT) return NO_CLASS;
+  uint8_t class = weir_class_of[b->bytes >> UNIT_SHIFT];
+  return weir_class_bytes[class] == b->bytes ? class : NO_CLASS;
+}
+
 /* Takes a free block out of heap `from` for heap h: `bytes` of it, the rest stays. Records ensured.
  */
 static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t bytes, block_id *out)
@@ -59,13 +67,13 @@ static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t byt
   weir_pool *p = h->pool;
   weir_block *b = block(id);
   if (!id || too_large(p, b, bytes)) return WEIR_EOOM;
-  weir_status st = weir_page_map_put(p, id);
-  if (st) return st;
   weir_heap_remove(from, id);
   if (may_split(p) && !(b->bytes > p->config.max_split_bytes && !p->space))
     weir_block_split(id, bytes, from);
   b->heap = h->number;
   b->stamp = 0;
+  b->class = class_of(b);
+  weir_page_map_put(id);
   *out = id;
   return WEIR_OK;
 }
@@ -255,9 +263,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
   weir_block *b = block(id);
-  b->front = f ? f->number : 0;
-  b->class = b->bytes <= CLASS_LIMIT ? weir_class_of[b->bytes >> UNIT_SHIFT] : NO_CLASS;
-  if (b->class == NO_CLASS || weir_class_bytes[b->class] != b->bytes) b->front = 0;
+  b->front = f && b->class != NO_CLASS ? f->number : 0;
   b->uses = 0;
   b->requested = bytes;
   b->when = weir_tag_now;
@@ -362,7 +368,7 @@ static void unnumber(const weir_heap *h)
 /* The only heap of a host pool: no stream's work is ever behind what is in it. */
 static void make_host_heap(weir_heap *idle)
 {
-  idle->class_of = weir_host_class_of;
+  idle->by_front = true;
   idle->done = UINT64_MAX;
 }
 
@@ -414,7 +420,7 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
   weir_status st = h && known ? number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
   if (h && !st) {
     h->stream = stream;
-    h->class_of = p->config.whole_block || p->config.roundup_divisions ? NULL : weir_class_of;
+    h->by_front = !p->config.whole_block && !p->config.roundup_divisions;
     h->known = known;
     p->numbers[p->heap_count++] = h->number;
     *out = h;

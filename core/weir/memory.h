@@ -5,7 +5,8 @@
  * must be told with weir_record_stream(). Semantics and the names of figures follow PyTorch's
  * CUDACachingAllocator. All functions may be called from any thread.
  *
- * A device is used through the backend that was attached to its index.
+ * A CUDA device is opened at the first use of its index (device.h), unless another backend was
+ * attached there by hand.
  */
 #ifndef WEIR_MEMORY_H
 #define WEIR_MEMORY_H
@@ -29,7 +30,10 @@ WEIR_PUBLIC weir_status weir_memory_attach(const struct weir_backend *backend, c
 WEIR_PUBLIC weir_status weir_memory_detach(weir_device device);
 
 /* The allocator's view of a stream of the device (borrowed, lives until weir_memory_detach).
- * `native` is the backend's handle; NULL: its default stream. */
+ * `native` is the backend's handle, for CUDA a cudaStream_t or CUstream of the device, to be kept
+ * until weir_memory_detach; NULL: its default stream (CUDA: the legacy one, whatever the program
+ * was compiled for). Errors: EINVAL (not a stream of the device; cudaStreamPerThread, which is
+ * another stream in every thread). */
 WEIR_PUBLIC weir_status weir_stream_from_native(weir_stream **out, weir_device device,
                                                 void *native);
 /* Tells the allocator that the program made `waiter` wait for everything now in `waited`. */
@@ -176,7 +180,8 @@ enum {
 };
 
 /* *out is new: weir_pinned_free() it; NULL for 0 bytes. Of the current device. Errors: EOOM with a
- * sentence that says why; EINVAL without any device. */
+ * sentence that says why; those of weir_malloc() where there is no device: only a device can lock
+ * memory. */
 WEIR_PUBLIC weir_status weir_pinned_malloc(void **out, size_t bytes);
 /* Locked by `device`, with WEIR_PINNED_ flags. Errors: also ENOTSUP, EINVAL (unknown flags). */
 WEIR_PUBLIC weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device,

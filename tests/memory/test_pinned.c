@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/memory/devices.h"
 #include "core/memory/host.h"
 #include "core/weir.h"
 #include "tests/memory/rig.h"
@@ -101,8 +102,10 @@ static void empty(void)
 START_TEST(without_a_device_there_is_no_pinned_memory)
 {
   void *out = f;
-  ck_assert_int_eq(weir_pinned_malloc(&out, 8), WEIR_EINVAL);
-  ck_assert_ptr_nonnull(strstr(weir_error_message(), "no accelerator"));
+  weir_device none = {WEIR_DEVICE_CUDA, WEIR_DEVICES - 1}; /* whatever this machine has */
+  ck_assert_int_ne(weir_pinned_malloc_flags(&out, 8, none, 0), WEIR_OK);
+  ck_assert_msg(strstr(weir_error_message(), "CUDA") || strstr(weir_error_message(), "device"),
+                "%s", weir_error_message());
   ck_assert_int_eq(weir_pinned_malloc_flags(&out, 8, (weir_device){WEIR_DEVICE_CPU, 0}, 0),
                    WEIR_EINVAL);
   bool is = true;
