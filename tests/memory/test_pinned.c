@@ -168,7 +168,7 @@ END_TEST
 
 START_TEST(a_size_is_served_again_from_the_thread)
 {
-  attach(0, NULL);
+  attach(0, "pinned_ahead:off");
   void *at = get(70000);
   put(at);
   int64_t before = (int64_t)f[0].calls;
