@@ -170,7 +170,7 @@ static uint64_t helps(const weir_heap *h, block_id id)
 {
   if (!id || block_state(block(id)) != BLOCK_FREE) return 0;
   uint16_t n = block(id)->heap;
-  return n == h->number || n == h->pool->common[HEAP_IDLE].number ? block(id)->bytes : 0;
+  return n == h->number || n == weir_idle_of(h)->number ? block(id)->bytes : 0;
 }
 
 static void consider(plan *best, const weir_heap *h, block_id hole, uint64_t bytes, uint64_t page)
@@ -235,8 +235,8 @@ static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64
     weir_block_give(&p->common[HEAP_HOLE], piece);
     return st;
   }
-  if (pl.beside && block(pl.beside)->heap == p->common[HEAP_IDLE].number) {
-    weir_heap_remove(&p->common[HEAP_IDLE], pl.beside);
+  if (pl.beside && block(pl.beside)->heap == weir_idle_of(h)->number) {
+    weir_heap_remove(weir_idle_of(h), pl.beside);
     (void)weir_block_give(h, pl.beside);
   }
   block(piece)->when = p->clock();

@@ -226,6 +226,13 @@ void weir_front_forget(void)
   mine = NULL;
 }
 
+/* Whether a front stays stopped: its stream's requests go elsewhere. Lock held. */
+static bool diverted(const weir_front *f)
+{
+  const weir_heap *h = atomic_load_explicit((weir_heap * _Atomic *)&f->heap, memory_order_relaxed);
+  return h->diverted || h->pool->diverted;
+}
+
 /* A front of the heap whose thread has ended, or a new one. Lock held. NULL: no memory. */
 static weir_front *front_make(weir_heap *h)
 {
@@ -243,6 +250,7 @@ static weir_front *front_make(weir_heap *h)
   }
   if (f) {
     atomic_store(&f->heap, h);
+    atomic_store(&f->stop, diverted(f));
     f->least = -((int64_t)(FRONT_ROOM >> UNIT_SHIFT) << UNITS_SHIFT);
     f->next = h->pool->fronts;
     h->pool->fronts = f;
@@ -371,7 +379,7 @@ static void count_gone(weir_pool *p, const weir_block *b)
 static void suspend(weir_pool *p, block_id id)
 {
   weir_block *b = block(id);
-  weir_heap *own = weir_heaps[b->heap];
+  weir_heap *own = weir_heaps[b->heap]->clock;
   bool large = b->bytes > CLASS_LIMIT;
   weir_pool_leave_front(p, b);
   block_set(b, BLOCK_PENDING);
@@ -512,7 +520,17 @@ void weir_front_freeze(weir_pool *p)
 void weir_front_thaw(weir_pool *p)
 {
   for (weir_front *f = p->fronts; f; f = f->next)
-    atomic_store(&f->stop, false);
+    atomic_store(&f->stop, diverted(f));
+}
+
+void weir_front_divert(weir_pool *p, weir_heap *h, int by)
+{
+  weir_front_freeze(p);
+  if (h)
+    h->diverted += (unsigned)by;
+  else
+    p->diverted += (unsigned)by;
+  weir_front_thaw(p);
 }
 
 void weir_front_reclaim(weir_pool *p)

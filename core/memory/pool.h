@@ -42,6 +42,7 @@ enum {
   HEAPS = 4096,
   HOST_HEAPS = 3840, /* heaps numbered from here on are of host pools */
   FRONTS = 65536,
+  CAPTURES = 64, /* underway at once on a device */
   THREAD_SLOTS = 64,
   HEAP_IDLE = 0, /* of pool->common */
   HEAP_HOLE = 1,
@@ -77,16 +78,20 @@ typedef struct weir_block { /* 64 bytes, one cache line */
 
 typedef struct weir_heap {
   struct weir_pool *pool;
-  uint16_t number; /* in weir_heaps */
-  uint64_t serial; /* never given twice */
-  bool by_front;   /* small blocks go through the threads' fronts */
-  void *stream;    /* the backend's */
-  uint64_t epoch;  /* current, from 1 */
-  uint64_t dirty;  /* latest epoch a block was freed or used in */
-  uint64_t marked; /* epoch the marker covers, 0: never recorded */
-  uint64_t done;   /* all work of epochs <= done is complete */
-  void *marker;    /* the backend's event, NULL: none yet */
-  uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
+  uint16_t number;               /* in weir_heaps */
+  uint64_t serial;               /* never given twice */
+  bool by_front;                 /* small blocks go through the threads' fronts */
+  void *stream;                  /* the backend's */
+  struct weir_heap *clock;       /* whose epochs stamp its blocks: itself, NULL: none has */
+  struct weir_graph_pool *graph; /* private pool it belongs to, NULL: none */
+  struct weir_heap *next;        /* of the private pool */
+  unsigned diverted; /* requests to route its mallocs elsewhere: its fronts are stopped */
+  uint64_t epoch;    /* current, from 1 */
+  uint64_t dirty;    /* latest epoch a block was freed or used in */
+  uint64_t marked;   /* epoch the marker covers, 0: never recorded */
+  uint64_t done;     /* all work of epochs <= done is complete */
+  void *marker;      /* the backend's event, NULL: none yet */
+  uint64_t *known;   /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
   uint32_t second[TLSF_FIRST];            /* bitmaps of bins with a block */
@@ -133,6 +138,24 @@ typedef struct weir_stat {
   int64_t current, peak, allocated, freed;
 } weir_stat;
 
+/* A private pool: graph.c. */
+typedef struct weir_graph_pool {
+  struct weir_pool *pool;
+  struct weir_graph_pool *next; /* of the pool */
+  uint64_t id;                  /* from 1, never given twice */
+  uint64_t uses;                /* the handle's and the graphs'; 0: released */
+  bool dead;                    /* released and its work complete: what is freed is ordinary */
+  uint64_t live;                /* blocks LIVE or PENDING */
+  uint64_t *stamps;             /* owned; epochs, by heap, that must be done before it is dead */
+  weir_heap *heaps;             /* owned; one a stream */
+  weir_heap idle;
+} weir_graph_pool;
+
+typedef struct weir_capture {
+  weir_graph_pool *graph;
+  weir_heap *stream; /* NULL: all that are being captured */
+} weir_capture;
+
 /* What went through fronts. `live` as a front's. */
 typedef struct weir_tally {
   int64_t live, requested_in, requested_out;
@@ -148,9 +171,13 @@ typedef struct weir_pool {
   weir_heap common[2];     /* idle, holes */
   uint16_t numbers[HEAPS]; /* this pool's stream heaps */
   unsigned heap_count;
-  weir_front *fronts; /* all of this pool */
-  block_id pending;   /* blocks that wait for other streams */
-  block_id *heads;    /* owned: the first block of every range */
+  weir_front *fronts;      /* all of this pool */
+  block_id pending;        /* blocks that wait for other streams */
+  weir_graph_pool *graphs; /* owned */
+  weir_capture captures[CAPTURES];
+  unsigned capture_count;
+  unsigned diverted; /* requests to stop all fronts */
+  block_id *heads;   /* owned: the first block of every range */
   unsigned head_count, head_room, head_spoken;
   bool desperate;       /* host: no more to be had, so large idle chunks are cut too */
   uint64_t base, space; /* VMM: the reservation */
@@ -237,6 +264,15 @@ weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited); /* inserts a 
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited);      /* the user inserted one */
 void weir_epoch_pending(weir_pool *p);
 void weir_epoch_use(weir_pool *p, block_id use); /* a freed block's USE: what now may touch it */
+bool weir_epoch_capturing(const weir_heap *h);
+
+/* graph.c: private pools. Pool's lock held. */
+weir_status
+weir_graph_route(weir_heap **h);           /* to the private heap that serves it now, if one does */
+weir_heap *weir_graph_leave(weir_heap *h); /* a block of the private heap is freed: where it goes */
+void weir_graph_retire(weir_pool *p);
+weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out);
+void weir_graph_drop(weir_pool *p); /* all; none holds memory */
 
 /* front.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);
@@ -246,6 +282,8 @@ weir_status weir_front_free_host(void *ptr);                                  /*
 void weir_front_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
 void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; lock held */
 void weir_front_thaw(weir_pool *p);
+/* Adds `by` to the requests that the fronts of `h` (NULL: all) stay stopped; lock held. */
+void weir_front_divert(weir_pool *p, weir_heap *h, int by);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
 void weir_front_forget(void);             /* in a forked child: its thread keeps nothing */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
@@ -261,6 +299,8 @@ weir_status weir_pool_new_host(weir_pool **out, const weir_backend *seam, const 
                                struct weir_host *host);
 weir_status weir_pool_free(weir_pool *p);
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
+weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
+void weir_heap_unnumber(const weir_heap *h);
 weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
@@ -298,6 +338,12 @@ void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user);
 
 /* check.c: NULL when all invariants hold, else which does not (static). Takes the lock. */
 const char *weir_pool_check(weir_pool *p);
+
+/* Where the blocks are that a heap may take besides its own. */
+static inline weir_heap *weir_idle_of(const weir_heap *h)
+{
+  return h->graph ? &h->graph->idle : &h->pool->common[HEAP_IDLE];
+}
 
 static inline weir_block *block(block_id id)
 {
