@@ -372,6 +372,14 @@ weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool k
   return st || keep || !vmm(p) ? st : spare_destroy(p);
 }
 
+/* Pages may be left where nothing could unmap them. */
+bool weir_back_empty(const weir_pool *p)
+{
+  if (!vmm(p)) return !p->reserved;
+  const weir_block *all = block(p->heads[0]);
+  return block_state(all) == BLOCK_HOLE && all->bytes == p->space;
+}
+
 /* Unmaps what a failure once left in its place. */
 static weir_status unmap_leftovers(weir_pool *p)
 {

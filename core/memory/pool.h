@@ -244,6 +244,7 @@ uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 /* back.c: memory from the source and to it. Pool's lock held. */
 weir_status weir_back_init(weir_pool *p);
 weir_status weir_back_fini(weir_pool *p);
+bool weir_back_empty(const weir_pool *p); /* no block has memory */
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
 /* Makes room for one more range, which stays spoken for (head_spoken) when the lock is given back.
