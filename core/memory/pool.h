@@ -187,6 +187,7 @@ typedef struct weir_pool {
   uint64_t *pages;      /* VMM: page of each place, 0: none */
   uint64_t *spare;      /* VMM: pages that are mapped nowhere */
   uint64_t spare_count;
+  uint64_t stuck;          /* VMM: pages mapped in holes, because nothing could unmap them */
   uint64_t total;          /* bytes of the device */
   uint64_t reserved;       /* bytes the source gave and has not got back */
   uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
