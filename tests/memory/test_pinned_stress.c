@@ -1,6 +1,7 @@
 /* test_pinned_stress.c: pinned memory under failures and under many threads: every Nth failure of
- * registration, of the device's own allocation, of host memory and of events; every small schedule of
- * allocating, using and freeing on two devices; and random programs whose work in streams reads what the host wrote: whoever else was given the memory is found. */
+ * registration, of the device's own allocation, of host memory and of events; every small schedule
+ * of allocating, using and freeing on two devices; and random programs whose work in streams reads
+ * what the host wrote: whoever else was given the memory is found. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/memory/host.h"
