@@ -5,12 +5,15 @@
  * the asked size may hold blocks that fit and blocks that don't, so a few of it are looked at
  * before the next bin, whose every block fits.
  */
+#include "core/memory/host.h"
 #include "core/memory/pool.h"
 
 enum { LOOKS = 4, STAMP_LOOKS = 64 };
 
 uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
+uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1];
 uint32_t weir_class_bytes[CLASSES];
+int64_t weir_class_live[CLASSES];
 
 typedef struct bin {
   int first, second;
@@ -44,13 +47,15 @@ static bool common(const weir_heap *h)
   return h == &h->pool->common[HEAP_HOLE];
 }
 
-static void count_free(weir_heap *h, int sign, uint64_t bytes)
+static void count_free(weir_heap *h, int sign, const weir_block *b)
 {
+  int64_t bytes = (int64_t)b->bytes;
+  bool large = b->bytes > CLASS_LIMIT;
   h->free_blocks += (uint64_t)(int64_t)sign;
-  h->free_bytes += (uint64_t)(sign * (int64_t)bytes);
-  if (common(h)) return;
-  stat_add(&h->pool->inactive, sign * (int64_t)bytes);
-  stat_add(&h->pool->inactive_blocks, sign);
+  h->free_bytes += (uint64_t)(sign * bytes);
+  if (common(h) || (!b->left && !b->right)) return; /* a whole segment can be given back */
+  stat_add(&h->pool->inactive[large], sign * bytes);
+  stat_add(&h->pool->inactive_blocks[large], sign);
 }
 
 void weir_heap_put(weir_heap *h, block_id id)
@@ -66,7 +71,7 @@ void weir_heap_put(weir_heap *h, block_id id)
   h->first |= 1u << at.first;
   b->heap = h->number;
   block_set(b, common(h) ? BLOCK_HOLE : BLOCK_FREE);
-  count_free(h, 1, b->bytes);
+  count_free(h, 1, b);
 }
 
 void weir_heap_remove(weir_heap *h, block_id id)
@@ -81,7 +86,7 @@ void weir_heap_remove(weir_heap *h, block_id id)
     if (!b->next && !(h->second[at.first] &= ~(1u << at.second))) h->first &= ~(1u << at.first);
   }
   b->next = b->prev = 0;
-  count_free(h, -1, b->bytes);
+  count_free(h, -1, b);
 }
 
 block_id weir_heap_find(const weir_heap *h, uint64_t bytes)
@@ -118,6 +123,16 @@ block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes)
   while (id && block(id)->bytes != bytes)
     id = block(id)->next;
   return id;
+}
+
+uint64_t weir_heap_largest(const weir_heap *h)
+{
+  uint64_t most = 0;
+  if (!h->first) return 0;
+  int f = 31 - __builtin_clz(h->first), s = 31 - __builtin_clz(h->second[f]);
+  for (block_id id = h->bins[f][s]; id; id = block(id)->next)
+    if (block(id)->bytes > most) most = block(id)->bytes;
+  return most;
 }
 
 void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest)
@@ -190,9 +205,17 @@ static uint64_t class_units(uint64_t units)
   return step_up(units, units <= 128 ? 3 : 5);
 }
 
+/* Host pools: 8 classes a doubling, whole pages of the machine where sizes are exact. */
+static uint64_t host_round(uint64_t bytes)
+{
+  if (bytes >= HOST_EXACT) return (bytes + 4095) >> 12 << 12;
+  return step_up((bytes + UNIT - 1) >> UNIT_SHIFT, 3) << UNIT_SHIFT;
+}
+
 uint64_t weir_round(const weir_pool *p, uint64_t bytes)
 {
   uint64_t units = (bytes + UNIT - 1) >> UNIT_SHIFT;
+  if (p->host) return host_round(bytes);
   if (!p->config.whole_block) {
     uint64_t n = p->config.roundup_divisions;
     return (n ? step_up(units, __builtin_ctzll(n)) : class_units(units)) << UNIT_SHIFT;
@@ -207,9 +230,15 @@ __attribute__((constructor)) static void fill_classes(void)
   uint64_t last = 0;
   for (uint64_t u = 1; u <= CLASS_LIMIT / UNIT; u++) {
     uint64_t c = class_units(u);
-    if (c != last) weir_class_bytes[count++] = (uint32_t)(c << UNIT_SHIFT);
+    if (c != last) {
+      weir_class_bytes[count] = (uint32_t)(c << UNIT_SHIFT);
+      weir_class_live[count++] = LIVE_ONE + (int64_t)c;
+    }
     last = c;
     weir_class_of[u] = (uint8_t)(count - 1);
   }
   weir_class_of[0] = weir_class_of[1];
+  /* A host pool's classes are some of these: the sizes it rounds to. */
+  for (uint64_t u = 0; u <= CLASS_LIMIT / UNIT; u++)
+    weir_host_class_of[u] = weir_class_of[step_up(u, 3)];
 }
