@@ -103,6 +103,7 @@ START_TEST(a_kernel_node_keeps_its_arguments_and_takes_new_ones)
   CUgraph g = graph();
   CUgraphNode n;
   ok(cuMemsetD32_v2(p, 0, 1));
+  ok(cuCtxSynchronize());
   ok(cuGraphAddKernelNode_v2(&n, g, NULL, 0, &params));
   by = 100; /* copied when the node was made */
   CUgraphExec e = instance(g);
