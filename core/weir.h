@@ -7,6 +7,7 @@
 #define WEIR_H
 
 #include "core/base/status.h"
+#include "core/weir/cuda.h"
 #include "core/weir/memory.h"
 
 #ifdef __cplusplus

@@ -89,6 +89,7 @@ static void count_reserved(weir_pool *p, int64_t bytes, int64_t ranges)
   p->reserved += (uint64_t)bytes;
   p->segments += (uint64_t)ranges;
   stat_add(&p->reserved_stat, bytes);
+  if ((uint64_t)llabs(bytes) >= p->config.max_split_bytes) stat_add(&p->oversize_segments, ranges);
   if (ranges) stat_add(&p->segment_stat, ranges);
   if (bytes > 0)
     p->device_allocs++;
@@ -111,13 +112,14 @@ static weir_status page_take(weir_pool *p, uint64_t *page)
   return st;
 }
 
-static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes)
+/* Page by page; stops at the first failure. *done: bytes unmapped, from the left. */
+static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
-  weir_status st = bytes ? s->unmap(p->backend->self, address, bytes) : WEIR_OK;
-  if (st) return st;
-  for (uint64_t at = address; at < address + bytes; at += s->page_bytes) {
-    uint64_t *place = &p->pages[(at - p->base) / s->page_bytes];
+  for (*done = 0; *done < bytes; *done += s->page_bytes) {
+    uint64_t at = address + *done, *place = &p->pages[(at - p->base) / s->page_bytes];
+    weir_status st = s->unmap(p->backend->self, at, s->page_bytes);
+    if (st) return st;
     p->spare[p->spare_count++] = *place;
     *place = 0;
   }
@@ -129,7 +131,7 @@ static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes)
 static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
 {
   const weir_source *s = &p->backend->source;
-  uint64_t done = 0, page;
+  uint64_t done = 0, undone, page;
   weir_status st = WEIR_OK;
   for (; done < bytes; done += s->page_bytes) {
     uint64_t *place = &p->pages[(address + done - p->base) / s->page_bytes];
@@ -142,7 +144,7 @@ static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
     *place = page;
   }
   if (!st) st = s->access(p->backend->self, address, bytes);
-  if (st) (void)pages_unmap(p, address, done);
+  if (st) (void)pages_unmap(p, address, done, &undone);
   return st;
 }
 
@@ -287,13 +289,14 @@ static weir_status segment_drop(weir_pool *p, block_id id)
   return WEIR_OK;
 }
 
-/* Turns the whole pages of an idle block into a hole. */
+/* Turns whole pages of an idle block into a hole; fewer than asked for where it fails half way. */
 static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
 {
   weir_heap *idle = &p->common[HEAP_IDLE];
+  uint64_t done = 0;
   weir_status st = weir_block_ensure(p, 2);
-  if (!st) st = pages_unmap(p, from, bytes);
-  if (st) return st;
+  if (!st) st = pages_unmap(p, from, bytes, &done);
+  if (!done) return st;
   weir_heap_remove(idle, id);
   if (from > block(id)->address) {
     weir_block_split(id, from - block(id)->address, idle);
@@ -302,10 +305,10 @@ static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t
     weir_heap_remove(idle, piece);
     id = piece;
   }
-  weir_block_split(id, bytes, idle);
+  weir_block_split(id, done, idle);
   block(id)->stamp = 0;
   weir_block_give(&p->common[HEAP_HOLE], id);
-  return WEIR_OK;
+  return st;
 }
 
 /* What of an idle block can be given back. */
@@ -359,9 +362,9 @@ weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool k
 /* Unmaps what a failure once left in its place. */
 static weir_status unmap_leftovers(weir_pool *p)
 {
-  uint64_t page = p->backend->source.page_bytes;
+  uint64_t page = p->backend->source.page_bytes, done;
   for (uint64_t i = 0; i < p->space / page; i++) {
-    weir_status st = p->pages[i] ? pages_unmap(p, p->base + i * page, page) : WEIR_OK;
+    weir_status st = p->pages[i] ? pages_unmap(p, p->base + i * page, page, &done) : WEIR_OK;
     if (st) return st;
   }
   return WEIR_OK;

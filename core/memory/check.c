@@ -6,6 +6,7 @@
 
 typedef struct tally {
   uint64_t free_bytes, free_blocks, mapped, chained;
+  int64_t inactive[2], front_bytes, front_blocks, pending[2];
 } tally;
 
 static bool in_heap(uint8_t state)
@@ -32,6 +33,12 @@ static const char *check_block(const weir_pool *p, block_id id, tally *t)
     t->free_blocks++;
   }
   if (state != BLOCK_HOLE) t->mapped += b->bytes;
+  bool large = b->bytes > CLASS_LIMIT;
+  if (state == BLOCK_FREE && (b->left || b->right)) t->inactive[large] += (int64_t)b->bytes;
+  if (state == BLOCK_PENDING) t->pending[large] += (int64_t)b->bytes;
+  REQUIRE("a free block belongs to a front", !in_heap(state) || !b->front);
+  t->front_bytes += b->front ? (int64_t)b->bytes : 0;
+  t->front_blocks += b->front != 0;
   t->chained++;
   if (!b->right) return NULL;
   const weir_block *r = block(b->right);
@@ -91,7 +98,12 @@ static const char *check_all(const weir_pool *p)
     if (wrong) return wrong;
   }
   REQUIRE("a free block is in no heap", bytes == t.free_bytes && blocks == t.free_blocks);
-  REQUIRE("the count of free bytes is wrong", (uint64_t)p->inactive.current == bytes);
+  REQUIRE("the count of inactive bytes is wrong",
+          p->inactive[0].current == t.inactive[0] && p->inactive[1].current == t.inactive[1]);
+  REQUIRE("the count of pending bytes is wrong",
+          p->pending_bytes[0] == t.pending[0] && p->pending_bytes[1] == t.pending[1]);
+  REQUIRE("the count of the fronts' blocks is wrong",
+          p->front_bytes == t.front_bytes && p->front_blocks == t.front_blocks);
   uint64_t given = given_bytes(p, t.mapped);
   REQUIRE("a block has no memory", given >= t.mapped);
   REQUIRE("the count of reserved bytes is wrong",

@@ -146,8 +146,9 @@ void weir_epoch_pending(weir_pool *p)
       weir_block_drop(u);
     }
     block(id)->uses = 0;
-    p->pending_blocks--;
-    p->pending_bytes -= (int64_t)block(id)->bytes;
+    bool large = block(id)->bytes > CLASS_LIMIT;
+    p->pending_blocks[large]--;
+    p->pending_bytes[large] -= (int64_t)block(id)->bytes;
     /* Only ordered, not complete: then it is the own stream's next marker that tells. */
     const weir_heap *own = weir_heaps[block(id)->heap];
     weir_pool_release_at(id, complete ? block(id)->stamp : own->epoch);

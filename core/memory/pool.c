@@ -19,6 +19,7 @@
 #include "core/memory/pool.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t serials; /* given so far */
 
 static uint32_t now_ms(void)
 {
@@ -43,6 +44,14 @@ static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
   return !p->space && b->bytes > most && (bytes <= most || b->bytes - bytes >= (20u << 20));
 }
 
+/* The class of a block that has its size; NO_CLASS where the fronts have no bin for it. */
+static uint8_t class_of(const weir_block *b)
+{
+  if (b->bytes > CLASS_LIMIT) return NO_CLASS;
+  uint8_t class = weir_class_of[b->bytes >> UNIT_SHIFT];
+  return weir_class_bytes[class] == b->bytes ? class : NO_CLASS;
+}
+
 /* Takes a free block out of heap `from` for heap h: `bytes` of it, the rest stays. Records ensured.
  */
 static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t bytes, block_id *out)
@@ -50,13 +59,13 @@ static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t byt
   weir_pool *p = h->pool;
   weir_block *b = block(id);
   if (!id || too_large(p, b, bytes)) return WEIR_EOOM;
-  weir_status st = weir_page_map_put(p, id);
-  if (st) return st;
   weir_heap_remove(from, id);
   if (may_split(p) && !(b->bytes > p->config.max_split_bytes && !p->space))
     weir_block_split(id, bytes, from);
   b->heap = h->number;
   b->stamp = 0;
+  b->class = class_of(b);
+  weir_page_map_put(id);
   *out = id;
   return WEIR_OK;
 }
@@ -66,6 +75,14 @@ static weir_status take_from(weir_heap *from, weir_heap *h, uint64_t bytes, bloc
   block_id id =
       may_split(h->pool) ? weir_heap_find(from, bytes) : weir_heap_find_exact(from, bytes);
   return take(from, h, id, bytes, out);
+}
+
+void weir_pool_leave_front(weir_pool *p, weir_block *b)
+{
+  if (!b->front) return;
+  p->front_bytes -= (int64_t)b->bytes;
+  p->front_blocks--;
+  b->front = 0;
 }
 
 void weir_pool_release(block_id id)
@@ -78,6 +95,7 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   weir_block *b = block(id);
   weir_heap *h = weir_heaps[b->heap];
   weir_page_map_remove(id);
+  weir_pool_leave_front(h->pool, b);
   b->stamp = stamp;
   if (stamp > h->dirty) h->dirty = stamp;
   b->when = h->pool->clock();
@@ -231,25 +249,22 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   weir_pool *p = h->pool;
   block_id id = 0;
   uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
-  weir_pool_peak(p);
   weir_status st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
   weir_block *b = block(id);
-  b->front = f ? f->number : 0;
-  b->class = b->bytes <= CLASS_LIMIT ? weir_class_of[b->bytes >> UNIT_SHIFT] : NO_CLASS;
-  if (b->class == NO_CLASS || weir_class_bytes[b->class] != b->bytes) b->front = 0;
+  b->front = f && b->class != NO_CLASS ? f->number : 0;
   b->uses = 0;
   b->requested = bytes;
   b->when = weir_tag_now;
   block_set(b, BLOCK_LIVE);
   *out = (void *)b->address;
-  if (!b->front) {
-    stat_add(&p->large_bytes, (int64_t)b->bytes);
-    stat_add(&p->large_blocks, 1);
-    p->large_requested += (int64_t)bytes;
+  if (b->front) {
+    p->front_bytes += (int64_t)b->bytes;
+    p->front_blocks++;
+  } else {
+    weir_pool_count_live(p, b, 1);
   }
-  weir_pool_peak(p);
   return WEIR_OK;
 }
 
@@ -298,6 +313,7 @@ static weir_status number(weir_heap *h, weir_pool *p)
   for (uint16_t i = 1; i < HEAPS && st; i++) {
     if (weir_heaps[i]) continue;
     h->number = i;
+    h->serial = ++serials;
     h->pool = p;
     h->epoch = 1;
     weir_heaps[i] = h;
