@@ -54,6 +54,7 @@ typedef struct stream {
   void *handle;
   bool used, ended; /* ended: the handle may mean another stream by now */
   uint64_t epoch;   /* current, from 1 */
+  uint64_t dirty;   /* latest epoch a use was stamped with */
   uint64_t marked;  /* epoch the marker covers */
   uint64_t done;    /* epochs complete */
   uint32_t uses;    /* waiting blocks that name it */
@@ -346,7 +347,7 @@ static void ask(weir_whole *w, stream *s)
       if (capturing(w, s) || b->event_query(b->self, s->marker, &complete) || !complete) return;
       s->done = s->marked;
     }
-    if (i || s->ended || s->epoch == s->done + 1 || mark(w, s)) return;
+    if (i || s->ended || s->dirty <= s->done || mark(w, s)) return;
   }
 }
 
@@ -508,6 +509,7 @@ static weir_status use(rec_id id, weir_whole *w, stream *s)
   recs[u].state = REC_USE;
   recs[u].stream = (uint16_t)(s - w->streams);
   recs[u].serial = s->ended ? s->marked : s->epoch;
+  if (!s->ended) s->dirty = s->epoch;
   recs[u].next = recs[id].uses;
   recs[id].uses = u;
   s->uses++;
