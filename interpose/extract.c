@@ -355,7 +355,7 @@ void weir_x_launch(weir_call *c, weir_word function, weir_word gx, weir_word gy,
                    weir_word bx, weir_word by, weir_word bz, weir_word stream)
 {
   weir_fill e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz);
-  weir_set_stream(&e, stream);
+  weir_set_work(&e, stream);
   weir_commit(c, &e);
 }
 

@@ -266,7 +266,7 @@ def body(row, symbol, api, params, row_expr, bank_expr):
         go = f'weir_mode_now() != WEIR_OBSERVE ? {routed} : {go}'
     else:
         out.append(f'  if (!{enter}) return real({args});')
-        again = f'  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real({args});'
+        again = f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real({args});'
     b = before(row, names)
     if b:
         out.append(b.rstrip('\n'))

@@ -13,7 +13,7 @@ static CUresult w_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
   if (!weir_enter(c, 15, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
   weir_forward(c);
   CUresult r = real(dptr, bytesize);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dptr, bytesize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -53,7 +53,7 @@ static CUresult w_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, un
   if (!weir_enter(c, 17, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_forward(c);
   CUresult r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
   weir_leave(c);
@@ -93,7 +93,7 @@ static CUresult w_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned
   if (!weir_enter(c, 56, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize, flags);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dptr, bytesize, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_MANAGED));
   weir_leave(c);
@@ -111,7 +111,7 @@ static CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream h
   if (!weir_enter(c, 97, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dptr, bytesize, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
   weir_leave(c);
@@ -129,7 +129,7 @@ static CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstr
   if (!weir_enter(c, 98, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dptr, bytesize, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
   weir_leave(c);
@@ -147,7 +147,7 @@ static CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CU
   if (!weir_enter(c, 99, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dptr, bytesize, pool, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, pool, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
   weir_leave(c);
@@ -165,7 +165,7 @@ static CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesiz
   if (!weir_enter(c, 100, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dptr, bytesize, pool, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, pool, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
   weir_leave(c);
@@ -184,7 +184,7 @@ static CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
   weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = real(dptr);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dptr);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(dptr));
   weir_leave(c);
@@ -271,7 +271,7 @@ static CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1
   if (!weir_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
   weir_leave(c);
@@ -289,7 +289,7 @@ static CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR
   if (!weir_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
   weir_leave(c);
@@ -307,7 +307,7 @@ static CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTO
   if (!weir_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
   weir_leave(c);
@@ -325,7 +325,7 @@ static CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRI
   if (!weir_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
   weir_leave(c);
@@ -343,7 +343,7 @@ static CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_A
   if (!weir_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
   weir_forward(c);
   CUresult r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pMipmappedArrayDesc ? W(weir_format_bytes(pMipmappedArrayDesc->Format, pMipmappedArrayDesc->NumChannels)) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Width) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Height) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Depth) : 0), W(numMipmapLevels), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Flags) : 0));
   weir_leave(c);
@@ -362,7 +362,7 @@ static CUresult w_cuArrayDestroy(CUarray hArray)
   weir_x_free_array_before(c, W(hArray));
   weir_forward(c);
   CUresult r = real(hArray);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hArray);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(hArray));
   weir_leave(c);
@@ -381,7 +381,7 @@ static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
   weir_x_free_array_before(c, W(hMipmappedArray));
   weir_forward(c);
   CUresult r = real(hMipmappedArray);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hMipmappedArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hMipmappedArray);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(hMipmappedArray));
   weir_leave(c);
@@ -399,7 +399,7 @@ static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
   if (!weir_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
   weir_forward(c);
   CUresult r = real(pp, bytesize);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pp, bytesize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -417,7 +417,7 @@ static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
   if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
   weir_forward(c);
   CUresult r = real(pp, bytesize);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pp, bytesize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -435,7 +435,7 @@ static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
   if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(pp, bytesize, Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pp, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(Flags));
   weir_leave(c);
@@ -454,7 +454,7 @@ static CUresult w_cuMemFreeHost(void *p)
   weir_x_free_host_before(c, W(p));
   weir_forward(c);
   CUresult r = real(p);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(p));
   weir_leave(c);
@@ -472,7 +472,7 @@ static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags
   if (!weir_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(p, bytesize, Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, bytesize, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(p), W(bytesize), W(Flags));
   weir_leave(c);
@@ -490,7 +490,7 @@ static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fl
   if (!weir_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(p, bytesize, Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, bytesize, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(p), W(bytesize), W(Flags));
   weir_leave(c);
@@ -509,7 +509,7 @@ static CUresult w_cuMemHostUnregister(void *p)
   weir_x_host_unregister_before(c, W(p));
   weir_forward(c);
   CUresult r = real(p);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_host_unregister(c, W(p));
   weir_leave(c);
@@ -527,7 +527,7 @@ static CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice 
   if (!weir_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, dstDevice, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
   weir_leave(c);
@@ -545,7 +545,7 @@ static CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUde
   if (!weir_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, dstDevice, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
   weir_leave(c);
@@ -563,7 +563,7 @@ static CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemL
   if (!weir_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, location, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
   weir_leave(c);
@@ -581,7 +581,7 @@ static CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, C
   if (!weir_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, location, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
   weir_leave(c);
@@ -599,7 +599,7 @@ static CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise adv
   if (!weir_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
   weir_forward(c);
   CUresult r = real(devPtr, count, advice, device);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, advice, device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, device);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -617,7 +617,7 @@ static CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise 
   if (!weir_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
   weir_forward(c);
   CUresult r = real(devPtr, count, advice, location);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -635,7 +635,7 @@ static CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, siz
   if (!weir_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   weir_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, dptr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, dptr, length, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
   weir_leave(c);
@@ -653,7 +653,7 @@ static CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr
   if (!weir_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   weir_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, dptr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, dptr, length, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
   weir_leave(c);
@@ -671,7 +671,7 @@ static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
   if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -689,7 +689,7 @@ static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -707,7 +707,7 @@ static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -725,7 +725,7 @@ static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t By
   if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -743,7 +743,7 @@ static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, un
   if (!weir_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -761,7 +761,7 @@ static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, si
   if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -779,7 +779,7 @@ static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHos
   if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -797,7 +797,7 @@ static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHos
   if (!weir_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -815,7 +815,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHos
   if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -833,7 +833,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *s
   if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -851,7 +851,7 @@ static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned
   if (!weir_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -869,7 +869,7 @@ static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t B
   if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -887,7 +887,7 @@ static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, siz
   if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -905,7 +905,7 @@ static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, uns
   if (!weir_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -923,7 +923,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
   if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -941,7 +941,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice
   if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -959,7 +959,7 @@ static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevic
   if (!weir_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -977,7 +977,7 @@ static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
   if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -995,7 +995,7 @@ static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -1013,7 +1013,7 @@ static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 src
   if (!weir_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1031,7 +1031,7 @@ static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1049,7 +1049,7 @@ static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr s
   if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1067,7 +1067,7 @@ static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdevic
   if (!weir_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1085,7 +1085,7 @@ static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevicept
   if (!weir_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1103,7 +1103,7 @@ static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdev
   if (!weir_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1121,7 +1121,7 @@ static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsig
   if (!weir_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1139,7 +1139,7 @@ static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_
   if (!weir_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1157,7 +1157,7 @@ static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, 
   if (!weir_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1175,7 +1175,7 @@ static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray
   if (!weir_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1193,7 +1193,7 @@ static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray sr
   if (!weir_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1211,7 +1211,7 @@ static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarr
   if (!weir_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1229,7 +1229,7 @@ static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const v
   if (!weir_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1247,7 +1247,7 @@ static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void
   if (!weir_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1265,7 +1265,7 @@ static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const
   if (!weir_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1283,7 +1283,7 @@ static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, co
   if (!weir_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1301,7 +1301,7 @@ static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const
   if (!weir_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1319,7 +1319,7 @@ static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, 
   if (!weir_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1337,7 +1337,7 @@ static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int src
   if (!weir_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1355,7 +1355,7 @@ static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOff
   if (!weir_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1373,7 +1373,7 @@ static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t s
   if (!weir_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1391,7 +1391,7 @@ static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned in
   if (!weir_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1409,7 +1409,7 @@ static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t s
   if (!weir_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1427,7 +1427,7 @@ static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, siz
   if (!weir_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1445,7 +1445,7 @@ static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
   if (!weir_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1463,7 +1463,7 @@ static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1481,7 +1481,7 @@ static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1499,7 +1499,7 @@ static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
   if (!weir_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1517,7 +1517,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1535,7 +1535,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1553,7 +1553,7 @@ static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStrea
   if (!weir_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1571,7 +1571,7 @@ static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStrea
   if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1589,7 +1589,7 @@ static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream h
   if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1607,7 +1607,7 @@ static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
   if (!weir_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1625,7 +1625,7 @@ static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
   if (!weir_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(0));
   weir_leave(c);
@@ -1643,7 +1643,7 @@ static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
   if (!weir_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(0));
   weir_leave(c);
@@ -1661,7 +1661,7 @@ static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStrea
   if (!weir_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_v1(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1679,7 +1679,7 @@ static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStrea
   if (!weir_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1697,7 +1697,7 @@ static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream h
   if (!weir_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1715,7 +1715,7 @@ static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUde
   if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -1733,7 +1733,7 @@ static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
   if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -1751,7 +1751,7 @@ static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
   if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -1769,7 +1769,7 @@ static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstCon
   if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -1787,7 +1787,7 @@ static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
   if (!weir_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(0));
   weir_leave(c);
@@ -1805,7 +1805,7 @@ static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
   if (!weir_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(0));
   weir_leave(c);
@@ -1823,7 +1823,7 @@ static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream 
   if (!weir_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1841,7 +1841,7 @@ static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUst
   if (!weir_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1859,7 +1859,7 @@ static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigne
   if (!weir_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1877,7 +1877,7 @@ static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t 
   if (!weir_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1895,7 +1895,7 @@ static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, si
   if (!weir_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1913,7 +1913,7 @@ static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsig
   if (!weir_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1931,7 +1931,7 @@ static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_
   if (!weir_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1949,7 +1949,7 @@ static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, 
   if (!weir_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1967,7 +1967,7 @@ static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigne
   if (!weir_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -1985,7 +1985,7 @@ static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t 
   if (!weir_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -2003,7 +2003,7 @@ static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, si
   if (!weir_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -2021,7 +2021,7 @@ static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, 
   if (!weir_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2039,7 +2039,7 @@ static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsign
   if (!weir_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2057,7 +2057,7 @@ static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, u
   if (!weir_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2075,7 +2075,7 @@ static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
   if (!weir_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2093,7 +2093,7 @@ static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsig
   if (!weir_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2111,7 +2111,7 @@ static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, 
   if (!weir_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2129,7 +2129,7 @@ static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
   if (!weir_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2147,7 +2147,7 @@ static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsig
   if (!weir_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2165,7 +2165,7 @@ static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, 
   if (!weir_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2183,7 +2183,7 @@ static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_
   if (!weir_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, uc, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
   weir_leave(c);
@@ -2201,7 +2201,7 @@ static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, 
   if (!weir_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, uc, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
   weir_leave(c);
@@ -2219,7 +2219,7 @@ static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, siz
   if (!weir_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, us, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
   weir_leave(c);
@@ -2237,7 +2237,7 @@ static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us
   if (!weir_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, us, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
   weir_leave(c);
@@ -2255,7 +2255,7 @@ static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_
   if (!weir_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, ui, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2273,7 +2273,7 @@ static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, 
   if (!weir_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, ui, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2291,7 +2291,7 @@ static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsi
   if (!weir_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
   weir_leave(c);
@@ -2309,7 +2309,7 @@ static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
   if (!weir_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
   weir_leave(c);
@@ -2327,7 +2327,7 @@ static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, uns
   if (!weir_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, us, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
   weir_leave(c);
@@ -2345,7 +2345,7 @@ static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch
   if (!weir_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, us, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
   weir_leave(c);
@@ -2363,7 +2363,7 @@ static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, uns
   if (!weir_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2381,7 +2381,7 @@ static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch
   if (!weir_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2421,7 +2421,7 @@ static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
   if (!weir_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(ctx));
   weir_leave(c);
@@ -2439,7 +2439,7 @@ static CUresult w_cuStreamSynchronize(CUstream hStream)
   if (!weir_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
   weir_leave(c);
@@ -2457,7 +2457,7 @@ static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
   if (!weir_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
   weir_leave(c);
@@ -2475,7 +2475,7 @@ static CUresult w_cuStreamQuery(CUstream hStream)
   if (!weir_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
   weir_leave(c);
@@ -2493,7 +2493,7 @@ static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
   if (!weir_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
   weir_leave(c);
@@ -2511,7 +2511,7 @@ static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned i
   if (!weir_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   weir_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, hEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hEvent, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   weir_leave(c);
@@ -2529,7 +2529,7 @@ static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsig
   if (!weir_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   weir_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, hEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hEvent, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   weir_leave(c);
@@ -2547,7 +2547,7 @@ static CUresult w_cuEventSynchronize(CUevent hEvent)
   if (!weir_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_EVENT), W(hEvent), W(0));
   weir_leave(c);
@@ -2565,7 +2565,7 @@ static CUresult w_cuEventQuery(CUevent hEvent)
   if (!weir_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_QUERY), W(hEvent), W(0));
   weir_leave(c);
@@ -2583,7 +2583,7 @@ static CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint3
   if (!weir_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2601,7 +2601,7 @@ static CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cu
   if (!weir_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2619,7 +2619,7 @@ static CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuui
   if (!weir_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2637,7 +2637,7 @@ static CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
   if (!weir_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2655,7 +2655,7 @@ static CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint6
   if (!weir_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2673,7 +2673,7 @@ static CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cu
   if (!weir_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2691,7 +2691,7 @@ static CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuui
   if (!weir_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2709,7 +2709,7 @@ static CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
   if (!weir_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2727,7 +2727,7 @@ static CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint
   if (!weir_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2745,7 +2745,7 @@ static CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, c
   if (!weir_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2763,7 +2763,7 @@ static CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuu
   if (!weir_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2781,7 +2781,7 @@ static CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr
   if (!weir_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2799,7 +2799,7 @@ static CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint
   if (!weir_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2817,7 +2817,7 @@ static CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, c
   if (!weir_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2835,7 +2835,7 @@ static CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuu
   if (!weir_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2853,7 +2853,7 @@ static CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr
   if (!weir_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2871,7 +2871,7 @@ static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
   if (!weir_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
   weir_forward(c);
   CUresult r = real(phStream, Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(phStream, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phStream, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(Flags));
   weir_leave(c);
@@ -2889,7 +2889,7 @@ static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int fl
   if (!weir_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
   weir_forward(c);
   CUresult r = real(phStream, flags, priority);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(phStream, flags, priority);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phStream, flags, priority);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(flags));
   weir_leave(c);
@@ -2951,7 +2951,7 @@ static CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callbac
   if (!weir_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
   weir_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, callback, userData, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -2969,7 +2969,7 @@ static CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback ca
   if (!weir_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
   weir_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, callback, userData, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -2987,7 +2987,7 @@ static CUresult w_cuStreamBeginCapture(CUstream hStream)
   if (!weir_enter(c, 637, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -3005,7 +3005,7 @@ static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
   if (!weir_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -3023,7 +3023,7 @@ static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode 
   if (!weir_enter(c, 639, 0, WEIR_BANK_DRIVER)) return real(hStream, mode);
   weir_forward(c);
   CUresult r = real(hStream, mode);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -3041,7 +3041,7 @@ static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCapture
   if (!weir_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, mode);
   weir_forward(c);
   CUresult r = real(hStream, mode);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -3059,7 +3059,7 @@ static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, 
   if (!weir_enter(c, 641, 0, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -3077,7 +3077,7 @@ static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGr
   if (!weir_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -3095,7 +3095,7 @@ static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
   if (!weir_enter(c, 643, 0, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, phGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, phGraph);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -3113,7 +3113,7 @@ static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
   if (!weir_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, phGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, phGraph);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -3131,7 +3131,7 @@ static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
   if (!weir_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
   weir_forward(c);
   CUresult r = real(phEvent, Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(phEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phEvent, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(phEvent), W(Flags));
   weir_leave(c);
@@ -3149,7 +3149,7 @@ static CUresult w_cuEventDestroy(CUevent hEvent)
   if (!weir_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(0));
   weir_leave(c);
@@ -3167,7 +3167,7 @@ static CUresult w_cuEventDestroy_v2(CUevent hEvent)
   if (!weir_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(0));
   weir_leave(c);
@@ -3185,7 +3185,7 @@ static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
   if (!weir_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   weir_forward(c);
   CUresult r = real(hEvent, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hEvent, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(0));
   weir_leave(c);
@@ -3203,7 +3203,7 @@ static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
   if (!weir_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   weir_forward(c);
   CUresult r = real(hEvent, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hEvent, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(0));
   weir_leave(c);
@@ -3221,7 +3221,7 @@ static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsig
   if (!weir_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   weir_forward(c);
   CUresult r = real(hEvent, hStream, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hEvent, hStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
   weir_leave(c);
@@ -3239,7 +3239,7 @@ static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, 
   if (!weir_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   weir_forward(c);
   CUresult r = real(hEvent, hStream, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hEvent, hStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
   weir_leave(c);
@@ -3257,7 +3257,7 @@ static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUeve
   if (!weir_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   weir_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pMilliseconds, hStart, hEnd);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pMilliseconds, hStart, hEnd);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hStart), W(hEnd));
   weir_leave(c);
@@ -3275,7 +3275,7 @@ static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CU
   if (!weir_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   weir_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pMilliseconds, hStart, hEnd);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pMilliseconds, hStart, hEnd);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hStart), W(hEnd));
   weir_leave(c);
@@ -3293,7 +3293,7 @@ static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned i
   if (!weir_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3311,7 +3311,7 @@ static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsig
   if (!weir_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3329,7 +3329,7 @@ static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
   if (!weir_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3347,7 +3347,7 @@ static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int grid
   if (!weir_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3365,7 +3365,7 @@ static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, v
   if (!weir_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(config, f, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, f, kernelParams, extra);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config(c, W(f), config);
   weir_leave(c);
@@ -3383,7 +3383,7 @@ static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction
   if (!weir_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(config, f, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, f, kernelParams, extra);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config(c, W(f), config);
   weir_leave(c);
@@ -3401,7 +3401,7 @@ static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launc
   if (!weir_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
   weir_forward(c);
   CUresult r = real(launchParamsList, numDevices, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(launchParamsList, numDevices, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(launchParamsList, numDevices, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_multi(c, launchParamsList, W(numDevices));
   weir_leave(c);
@@ -3419,7 +3419,7 @@ static CUresult w_cuLaunch(CUfunction f)
   if (!weir_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
   weir_forward(c);
   CUresult r = real(f);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(f);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(1), W(1), W(0));
   weir_leave(c);
@@ -3437,7 +3437,7 @@ static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
   if (!weir_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
   weir_forward(c);
   CUresult r = real(f, grid_width, grid_height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(f, grid_width, grid_height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, grid_width, grid_height);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(0));
   weir_leave(c);
@@ -3455,7 +3455,7 @@ static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_heigh
   if (!weir_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
   weir_forward(c);
   CUresult r = real(f, grid_width, grid_height, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(f, grid_width, grid_height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, grid_width, grid_height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(hStream));
   weir_leave(c);
@@ -3473,7 +3473,7 @@ static CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData
   if (!weir_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
   weir_forward(c);
   CUresult r = real(hStream, fn, userData);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, fn, userData);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3491,7 +3491,7 @@ static CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *use
   if (!weir_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
   weir_forward(c);
   CUresult r = real(hStream, fn, userData);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hStream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, fn, userData);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3509,7 +3509,7 @@ static CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const ch
   if (!weir_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
   weir_forward(c);
   CUresult r = real(hfunc, hmod, name);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hfunc, hmod, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hfunc, hmod, name);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(hfunc), name, W(hmod));
   weir_leave(c);
@@ -3527,7 +3527,7 @@ static CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const
   if (!weir_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
   weir_forward(c);
   CUresult r = real(pKernel, library, name);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pKernel, library, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pKernel, library, name);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
   weir_leave(c);
@@ -3545,7 +3545,7 @@ static CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numK
   if (!weir_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
   weir_forward(c);
   CUresult r = real(kernels, numKernels, lib);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(kernels, numKernels, lib);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernels, numKernels, lib);
   weir_returned(c, (uint32_t)r);
   weir_x_named_list(c, kernels, W(numKernels), W(lib));
   weir_leave(c);
@@ -3563,7 +3563,7 @@ static CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
   if (!weir_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
   weir_forward(c);
   CUresult r = real(pFunc, kernel);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pFunc, kernel);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pFunc, kernel);
   weir_returned(c, (uint32_t)r);
   weir_x_named_like(c, WEIR_OUT(pFunc), W(kernel));
   weir_leave(c);
@@ -3582,7 +3582,7 @@ static CUresult w_cuInit(unsigned int Flags)
   if (!weir_enter(c, 802, 0, WEIR_BANK_DRIVER)) return real(Flags);
   weir_forward(c);
   CUresult r = real(Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(Flags));
   weir_leave(c);
@@ -3601,7 +3601,7 @@ static CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
   if (!weir_enter(c, 758, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, flags, dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pctx, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -3620,7 +3620,7 @@ static CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice d
   if (!weir_enter(c, 759, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, flags, dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pctx, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -3639,7 +3639,7 @@ static CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArr
   if (!weir_enter(c, 760, 0, WEIR_BANK_DRIVER)) return real(pctx, paramsArray, numParams, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, paramsArray, numParams, flags, dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pctx, paramsArray, numParams, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, paramsArray, numParams, flags, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -3658,7 +3658,7 @@ static CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreatePa
   if (!weir_enter(c, 761, 0, WEIR_BANK_DRIVER)) return real(pctx, ctxCreateParams, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, ctxCreateParams, flags, dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pctx, ctxCreateParams, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, ctxCreateParams, flags, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -3677,7 +3677,7 @@ static CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
   if (!weir_enter(c, 757, 0, WEIR_BANK_DRIVER)) return real(pctx, flags);
   weir_forward(c);
   CUresult r = real(pctx, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pctx, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -3696,7 +3696,7 @@ static CUresult w_cuCtxDetach(CUcontext ctx)
   if (!weir_enter(c, 764, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3715,7 +3715,7 @@ static CUresult w_cuCtxDestroy(CUcontext ctx)
   if (!weir_enter(c, 762, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context_destroy(c, W(ctx));
   weir_leave(c);
@@ -3734,7 +3734,7 @@ static CUresult w_cuCtxDestroy_v2(CUcontext ctx)
   if (!weir_enter(c, 763, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context_destroy(c, W(ctx));
   weir_leave(c);
@@ -3753,7 +3753,7 @@ static CUresult w_cuCtxPushCurrent(CUcontext ctx)
   if (!weir_enter(c, 780, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3772,7 +3772,7 @@ static CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
   if (!weir_enter(c, 781, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3791,7 +3791,7 @@ static CUresult w_cuCtxPopCurrent(CUcontext *pctx)
   if (!weir_enter(c, 778, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
   CUresult r = real(pctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3810,7 +3810,7 @@ static CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
   if (!weir_enter(c, 779, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
   CUresult r = real(pctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3829,7 +3829,7 @@ static CUresult w_cuCtxSetCurrent(CUcontext ctx)
   if (!weir_enter(c, 784, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3848,7 +3848,7 @@ static CUresult w_cuCtxSetFlags(unsigned int flags)
   if (!weir_enter(c, 785, 0, WEIR_BANK_DRIVER)) return real(flags);
   weir_forward(c);
   CUresult r = real(flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -3867,7 +3867,7 @@ static CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
   if (!weir_enter(c, 786, 0, WEIR_BANK_DRIVER)) return real(limit, value);
   weir_forward(c);
   CUresult r = real(limit, value);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(limit, value);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(limit, value);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(limit), W(WEIR_DEVICE_NONE), W(value));
   weir_leave(c);
@@ -3886,7 +3886,7 @@ static CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
   if (!weir_enter(c, 783, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
   CUresult r = real(config);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(config);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
   weir_leave(c);
@@ -3905,7 +3905,7 @@ static CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
   if (!weir_enter(c, 787, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
   CUresult r = real(config);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(config);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
   weir_leave(c);
@@ -3924,7 +3924,7 @@ static CUresult w_cuCtxResetPersistingL2Cache(void)
   if (!weir_enter(c, 782, 0, WEIR_BANK_DRIVER)) return real();
   weir_forward(c);
   CUresult r = real();
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3943,7 +3943,7 @@ static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flag
   if (!weir_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
   weir_forward(c);
   CUresult r = real(peerContext, Flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(peerContext, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerContext, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(Flags));
   weir_leave(c);
@@ -3962,7 +3962,7 @@ static CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
   if (!weir_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
   weir_forward(c);
   CUresult r = real(peerContext);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(peerContext);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerContext);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3980,7 +3980,7 @@ static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
   if (!weir_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   weir_forward(c);
   CUresult r = real(hCtx, hEvent);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hCtx, hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hCtx, hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(hCtx));
   weir_leave(c);
@@ -3998,7 +3998,7 @@ static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
   if (!weir_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   weir_forward(c);
   CUresult r = real(hCtx, hEvent);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(hCtx, hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hCtx, hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_STREAM_WAIT), W(hEvent), W(hCtx));
   weir_leave(c);
@@ -4017,7 +4017,7 @@ static CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
   if (!weir_enter(c, 793, 0, WEIR_BANK_DRIVER)) return real(pctx, dev);
   weir_forward(c);
   CUresult r = real(pctx, dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pctx, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(0));
   weir_leave(c);
@@ -4036,7 +4036,7 @@ static CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
   if (!weir_enter(c, 789, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
   weir_returned(c, (uint32_t)r);
   weir_x_primary_release(c, W(dev));
   weir_leave(c);
@@ -4055,7 +4055,7 @@ static CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
   if (!weir_enter(c, 790, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
   weir_returned(c, (uint32_t)r);
   weir_x_primary_release(c, W(dev));
   weir_leave(c);
@@ -4074,7 +4074,7 @@ static CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
   if (!weir_enter(c, 791, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
   weir_returned(c, (uint32_t)r);
   weir_x_reset(c, W(dev));
   weir_leave(c);
@@ -4093,7 +4093,7 @@ static CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
   if (!weir_enter(c, 792, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
   weir_returned(c, (uint32_t)r);
   weir_x_reset(c, W(dev));
   weir_leave(c);
@@ -4112,7 +4112,7 @@ static CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
   if (!weir_enter(c, 794, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
   CUresult r = real(dev, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dev, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(dev), W(flags));
   weir_leave(c);
@@ -4131,7 +4131,7 @@ static CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags
   if (!weir_enter(c, 795, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
   CUresult r = real(dev, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dev, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(dev), W(flags));
   weir_leave(c);
@@ -4320,7 +4320,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   if (!weir_enter(c, 40, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size, flags);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, size, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_MANAGED));
   weir_leave(c);
@@ -4343,7 +4343,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   if (!weir_enter(c, 76, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, size, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
   weir_leave(c);
@@ -4366,7 +4366,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   if (!weir_enter(c, 77, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, size, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
   weir_leave(c);
@@ -4389,7 +4389,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   if (!weir_enter(c, 78, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   weir_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ptr, size, memPool, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, memPool, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
   weir_leave(c);
@@ -4412,7 +4412,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   if (!weir_enter(c, 79, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   weir_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ptr, size, memPool, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, memPool, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
   weir_leave(c);
@@ -4519,7 +4519,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   if (!weir_enter(c, 7, WEIR_EVF_RUNTIME, bank)) return real(array, desc, width, height, flags);
   weir_forward(c);
   cudaError_t r = real(array, desc, width, height, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(array, desc, width, height, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array, desc, width, height, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(width), W(height), W(1), W(1), W(flags));
   weir_leave(c);
@@ -4542,7 +4542,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   if (!weir_enter(c, 6, WEIR_EVF_RUNTIME, bank)) return real(array, desc, extent, flags);
   weir_forward(c);
   cudaError_t r = real(array, desc, extent, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(array, desc, extent, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array, desc, extent, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(1), W(flags));
   weir_leave(c);
@@ -4565,7 +4565,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   if (!weir_enter(c, 8, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray, desc, extent, numLevels, flags);
   weir_forward(c);
   cudaError_t r = real(mipmappedArray, desc, extent, numLevels, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(mipmappedArray, desc, extent, numLevels, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(mipmappedArray, desc, extent, numLevels, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(mipmappedArray), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(numLevels), W(flags));
   weir_leave(c);
@@ -4589,7 +4589,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   weir_x_free_array_before(c, W(array));
   weir_forward(c);
   cudaError_t r = real(array);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(array);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(array));
   weir_leave(c);
@@ -4613,7 +4613,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   weir_x_free_array_before(c, W(mipmappedArray));
   weir_forward(c);
   cudaError_t r = real(mipmappedArray);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(mipmappedArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(mipmappedArray);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(mipmappedArray));
   weir_leave(c);
@@ -4636,7 +4636,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
   weir_forward(c);
   cudaError_t r = real(ptr, size);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ptr, size);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
   weir_leave(c);
@@ -4659,7 +4659,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
   weir_forward(c);
   cudaError_t r = real(pHost, size, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pHost, size, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHost, size, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
   weir_leave(c);
@@ -4683,7 +4683,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   weir_x_free_host_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = real(ptr);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ptr);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(ptr));
   weir_leave(c);
@@ -4706,7 +4706,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   if (!weir_enter(c, 27, WEIR_EVF_RUNTIME, bank)) return real(ptr, size, flags);
   weir_forward(c);
   cudaError_t r = real(ptr, size, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ptr, size, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(ptr), W(size), W(flags));
   weir_leave(c);
@@ -4730,7 +4730,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   weir_x_host_unregister_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = real(ptr);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ptr);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr);
   weir_returned(c, (uint32_t)r);
   weir_x_host_unregister(c, W(ptr));
   weir_leave(c);
@@ -4753,7 +4753,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, dstDevice, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
   weir_leave(c);
@@ -4773,7 +4773,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, dstDevice, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
   weir_leave(c);
@@ -4793,7 +4793,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_1112(ui
   if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, device);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, device);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, advice, device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, device);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -4813,7 +4813,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   if (!weir_enter(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
   weir_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, devPtr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, devPtr, length, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
   weir_leave(c);
@@ -4836,7 +4836,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   if (!weir_enter(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
   weir_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, devPtr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, devPtr, length, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
   weir_leave(c);
@@ -4859,7 +4859,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -4882,7 +4882,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -4905,7 +4905,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -4928,7 +4928,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -4951,7 +4951,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dpitch, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
@@ -4974,7 +4974,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dpitch, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
@@ -4997,7 +4997,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -5020,7 +5020,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -5043,7 +5043,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   if (!weir_enter(c, 192, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffset, hOffset, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
   weir_leave(c);
@@ -5066,7 +5066,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   if (!weir_enter(c, 193, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffset, hOffset, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
   weir_leave(c);
@@ -5089,7 +5089,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (!weir_enter(c, 194, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffset, hOffset, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -5112,7 +5112,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (!weir_enter(c, 195, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffset, hOffset, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -5135,7 +5135,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   if (!weir_enter(c, 182, WEIR_EVF_RUNTIME, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, wOffset, hOffset, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
   weir_leave(c);
@@ -5158,7 +5158,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   if (!weir_enter(c, 183, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, wOffset, hOffset, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
   weir_leave(c);
@@ -5181,7 +5181,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (!weir_enter(c, 184, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, wOffset, hOffset, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -5204,7 +5204,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (!weir_enter(c, 185, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, src, wOffset, hOffset, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -5227,7 +5227,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (!weir_enter(c, 176, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
   weir_leave(c);
@@ -5250,7 +5250,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (!weir_enter(c, 177, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
   weir_leave(c);
@@ -5273,7 +5273,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   if (!weir_enter(c, 162, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
   weir_leave(c);
@@ -5296,7 +5296,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   if (!weir_enter(c, 163, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
   weir_leave(c);
@@ -5319,7 +5319,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (!weir_enter(c, 164, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -5342,7 +5342,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (!weir_enter(c, 165, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -5365,7 +5365,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 158, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
   weir_leave(c);
@@ -5388,7 +5388,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 159, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
   weir_leave(c);
@@ -5411,7 +5411,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 160, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -5434,7 +5434,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 161, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -5457,7 +5457,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (!weir_enter(c, 154, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
   weir_leave(c);
@@ -5480,7 +5480,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (!weir_enter(c, 155, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
   weir_leave(c);
@@ -5503,7 +5503,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   if (!weir_enter(c, 196, WEIR_EVF_RUNTIME, bank)) return real(symbol, src, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(symbol, src, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
   weir_leave(c);
@@ -5526,7 +5526,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   if (!weir_enter(c, 197, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(symbol, src, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(symbol, src, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
   weir_leave(c);
@@ -5549,7 +5549,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (!weir_enter(c, 198, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(symbol, src, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
   weir_leave(c);
@@ -5572,7 +5572,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (!weir_enter(c, 199, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(symbol, src, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
   weir_leave(c);
@@ -5595,7 +5595,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   if (!weir_enter(c, 186, WEIR_EVF_RUNTIME, bank)) return real(dst, symbol, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, symbol, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -5618,7 +5618,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   if (!weir_enter(c, 187, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, symbol, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, symbol, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -5641,7 +5641,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (!weir_enter(c, 188, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, symbol, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
   weir_leave(c);
@@ -5664,7 +5664,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (!weir_enter(c, 189, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, symbol, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
   weir_leave(c);
@@ -5687,7 +5687,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   if (!weir_enter(c, 166, WEIR_EVF_RUNTIME, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(0));
   weir_leave(c);
@@ -5710,7 +5710,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   if (!weir_enter(c, 167, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(0));
   weir_leave(c);
@@ -5733,7 +5733,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   if (!weir_enter(c, 168, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(stream));
   weir_leave(c);
@@ -5756,7 +5756,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   if (!weir_enter(c, 169, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(stream));
   weir_leave(c);
@@ -5779,7 +5779,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
   weir_forward(c);
   cudaError_t r = real(dst, dstDevice, src, srcDevice, count);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dstDevice, src, srcDevice, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dstDevice, src, srcDevice, count);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(0));
   weir_leave(c);
@@ -5802,7 +5802,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dstDevice, src, srcDevice, count, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(dst, dstDevice, src, srcDevice, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dstDevice, src, srcDevice, count, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(stream));
   weir_leave(c);
@@ -5825,7 +5825,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   if (!weir_enter(c, 172, WEIR_EVF_RUNTIME, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(0));
   weir_leave(c);
@@ -5848,7 +5848,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   if (!weir_enter(c, 173, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(0));
   weir_leave(c);
@@ -5871,7 +5871,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (!weir_enter(c, 174, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(stream));
   weir_leave(c);
@@ -5894,7 +5894,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (!weir_enter(c, 175, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(stream));
   weir_leave(c);
@@ -5917,7 +5917,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   if (!weir_enter(c, 276, WEIR_EVF_RUNTIME, bank)) return real(devPtr, value, count);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, value, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
   weir_leave(c);
@@ -5940,7 +5940,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   if (!weir_enter(c, 277, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, value, count);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, value, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
   weir_leave(c);
@@ -5963,7 +5963,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   if (!weir_enter(c, 286, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, value, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
   weir_leave(c);
@@ -5986,7 +5986,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   if (!weir_enter(c, 287, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, value, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
   weir_leave(c);
@@ -6009,7 +6009,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   if (!weir_enter(c, 278, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, value, width, height);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, pitch, value, width, height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
   weir_leave(c);
@@ -6032,7 +6032,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   if (!weir_enter(c, 279, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, pitch, value, width, height);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, pitch, value, width, height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
   weir_leave(c);
@@ -6055,7 +6055,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   if (!weir_enter(c, 280, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, pitch, value, width, height, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
   weir_leave(c);
@@ -6078,7 +6078,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   if (!weir_enter(c, 281, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, pitch, value, width, height, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
   weir_leave(c);
@@ -6101,7 +6101,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   if (!weir_enter(c, 282, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, value, extent);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pitchedDevPtr, value, extent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
   weir_leave(c);
@@ -6124,7 +6124,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   if (!weir_enter(c, 283, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(pitchedDevPtr, value, extent);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pitchedDevPtr, value, extent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
   weir_leave(c);
@@ -6147,7 +6147,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   if (!weir_enter(c, 284, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pitchedDevPtr, value, extent, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
   weir_leave(c);
@@ -6170,7 +6170,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   if (!weir_enter(c, 285, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pitchedDevPtr, value, extent, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
   weir_leave(c);
@@ -6244,7 +6244,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   if (!weir_enter(c, 337, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
   weir_leave(c);
@@ -6267,7 +6267,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   if (!weir_enter(c, 338, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
   weir_leave(c);
@@ -6290,7 +6290,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   if (!weir_enter(c, 335, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
   weir_leave(c);
@@ -6313,7 +6313,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   if (!weir_enter(c, 336, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
   weir_leave(c);
@@ -6336,7 +6336,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   if (!weir_enter(c, 339, WEIR_EVF_RUNTIME, bank)) return real(stream, event, flags);
   weir_forward(c);
   cudaError_t r = real(stream, event, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, event, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   weir_leave(c);
@@ -6359,7 +6359,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   if (!weir_enter(c, 340, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, event, flags);
   weir_forward(c);
   cudaError_t r = real(stream, event, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, event, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   weir_leave(c);
@@ -6382,7 +6382,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   if (!weir_enter(c, 334, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_EVENT), W(event), W(0));
   weir_leave(c);
@@ -6405,7 +6405,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   if (!weir_enter(c, 333, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_QUERY), W(event), W(0));
   weir_leave(c);
@@ -6428,7 +6428,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   if (!weir_enter(c, 378, WEIR_EVF_RUNTIME, bank)) return real(pStream);
   weir_forward(c);
   cudaError_t r = real(pStream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(0));
   weir_leave(c);
@@ -6451,7 +6451,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   if (!weir_enter(c, 379, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags);
   weir_forward(c);
   cudaError_t r = real(pStream, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
   weir_leave(c);
@@ -6474,7 +6474,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   if (!weir_enter(c, 380, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags, priority);
   weir_forward(c);
   cudaError_t r = real(pStream, flags, priority);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pStream, flags, priority);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream, flags, priority);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
   weir_leave(c);
@@ -6524,7 +6524,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   if (!weir_enter(c, 374, WEIR_EVF_RUNTIME, bank)) return real(stream, callback, userData, flags);
   weir_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, callback, userData, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -6547,7 +6547,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   if (!weir_enter(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, callback, userData, flags);
   weir_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, callback, userData, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -6570,7 +6570,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 526, WEIR_EVF_RUNTIME, bank)) return real(stream, mode);
   weir_forward(c);
   cudaError_t r = real(stream, mode);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
@@ -6593,7 +6593,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 527, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, mode);
   weir_forward(c);
   cudaError_t r = real(stream, mode);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
@@ -6616,7 +6616,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 528, WEIR_EVF_RUNTIME, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
@@ -6639,7 +6639,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 529, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
@@ -6662,7 +6662,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   if (!weir_enter(c, 530, WEIR_EVF_RUNTIME, bank)) return real(stream, pGraph);
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, pGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, pGraph);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
@@ -6685,7 +6685,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   if (!weir_enter(c, 531, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, pGraph);
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, pGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, pGraph);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
@@ -6708,7 +6708,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   if (!weir_enter(c, 420, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(event), W(0));
   weir_leave(c);
@@ -6731,7 +6731,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   if (!weir_enter(c, 422, WEIR_EVF_RUNTIME, bank)) return real(event, flags);
   weir_forward(c);
   cudaError_t r = real(event, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(event), W(flags));
   weir_leave(c);
@@ -6754,7 +6754,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   if (!weir_enter(c, 423, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(event), W(0));
   weir_leave(c);
@@ -6777,7 +6777,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   if (!weir_enter(c, 425, WEIR_EVF_RUNTIME, bank)) return real(event, stream);
   weir_forward(c);
   cudaError_t r = real(event, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(0));
   weir_leave(c);
@@ -6800,7 +6800,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   if (!weir_enter(c, 426, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream);
   weir_forward(c);
   cudaError_t r = real(event, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(0));
   weir_leave(c);
@@ -6823,7 +6823,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (!weir_enter(c, 427, WEIR_EVF_RUNTIME, bank)) return real(event, stream, flags);
   weir_forward(c);
   cudaError_t r = real(event, stream, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event, stream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(flags));
   weir_leave(c);
@@ -6846,7 +6846,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (!weir_enter(c, 428, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream, flags);
   weir_forward(c);
   cudaError_t r = real(event, stream, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(event, stream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(flags));
   weir_leave(c);
@@ -6869,7 +6869,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   if (!weir_enter(c, 424, WEIR_EVF_RUNTIME, bank)) return real(ms, start, end);
   weir_forward(c);
   cudaError_t r = real(ms, start, end);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(ms, start, end);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ms, start, end);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(start), W(end));
   weir_leave(c);
@@ -6892,7 +6892,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   if (!weir_enter(c, 680, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -6915,7 +6915,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   if (!weir_enter(c, 681, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -6938,7 +6938,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   if (!weir_enter(c, 676, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -6961,7 +6961,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   if (!weir_enter(c, 677, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -6984,7 +6984,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   if (!weir_enter(c, 682, WEIR_EVF_RUNTIME, bank)) return real(config, func, args);
   weir_forward(c);
   cudaError_t r = real(config, func, args);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(config, func, args);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, func, args);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config_rt(c, W(func), config);
   weir_leave(c);
@@ -7007,7 +7007,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   if (!weir_enter(c, 683, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(config, func, args);
   weir_forward(c);
   cudaError_t r = real(config, func, args);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(config, func, args);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, func, args);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config_rt(c, W(func), config);
   weir_leave(c);
@@ -7030,7 +7030,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc(ui
   if (!weir_enter(c, 678, WEIR_EVF_RUNTIME, bank)) return real(stream, fn, userData);
   weir_forward(c);
   cudaError_t r = real(stream, fn, userData);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, fn, userData);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -7053,7 +7053,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc_pt
   if (!weir_enter(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, fn, userData);
   weir_forward(c);
   cudaError_t r = real(stream, fn, userData);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(stream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, fn, userData);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -7106,7 +7106,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_
   if (!weir_enter(c, 754, WEIR_EVF_RUNTIME, bank)) return real(device);
   weir_forward(c);
   cudaError_t r = real(device);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(device), W(device), W(0));
   weir_leave(c);
@@ -7130,7 +7130,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(ui
   if (!weir_enter(c, 755, WEIR_EVF_RUNTIME, bank)) return real(flags);
   weir_forward(c);
   cudaError_t r = real(flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -7154,7 +7154,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(u
   if (!weir_enter(c, 756, WEIR_EVF_RUNTIME, bank)) return real(device_arr, len);
   weir_forward(c);
   cudaError_t r = real(device_arr, len);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(device_arr, len);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device_arr, len);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(len));
   weir_leave(c);
@@ -7178,7 +7178,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32
   if (!weir_enter(c, 753, WEIR_EVF_RUNTIME, bank)) return real(device, deviceFlags, flags);
   weir_forward(c);
   cudaError_t r = real(device, deviceFlags, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(device, deviceFlags, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device, deviceFlags, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(device), W(device), W(flags));
   weir_leave(c);
@@ -7202,7 +7202,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistin
   if (!weir_enter(c, 750, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -7226,7 +7226,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerA
   if (!weir_enter(c, 698, WEIR_EVF_RUNTIME, bank)) return real(peerDevice, flags);
   weir_forward(c);
   cudaError_t r = real(peerDevice, flags);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(peerDevice, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerDevice, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -7250,7 +7250,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeer
   if (!weir_enter(c, 697, WEIR_EVF_RUNTIME, bank)) return real(peerDevice);
   weir_forward(c);
   cudaError_t r = real(peerDevice);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(peerDevice);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerDevice);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -7275,7 +7275,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint3
   weir_x_reset_current_before(c);
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
   weir_returned(c, (uint32_t)r);
   weir_x_reset_current(c);
   weir_leave(c);
@@ -7300,7 +7300,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(u
   weir_x_reset_current_before(c);
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
   weir_returned(c, (uint32_t)r);
   weir_x_reset_current(c);
   weir_leave(c);
@@ -7348,7 +7348,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -7366,7 +7366,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -7384,7 +7384,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_v2_12(u
   if (!weir_enter(c, 1059, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -7402,7 +7402,7 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   if (!weir_enter(c, 664, WEIR_EVF_RUNTIME, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -7422,7 +7422,7 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   if (!weir_enter(c, 665, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -7442,7 +7442,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLibraryGetKernel_
   if (!weir_enter(c, 882, WEIR_EVF_RUNTIME, bank)) return real(pKernel, library, name);
   weir_forward(c);
   cudaError_t r = real(pKernel, library, name);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(pKernel, library, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pKernel, library, name);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
   weir_leave(c);
@@ -7514,7 +7514,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -7533,7 +7533,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -7552,7 +7552,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_13(uint
   if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
-  if (__builtin_expect((unsigned)r == WEIR_NO_MEMORY, 0) && weir_route_relieve()) r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);

@@ -106,10 +106,10 @@ void weir_route_context_gone(unsigned number)
   pthread_mutex_unlock(&making);
 }
 
-bool weir_route_relieve(void)
+/* All idle memory of all caches goes back; whether that was any. */
+static bool relieve(void)
 {
   bool gave = false;
-  if (weir_mode_now() == WEIR_OBSERVE) return false;
   for (int i = 1; i < CACHES - 1; i++) {
     weir_whole_stats before, after;
     if (!caches[i].whole) continue;
@@ -119,6 +119,23 @@ bool weir_route_relieve(void)
     gave |= after.device_frees != before.device_frees;
   }
   return gave;
+}
+
+/* Errors after which a context answers nothing else (CUDA Driver API, "the context cannot be
+ * used").
+ */
+static bool stays(int r)
+{
+  return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_ILLEGAL_ADDRESS ||
+         r == CUDA_ERROR_LAUNCH_TIMEOUT || r == CUDA_ERROR_ASSERT ||
+         (r >= CUDA_ERROR_HARDWARE_STACK_ERROR && r <= CUDA_ERROR_LAUNCH_FAILED);
+}
+
+bool weir_route_failed(int error)
+{
+  if (weir_mode_now() == WEIR_OBSERVE) return false;
+  if (stays(error)) atomic_store(&broken, true);
+  return error == CUDA_ERROR_OUT_OF_MEMORY && relieve();
 }
 
 uint64_t weir_route_cached(void)
@@ -140,16 +157,6 @@ void weir_route_taint_all(void)
 /* ---- waiting for the device -------------------------------------------------------------------
  */
 
-/* Errors after which a context answers nothing else (CUDA Driver API, "the context cannot be
- * used").
- */
-static bool stays(CUresult r)
-{
-  return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_ILLEGAL_ADDRESS ||
-         r == CUDA_ERROR_LAUNCH_TIMEOUT || r == CUDA_ERROR_ASSERT ||
-         (r >= CUDA_ERROR_HARDWARE_STACK_ERROR && r <= CUDA_ERROR_LAUNCH_FAILED);
-}
-
 /* Waits for all work of the cache's context and tells the caches; the driver's answer. */
 static CUresult wait_for(cache *k)
 {
@@ -159,9 +166,8 @@ static CUresult wait_for(cache *k)
   if (r == CUDA_SUCCESS) {
     weir_work_waited(k->device.number, age);
     weir_whole_complete(k->whole, clock);
-  } else if (stays(r)) {
-    atomic_store(&broken, true);
   }
+  (void)weir_route_failed(r);
   return r;
 }
 
@@ -204,7 +210,7 @@ static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
       st = weir_whole_malloc(k->whole, bytes, address, &hit);
   }
   if (st) {
-    (void)weir_route_relieve();
+    (void)relieve();
     return false;
   }
   if (hit) c->flags |= WEIR_EVF_CACHED;
@@ -424,6 +430,7 @@ static CUresult wait_by(CUresult (*real)(void))
     weir_work_waited(k->device.number, age);
     weir_whole_complete(k->whole, clock);
   }
+  (void)weir_route_failed(r);
   return r;
 }
 

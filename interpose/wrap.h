@@ -16,9 +16,6 @@
 /* What an out-pointer of the call holds: undefined after a failure, absent when NULL. */
 #define WEIR_OUT(p) (c->status == 0 && (p) ? W(*(p)) : 0)
 
-/* CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation. */
-#define WEIR_NO_MEMORY 2u
-
 #define WEIR_SAME(function, type) __builtin_types_compatible_p(__typeof__(function), type)
 
 #endif
