@@ -9,6 +9,7 @@
 #include "core/base/status.h"
 #include "core/weir/cuda.h"
 #include "core/weir/memory.h"
+#include "core/weir/pools.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -35,7 +35,7 @@ static void *host_array(uint64_t bytes)
 static weir_status heads_ensure(weir_pool *p)
 {
   const weir_source *s = &p->backend->source;
-  if (p->head_count < p->head_room) return WEIR_OK;
+  if (p->head_count + p->head_spoken < p->head_room) return WEIR_OK;
   unsigned room = p->head_room ? 2 * p->head_room : 16;
   weir_status st =
       s->host_commit ? s->host_commit(p->backend->self, room * sizeof *p->heads) : WEIR_OK;
@@ -45,6 +45,13 @@ static weir_status heads_ensure(weir_pool *p)
   p->heads = more;
   p->head_room = room;
   return WEIR_OK;
+}
+
+weir_status weir_back_speak(weir_pool *p)
+{
+  weir_status st = heads_ensure(p);
+  p->head_spoken += !st;
+  return st;
 }
 
 static void drop_arrays(weir_pool *p, uint64_t places)
@@ -163,7 +170,7 @@ static uint64_t helps(const weir_heap *h, block_id id)
 {
   if (!id || block_state(block(id)) != BLOCK_FREE) return 0;
   uint16_t n = block(id)->heap;
-  return n == h->number || n == h->pool->common[HEAP_IDLE].number ? block(id)->bytes : 0;
+  return n == h->number || n == weir_idle_of(h)->number ? block(id)->bytes : 0;
 }
 
 static void consider(plan *best, const weir_heap *h, block_id hole, uint64_t bytes, uint64_t page)
@@ -228,8 +235,8 @@ static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64
     weir_block_give(&p->common[HEAP_HOLE], piece);
     return st;
   }
-  if (pl.beside && block(pl.beside)->heap == p->common[HEAP_IDLE].number) {
-    weir_heap_remove(&p->common[HEAP_IDLE], pl.beside);
+  if (pl.beside && block(pl.beside)->heap == weir_idle_of(h)->number) {
+    weir_heap_remove(weir_idle_of(h), pl.beside);
     (void)weir_block_give(h, pl.beside);
   }
   block(piece)->when = p->clock();
@@ -246,6 +253,16 @@ static uint64_t segment_bytes(const weir_pool *p, uint64_t bytes)
   return bytes < 10 * mib ? 20 * mib : up(bytes, 2 * mib);
 }
 
+void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes)
+{
+  p->heads[p->head_count++] = id;
+  block(id)->address = address;
+  block(id)->bytes = bytes;
+  block(id)->when = p->clock();
+  count_reserved(p, (int64_t)bytes, 1);
+  weir_heap_put(h, id);
+}
+
 static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
 {
   uint64_t ask = segment_bytes(p, bytes), address;
@@ -257,17 +274,13 @@ static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint
   if (st == WEIR_EOOM && ask > bytes)
     st = p->backend->source.segment_alloc(p->backend->self, ask = bytes, &address);
   if (st) return st;
-  block_id id = p->heads[p->head_count++] = weir_block_new();
-  block(id)->address = address;
-  block(id)->bytes = ask;
-  block(id)->when = p->clock();
-  count_reserved(p, (int64_t)ask, 1);
-  weir_heap_put(h, id);
+  weir_back_add(p, h, weir_block_new(), address, ask);
   return WEIR_OK;
 }
 
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
 {
+  if (p->host) return weir_host_grow(p, h, bytes);
   return vmm(p) ? grow_pages(p, h, bytes, limit) : grow_segment(p, h, bytes, limit);
 }
 

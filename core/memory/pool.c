@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "core/memory/host.h"
 #include "core/memory/pool.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,8 +41,15 @@ static bool may_split(const weir_pool *p)
  * size. */
 static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
 {
+  /* A large idle chunk of a host pool could not go back while something small lives in it. */
+  if (p->host) return !p->desperate && b->bytes > HOST_CHUNK && bytes < b->bytes / 16;
   uint64_t most = p->config.max_split_bytes;
   return !p->space && b->bytes > most && (bytes <= most || b->bytes - bytes >= (20u << 20));
+}
+
+bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes)
+{
+  return !too_large(p, block(id), bytes);
 }
 
 /* The class of a block that has its size; NO_CLASS where the fronts have no bin for it. */
@@ -87,7 +95,7 @@ void weir_pool_leave_front(weir_pool *p, weir_block *b)
 
 void weir_pool_release(block_id id)
 {
-  weir_pool_release_at(id, weir_heaps[block(id)->heap]->epoch);
+  weir_pool_release_at(id, weir_heaps[block(id)->heap]->clock->epoch);
 }
 
 void weir_pool_release_at(block_id id, uint64_t stamp)
@@ -96,8 +104,9 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   weir_heap *h = weir_heaps[b->heap];
   weir_page_map_remove(id);
   weir_pool_leave_front(h->pool, b);
-  b->stamp = stamp;
-  if (stamp > h->dirty) h->dirty = stamp;
+  b->stamp = stamp = stamp > h->clock->done ? stamp : 0;
+  if (stamp > h->clock->dirty) h->clock->dirty = stamp;
+  if (h->graph) h = weir_graph_leave(h);
   b->when = h->pool->clock();
   weir_block_give(h, id);
 }
@@ -109,7 +118,7 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
 static weir_status reuse(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_status st = take_from(h, h, bytes, out);
-  return st == WEIR_EOOM ? take_from(&h->pool->common[HEAP_IDLE], h, bytes, out) : st;
+  return st == WEIR_EOOM ? take_from(weir_idle_of(h), h, bytes, out) : st;
 }
 
 /* Steps 2 and 3 with all that is known after asking. */
@@ -120,7 +129,7 @@ static weir_status reuse_known(weir_heap *h, uint64_t bytes, block_id *out)
   weir_epoch_pending(p);
   weir_epoch_retire(p, h);
   weir_status st = reuse(h, bytes, out);
-  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM; i++) {
+  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM && !h->graph; i++) {
     weir_heap *from = weir_heaps[p->numbers[i]];
     if (from == h || !h->known[from->number] || !may_split(p)) continue;
     st = take(from, h, weir_heap_find_stamp(from, bytes, h->known[from->number]), bytes, out);
@@ -152,7 +161,7 @@ static weir_status reuse_after_wait(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
   weir_status st = WEIR_EOOM;
-  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM; i++) {
+  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM && !h->graph; i++) {
     weir_heap *from = weir_heaps[p->numbers[i]];
     block_id id = from == h || !may_split(p) ? 0 : weir_heap_find(from, bytes);
     if (!id || too_large(p, block(id), bytes) || weir_epoch_wait(h, from)) continue;
@@ -213,6 +222,7 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
   uint64_t limit = weir_pool_limit(p), soft = p->config.soft_limit_bytes;
+  p->desperate = false;
   weir_status st = weir_block_ensure(p, 8);
   if (!st) st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
@@ -223,6 +233,7 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
   st = grow(h, bytes, soft && soft < limit ? soft : limit, out);
   if (!exhausted(st)) return st;
   p->retries++;
+  p->desperate = true;
   if ((st = reuse_after_wait(h, bytes, out)) != WEIR_EOOM) return st;
   if (soft && soft < limit && !exhausted(st = grow(h, bytes, limit, out))) return st;
   if (!exhausted(st = reuse_pages(h, bytes, out))) return st;
@@ -249,12 +260,14 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   weir_pool *p = h->pool;
   block_id id = 0;
   uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
-  weir_status st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
+  weir_status st = p->capture_count ? weir_graph_route(&h) : WEIR_OK;
+  if (!st) st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
   weir_block *b = block(id);
-  b->front = f && b->class != NO_CLASS ? f->number : 0;
+  b->front = f && !h->graph && b->class != NO_CLASS ? f->number : 0;
   b->uses = 0;
+  if (h->graph) h->graph->live++;
   b->requested = bytes;
   b->when = weir_tag_now;
   block_set(b, BLOCK_LIVE);
@@ -265,6 +278,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   } else {
     weir_pool_count_live(p, b, 1);
   }
+  if (p->host) weir_host_used(p, b->address);
   return WEIR_OK;
 }
 
@@ -275,10 +289,10 @@ weir_status weir_pool_use(void *ptr, weir_heap *h)
   if (!id || block_state(b) != BLOCK_LIVE)
     return weir_fail(WEIR_EINVAL, "%p is not a live block of this allocator", ptr);
   weir_pool *p = weir_heaps[b->heap]->pool;
-  if (p != h->pool)
+  if (p != h->pool && !p->host)
     return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
                      p->backend->index, h->pool->backend->index);
-  if (b->heap == h->number) return WEIR_OK;
+  if (weir_heaps[b->heap]->clock == h) return WEIR_OK;
   pthread_mutex_lock(&p->lock);
   block_id u = b->uses;
   while (u && block(u)->heap != h->number)
@@ -295,6 +309,29 @@ weir_status weir_pool_use(void *ptr, weir_heap *h)
   return st;
 }
 
+static void forget(weir_block *b, const uint64_t *gone)
+{
+  block_id *at = &b->uses;
+  while (*at) {
+    block_id u = *at;
+    uint16_t n = block(u)->heap;
+    if (!(gone[n / 64] >> n % 64 & 1)) {
+      at = &block(u)->next;
+      continue;
+    }
+    *at = block(u)->next;
+    weir_block_drop(u);
+  }
+}
+
+void weir_pool_forget(weir_pool *p, const uint64_t *gone)
+{
+  for (unsigned i = 0; i < p->head_count; i++)
+    for (block_id id = p->heads[i]; id; id = block(id)->right)
+      if (block_state(block(id)) == BLOCK_LIVE || block_state(block(id)) == BLOCK_PENDING)
+        forget(block(id), gone);
+}
+
 /* ---- life -------------------------------------------------------------------------------------
  */
 
@@ -304,15 +341,15 @@ uint64_t weir_pool_limit(const weir_pool *p)
   return p->config.limit_bytes && p->config.limit_bytes < limit ? p->config.limit_bytes : limit;
 }
 
-/* A number of its own among all heaps. */
-static weir_status number(weir_heap *h, weir_pool *p)
+weir_status weir_heap_number(weir_heap *h, weir_pool *p)
 {
   weir_status st =
       weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
   pthread_mutex_lock(&number_lock);
-  for (uint16_t i = 1; i < HEAPS && st; i++) {
+  unsigned i = p->host ? HOST_HEAPS : 1, end = p->host ? HEAPS : HOST_HEAPS;
+  for (; i < end && st; i++) {
     if (weir_heaps[i]) continue;
-    h->number = i;
+    h->number = (uint16_t)i;
     h->serial = ++serials;
     h->pool = p;
     h->epoch = 1;
@@ -323,14 +360,28 @@ static weir_status number(weir_heap *h, weir_pool *p)
   return st;
 }
 
-static void unnumber(const weir_heap *h)
+void weir_heap_unnumber(const weir_heap *h)
 {
   pthread_mutex_lock(&number_lock);
   weir_heaps[h->number] = NULL;
   pthread_mutex_unlock(&number_lock);
 }
 
+/* The only heap of a host pool: no stream's work is ever behind what is in it. */
+static void make_host_heap(weir_heap *idle)
+{
+  idle->clock = idle;
+  idle->by_front = true;
+  idle->done = UINT64_MAX;
+}
+
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config)
+{
+  return weir_pool_new_host(out, backend, config, NULL);
+}
+
+weir_status weir_pool_new_host(weir_pool **out, const weir_backend *backend,
+                               const weir_config *config, struct weir_host *host)
 {
   weir_status st = weir_meta_init();
   if (st) return st;
@@ -338,18 +389,21 @@ weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const we
   if (!p) return weir_fail(WEIR_ENOMEM, "no host memory for a pool");
   pthread_mutex_init(&p->lock, NULL);
   p->backend = backend;
+  p->host = host;
+  if (host) make_host_heap(&p->common[HEAP_IDLE]);
   p->config = config ? *config : weir_config_default;
   p->clock = now_ms;
   p->decayed = now_ms();
   p->fraction = 1;
-  if (!(st = number(&p->common[HEAP_IDLE], p)) && !(st = number(&p->common[HEAP_HOLE], p)))
+  if (!(st = weir_heap_number(&p->common[HEAP_IDLE], p)) &&
+      !(st = weir_heap_number(&p->common[HEAP_HOLE], p)))
     st = weir_back_init(p);
   if (!st) {
     *out = p;
     return WEIR_OK;
   }
   for (int i = 0; i < 2; i++)
-    if (p->common[i].number) unnumber(&p->common[i]);
+    if (p->common[i].number) weir_heap_unnumber(&p->common[i]);
   pthread_mutex_destroy(&p->lock);
   free(p->heads);
   free(p);
@@ -367,9 +421,11 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
     }
   weir_heap *h = calloc(1, sizeof *h);
   uint64_t *known = calloc(HEAPS, sizeof *known);
-  weir_status st = h && known ? number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
+  weir_status st =
+      h && known ? weir_heap_number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
   if (h && !st) {
     h->stream = stream;
+    h->clock = h;
     h->by_front = !p->config.whole_block && !p->config.roundup_divisions;
     h->known = known;
     p->numbers[p->heap_count++] = h->number;
@@ -411,7 +467,7 @@ static weir_status drop_heaps(weir_pool *p)
     weir_heap *h = weir_heaps[p->numbers[p->heap_count - 1]];
     weir_status st = h->marker ? p->backend->event_destroy(p->backend->self, h->marker) : WEIR_OK;
     if (st) return st;
-    unnumber(h);
+    weir_heap_unnumber(h);
     free(h->known);
     free(h);
     p->heap_count--;
@@ -423,18 +479,24 @@ weir_status weir_pool_free(weir_pool *p)
 {
   pthread_mutex_lock(&p->lock);
   weir_status st = drain(p);
+  unsigned graphs = 0;
+  for (const weir_graph_pool *g = p->graphs; g; g = g->next)
+    graphs += g->uses != 0;
+  if (!st && graphs)
+    st = weir_fail(WEIR_EINVAL, "%u private pools of graphs were not released", graphs);
   if (!st && p->reserved)
     st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed",
                    (unsigned long long)p->reserved);
   if (!st) st = weir_back_fini(p);
   if (!st) {
     weir_front_detach(p);
+    weir_graph_drop(p);
     st = drop_heaps(p);
   }
   pthread_mutex_unlock(&p->lock);
   if (st) return st;
-  unnumber(&p->common[HEAP_IDLE]);
-  unnumber(&p->common[HEAP_HOLE]);
+  weir_heap_unnumber(&p->common[HEAP_IDLE]);
+  weir_heap_unnumber(&p->common[HEAP_HOLE]);
   pthread_mutex_destroy(&p->lock);
   free(p->heads);
   free(p);

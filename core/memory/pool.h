@@ -11,7 +11,8 @@
  * belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds the
  * pool's lock may stop all fronts (weir_front_reclaim). A live block belongs to its user, whose
  * free finds it by the page map without a lock. The records and the page map are shared by all
- * pools and guarded by a lock of their own, taken last and never held across a call.
+ * pools and guarded by a lock of their own, taken last and never held across a call. A pool of host
+ * memory (host.h) may be held when a device's pool is taken, never the other way round.
  *
  * Invariants (check.c proves them in the tests): neighbours touch; no two neighbours are free in
  * the same heap; every free block is in exactly one heap, in the bin of its size; the page map
@@ -39,7 +40,9 @@ enum {
   TLSF_FIRST = 27, /* first levels; the top one takes blocks up to 512 GiB */
   TLSF_SECOND = 32,
   HEAPS = 4096,
+  HOST_HEAPS = 3840, /* heaps numbered from here on are of host pools */
   FRONTS = 65536,
+  CAPTURES = 64, /* underway at once on a device */
   THREAD_SLOTS = 64,
   HEAP_IDLE = 0, /* of pool->common */
   HEAP_HOLE = 1,
@@ -75,16 +78,20 @@ typedef struct weir_block { /* 64 bytes, one cache line */
 
 typedef struct weir_heap {
   struct weir_pool *pool;
-  uint16_t number; /* in weir_heaps */
-  uint64_t serial; /* never given twice */
-  bool by_front;   /* small blocks go through the threads' fronts */
-  void *stream;    /* the backend's */
-  uint64_t epoch;  /* current, from 1 */
-  uint64_t dirty;  /* latest epoch a block was freed or used in */
-  uint64_t marked; /* epoch the marker covers, 0: never recorded */
-  uint64_t done;   /* all work of epochs <= done is complete */
-  void *marker;    /* the backend's event, NULL: none yet */
-  uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
+  uint16_t number;               /* in weir_heaps */
+  uint64_t serial;               /* never given twice */
+  bool by_front;                 /* small blocks go through the threads' fronts */
+  void *stream;                  /* the backend's */
+  struct weir_heap *clock;       /* whose epochs stamp its blocks: itself, NULL: none has */
+  struct weir_graph_pool *graph; /* private pool it belongs to, NULL: none */
+  struct weir_heap *next;        /* of the private pool */
+  unsigned diverted; /* requests to route its mallocs elsewhere: its fronts are stopped */
+  uint64_t epoch;    /* current, from 1 */
+  uint64_t dirty;    /* latest epoch a block was freed or used in */
+  uint64_t marked;   /* epoch the marker covers, 0: never recorded */
+  uint64_t done;     /* all work of epochs <= done is complete */
+  void *marker;      /* the backend's event, NULL: none yet */
+  uint64_t *known;   /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
   uint32_t second[TLSF_FIRST];            /* bitmaps of bins with a block */
@@ -122,7 +129,7 @@ typedef struct weir_front {
 #define LIVE_ONE   (INT64_C(1) << LIVE_SHIFT)
 
 typedef struct weir_thread {
-  weir_front *recent;              /* the one it freed to last; never NULL */
+  weir_front *recent[2]; /* the ones it freed device's and host pools' blocks to last; never NULL */
   weir_front *slots[THREAD_SLOTS]; /* last used, by heap number */
 } weir_thread;
 
@@ -130,6 +137,24 @@ typedef struct weir_thread {
 typedef struct weir_stat {
   int64_t current, peak, allocated, freed;
 } weir_stat;
+
+/* A private pool: graph.c. */
+typedef struct weir_graph_pool {
+  struct weir_pool *pool;
+  struct weir_graph_pool *next; /* of the pool */
+  uint64_t id;                  /* from 1, never given twice */
+  uint64_t uses;                /* the handle's and the graphs'; 0: released */
+  bool dead;                    /* released and its work complete: what is freed is ordinary */
+  uint64_t live;                /* blocks LIVE or PENDING */
+  uint64_t *stamps;             /* owned; epochs, by heap, that must be done before it is dead */
+  weir_heap *heaps;             /* owned; one a stream */
+  weir_heap idle;
+} weir_graph_pool;
+
+typedef struct weir_capture {
+  weir_graph_pool *graph;
+  weir_heap *stream; /* NULL: all that are being captured */
+} weir_capture;
 
 /* What went through fronts. `live` as a front's. */
 typedef struct weir_tally {
@@ -141,14 +166,20 @@ enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
 typedef struct weir_pool {
   pthread_mutex_t lock;
   const weir_backend *backend; /* borrowed */
+  struct weir_host *host;      /* borrowed; NULL: the pool is of a device's memory */
   weir_config config;
   weir_heap common[2];     /* idle, holes */
   uint16_t numbers[HEAPS]; /* this pool's stream heaps */
   unsigned heap_count;
-  weir_front *fronts; /* all of this pool */
-  block_id pending;   /* blocks that wait for other streams */
-  block_id *heads;    /* owned: the first block of every range */
-  unsigned head_count, head_room;
+  weir_front *fronts;      /* all of this pool */
+  block_id pending;        /* blocks that wait for other streams */
+  weir_graph_pool *graphs; /* owned */
+  weir_capture captures[CAPTURES];
+  unsigned capture_count;
+  unsigned diverted; /* requests to stop all fronts */
+  block_id *heads;   /* owned: the first block of every range */
+  unsigned head_count, head_room, head_spoken;
+  bool desperate;       /* host: no more to be had, so large idle chunks are cut too */
   uint64_t base, space; /* VMM: the reservation */
   uint64_t *pages;      /* VMM: page of each place, 0: none */
   uint64_t *spare;      /* VMM: pages that are mapped nowhere */
@@ -176,7 +207,8 @@ typedef struct weir_pool {
 extern weir_block *weir_blocks; /* all records; [0] is never used */
 extern weir_heap *_Atomic weir_heaps[HEAPS];
 extern weir_front *_Atomic weir_fronts[FRONTS];
-extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1]; /* by units */
+extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];      /* by units */
+extern uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1]; /* the same with 8 a doubling */
 extern uint32_t weir_class_bytes[CLASSES];
 extern int64_t weir_class_live[CLASSES]; /* what one block of the class adds to a front's `live` */
 
@@ -206,6 +238,7 @@ block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes);
 void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest);
 /* Puts a block that is in no heap into `h`, merged with its neighbours there; the merged block. */
 block_id weir_block_give(weir_heap *h, block_id id);
+uint64_t weir_heap_largest(const weir_heap *h); /* bytes of the largest block, 0: none */
 uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 
 /* back.c: memory from the source and to it. Pool's lock held. */
@@ -213,6 +246,11 @@ weir_status weir_back_init(weir_pool *p);
 weir_status weir_back_fini(weir_pool *p);
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
+/* Makes room for one more range, which stays spoken for (head_spoken) when the lock is given back.
+ */
+weir_status weir_back_speak(weir_pool *p);
+/* Adds a range; its record was made and its place spoken for before. */
+void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes);
 /* Gives idle memory freed before `before` (ms; wrap-safe) back; at most `bytes`. `keep`: VMM pages
  * stay ours, mapped nowhere. */
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep);
@@ -225,13 +263,27 @@ void weir_epoch_retire(weir_pool *p,
 weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited); /* inserts a wait */
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited);      /* the user inserted one */
 void weir_epoch_pending(weir_pool *p);
+void weir_epoch_use(weir_pool *p, block_id use); /* a freed block's USE: what now may touch it */
+bool weir_epoch_capturing(const weir_heap *h);
+
+/* graph.c: private pools. Pool's lock held. */
+weir_status
+weir_graph_route(weir_heap **h);           /* to the private heap that serves it now, if one does */
+weir_heap *weir_graph_leave(weir_heap *h); /* a block of the private heap is freed: where it goes */
+void weir_graph_retire(weir_pool *p);
+weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out);
+void weir_graph_drop(weir_pool *p); /* all; none holds memory */
 
 /* front.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);
-weir_status weir_front_free(void *ptr);
+weir_status weir_front_malloc_host(weir_heap *h, uint64_t bytes, void **out); /* its classes */
+weir_status weir_front_free(void *ptr);                                       /* a device's block */
+weir_status weir_front_free_host(void *ptr);                                  /* a host pool's */
 void weir_front_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
 void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; lock held */
 void weir_front_thaw(weir_pool *p);
+/* Adds `by` to the requests that the fronts of `h` (NULL: all) stay stopped; lock held. */
+void weir_front_divert(weir_pool *p, weir_heap *h, int by);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
 void weir_front_forget(void);             /* in a forked child: its thread keeps nothing */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
@@ -243,8 +295,12 @@ extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")))
 
 /* pool.c: the slow path and the life of a pool. */
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config);
+weir_status weir_pool_new_host(weir_pool **out, const weir_backend *seam, const weir_config *config,
+                               struct weir_host *host);
 weir_status weir_pool_free(weir_pool *p);
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
+weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
+void weir_heap_unnumber(const weir_heap *h);
 weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
@@ -252,9 +308,22 @@ void weir_pool_leave_front(weir_pool *p, weir_block *b); /* it will not come bac
 weir_status weir_pool_use(void *ptr, weir_heap *h);
 weir_status weir_pool_empty(weir_pool *p);
 uint64_t weir_pool_limit(const weir_pool *p);
+/* Whether a free block may serve a request of `bytes`; it has as many. */
+bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes);
+/* Drops the USE records of this host pool's blocks that name heaps in `gone` (a bit each). */
+void weir_pool_forget(weir_pool *p, const uint64_t *gone);
+
+/* slab.c: a host pool's memory. Pool's lock held. */
+/* Like weir_back_grow; gives the lock back while memory is being locked. */
+weir_status weir_host_grow(weir_pool *p, const weir_heap *h, uint64_t bytes);
+void weir_host_used(weir_pool *p, uint64_t address); /* a block was handed out there */
+/* pinned.c: words the failure. */
+struct host_census;
+weir_status weir_host_oom(const weir_pool *p, uint64_t bytes, const struct host_census *c);
 
 /* stats.c. Lock held. */
 void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
+void weir_pool_reset_peak(weir_pool *p);
 void weir_pool_peak(weir_pool *p); /* takes what is now, and the fronts' highest, into the peaks */
 void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign); /* passes by the fronts */
 
@@ -269,6 +338,12 @@ void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user);
 
 /* check.c: NULL when all invariants hold, else which does not (static). Takes the lock. */
 const char *weir_pool_check(weir_pool *p);
+
+/* Where the blocks are that a heap may take besides its own. */
+static inline weir_heap *weir_idle_of(const weir_heap *h)
+{
+  return h->graph ? &h->graph->idle : &h->pool->common[HEAP_IDLE];
+}
 
 static inline weir_block *block(block_id id)
 {
