@@ -187,6 +187,7 @@ typedef struct weir_pool {
   uint64_t *pages;      /* VMM: page of each place, 0: none */
   uint64_t *spare;      /* VMM: pages that are mapped nowhere */
   uint64_t spare_count;
+  uint64_t stuck;          /* VMM: pages mapped in holes, because nothing could unmap them */
   uint64_t total;          /* bytes of the device */
   uint64_t reserved;       /* bytes the source gave and has not got back */
   uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
@@ -247,6 +248,7 @@ uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 /* back.c: memory from the source and to it. Pool's lock held. */
 weir_status weir_back_init(weir_pool *p);
 weir_status weir_back_fini(weir_pool *p);
+bool weir_back_empty(const weir_pool *p); /* no block has memory */
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
 /* Makes room for one more range, which stays spoken for (head_spoken) when the lock is given back.
