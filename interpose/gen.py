@@ -268,6 +268,8 @@ def body(row, symbol, api, params, row_expr, bank_expr):
         out.append(f'  if (!{enter}) return real({args});')
         again = f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real({args});'
     b = before(row, names)
+    if b and row['route']:
+        b = '  if (weir_mode_now() == WEIR_OBSERVE) ' + b.strip()
     if b:
         out.append(b.rstrip('\n'))
     out += ['  weir_forward(c);', f'  {ret} r = {go};'] + ([again] if again else [])

@@ -205,7 +205,7 @@ static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
     weir_self.depth = 0;
     return alone;
   }
-  weir_x_free_before(c, W(dptr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFree(c, real, dptr) : real(dptr);
   weir_returned(c, (uint32_t)r);
@@ -228,7 +228,7 @@ static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
     weir_self.depth = 0;
     return alone;
   }
-  weir_x_free_async_before(c, W(dptr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
   weir_returned(c, (uint32_t)r);
@@ -251,7 +251,7 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
     weir_self.depth = 0;
     return alone;
   }
-  weir_x_free_async_before(c, W(dptr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
   weir_returned(c, (uint32_t)r);
@@ -4438,7 +4438,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
     weir_self.depth = 0;
     return alone;
   }
-  weir_x_free_before(c, W(devPtr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFree(c, real, devPtr) : real(devPtr);
   weir_returned(c, (uint32_t)r);
@@ -4466,7 +4466,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
     weir_self.depth = 0;
     return alone;
   }
-  weir_x_free_async_before(c, W(devPtr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
   weir_returned(c, (uint32_t)r);
@@ -4494,7 +4494,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
     weir_self.depth = 0;
     return alone;
   }
-  weir_x_free_async_before(c, W(devPtr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
   weir_returned(c, (uint32_t)r);
