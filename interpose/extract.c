@@ -311,9 +311,17 @@ void weir_x_capture_end(weir_call *c, weir_word stream, weir_word graph)
 {
   uint32_t n = atomic_load(&weir_captures);
   bool ended = c->status == 0 || c->status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (c->status == 0) weir_route_taint_all();
   while (ended && n && !atomic_compare_exchange_weak(&weir_captures, &n, n - 1))
     ;
   weir_x_call(c, graph, 0, 0, stream);
+}
+
+/* What the graph does may touch any memory that is live now. */
+void weir_x_graph(weir_call *c, weir_word graph, weir_word other)
+{
+  if (c->status == 0) weir_route_taint_all();
+  weir_x_call(c, graph, other, 0, WEIR_NO_STREAM);
 }
 
 void weir_x_event(weir_call *c, weir_word event, weir_word b)

@@ -43,6 +43,8 @@ EXTRACTORS = {
     'copy_3d_peer_parms': '!p stream=0',
     'copy_peer': 'dst dst_device src src_device bytes stream=0',
     'copy_peer_context': 'dst dst_context src src_context bytes stream=0',
+    'copy_batch': '!dsts !srcs !sizes count stream', 'copy_3d_batch': '!list count stream',
+    'graph': 'graph other=0',
     'memset': 'dst bytes value stream=0',
     'sync': 'type event=0 context=0', 'sync_stream': 'type stream event=0',
     'stream_create': 'stream flags=0', 'stream_destroy': 'stream',

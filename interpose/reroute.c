@@ -149,6 +149,7 @@ uint64_t weir_route_cached(void)
 
 void weir_route_taint_all(void)
 {
+  if (weir_mode_now() == WEIR_OBSERVE) return;
   uint64_t last = weir_whole_serial() - 1, seen = atomic_load(&tainted);
   while (seen < last && !atomic_compare_exchange_weak(&tainted, &seen, last))
     ;
