@@ -1,6 +1,7 @@
 # core: what everything else stands on. Other folders link these lists of objects:
 #   CORE_BASE_OBJS          status, clock, options, map: no dependency but libc
 #   CORE_UNWIND_OBJS        the unwinder's seam
+#   CORE_DUMP_OBJS          JSON and pickles
 #   CORE_MEMORY_OBJS        the allocator, on top of base
 #   CORE_TRACE_WRITER_OBJS  base and the writing side: the preload library
 #   CORE_TRACE_READER_OBJS  base and the reading side: the tools
@@ -8,7 +9,8 @@
 CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/base/clock.c core/base/options.c core/base/map.c)
 CORE_UNWIND_OBJS       := $(call objs,$(addprefix core/trace/,unwind.c stack_path.c stack_memory.c))
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/api.c)
-CORE_MEMORY_OBJS       := $(call objs,core/device/current.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c front.c heap.c meta.c pool.c report.c stats.c))
+CORE_DUMP_OBJS         := $(call objs,core/base/dump.c)
+CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(call objs,core/device/current.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c front.c heap.c meta.c pool.c report.c stats.c))
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 core: $(LIB)/libweir.so
