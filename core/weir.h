@@ -8,6 +8,7 @@
 
 #include "core/base/status.h"
 #include "core/weir/device.h"
+#include "core/weir/history.h"
 #include "core/weir/memory.h"
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
  * work of those epochs, because a wait was inserted.
  */
 #include <string.h>
-#include "core/memory/pool.h"
+#include "core/memory/history.h"
 
 static bool capturing(const weir_heap *h)
 {
@@ -146,6 +146,7 @@ void weir_epoch_pending(weir_pool *p)
       weir_block_drop(u);
     }
     block(id)->uses = 0;
+    weir_history_free(p, id, true);
     bool large = block(id)->bytes > CLASS_LIMIT;
     p->pending_blocks[large]--;
     p->pending_bytes[large] -= (int64_t)block(id)->bytes;

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "core/memory/pool.h"
+#include "core/memory/history.h"
 
 enum { FRONT_ROOM = 16 << 20 }; /* bytes a front keeps at most */
 
@@ -218,6 +218,7 @@ static weir_front *front_make(weir_heap *h)
     atomic_store(&weir_fronts[front_count++], f);
   }
   if (f) {
+    atomic_store(&f->stop, h->pool->fronts_held);
     atomic_store(&f->heap, h);
     f->room = FRONT_ROOM;
     f->next = h->pool->fronts;
@@ -283,6 +284,7 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, weir_front *f, u
     leave(f);
     if (now) return WEIR_OK;
   }
+  uint64_t before = weir_history_enter(h->pool, false);
   pthread_mutex_lock(&h->pool->lock);
   weir_pool_peak(h->pool);
   weir_front *own = f ? f : front_seen(h);
@@ -294,6 +296,7 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, weir_front *f, u
   }
   weir_pool_peak(h->pool);
   pthread_mutex_unlock(&h->pool->lock);
+  weir_history_leave(before);
   return st;
 }
 
@@ -343,17 +346,22 @@ static __attribute__((noinline)) weir_status free_slow(block_id id)
 {
   weir_block *b = block(id);
   weir_pool *p = weir_heaps[b->heap]->pool;
+  uint64_t before = weir_history_enter(p, true);
   pthread_mutex_lock(&p->lock);
   weir_pool_peak(p);
+  weir_history_free(p, id, false);
   if (b->front)
     count_gone(p, b);
   else
     weir_pool_count_live(p, b, -1);
-  if (b->uses)
+  if (b->uses) {
     suspend(p, id);
-  else
+  } else {
+    weir_history_free(p, id, true);
     weir_pool_release(id);
+  }
   pthread_mutex_unlock(&p->lock);
+  weir_history_leave(before);
   return WEIR_OK;
 }
 
@@ -423,7 +431,13 @@ void weir_front_freeze(weir_pool *p)
 void weir_front_thaw(weir_pool *p)
 {
   for (weir_front *f = p->fronts; f; f = f->next)
-    atomic_store(&f->stop, false);
+    atomic_store(&f->stop, p->fronts_held);
+}
+
+void weir_front_hold(weir_pool *p, bool hold)
+{
+  p->fronts_held = hold;
+  weir_front_reclaim(p);
 }
 
 void weir_front_reclaim(weir_pool *p)

@@ -155,6 +155,9 @@ typedef struct weir_pool {
   int64_t peak[WEIR_METRICS][3];     /* seen; all, small, large */
   weir_memory_stats reset;           /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
+  struct weir_history *history; /* owned; what is recorded (history.h); NULL: nothing */
+  _Atomic uint8_t recording;    /* its context + 1, 0: none; read without the lock */
+  bool fronts_held;             /* all fronts stay stopped: every call takes the slow path */
   bool (*oom)(void *user, uint64_t bytes); /* called without the lock; true: try again */
   void *oom_user;
 } weir_pool;
@@ -214,6 +217,8 @@ weir_status weir_front_free(void *ptr);
 void weir_front_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
 void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; lock held */
 void weir_front_thaw(weir_pool *p);
+/* Empties all fronts and stops them for good, or lets them go again; lock held. */
+void weir_front_hold(weir_pool *p, bool hold);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
 /* One thread may play several, one at a time: whose fronts it uses from now on. NULL: a new one's,

@@ -156,8 +156,6 @@ WEIR_PUBLIC weir_status weir_memory_largest_free_block(uint64_t *out, weir_devic
 /* The table of torch.cuda.memory_summary(); abbreviated: without the lines by pool. *out is new:
  * free() it. */
 WEIR_PUBLIC weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated);
-/* Every segment and block as JSON, shaped as PyTorch's memory snapshot; *out is new: free() it. */
-WEIR_PUBLIC weir_status weir_memory_snapshot(char **out, weir_device device);
 
 #ifdef __cplusplus
 }
