@@ -2,7 +2,7 @@
 #   CORE_BASE_OBJS          status, clock, options, map: no dependency but libc
 #   CORE_UNWIND_OBJS        the unwinder's seam
 #   CORE_DUMP_OBJS          JSON and pickles
-#   CORE_MEMORY_OBJS        the allocator, on top of base
+#   CORE_MEMORY_OBJS        the allocator and the opening of CUDA, on top of base
 #   CORE_TRACE_WRITER_OBJS  base and the writing side: the preload library
 #   CORE_TRACE_READER_OBJS  base and the reading side: the tools
 
@@ -10,7 +10,7 @@ CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/bas
 CORE_UNWIND_OBJS       := $(call objs,$(addprefix core/trace/,unwind.c stack_path.c stack_memory.c))
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/api.c)
 CORE_DUMP_OBJS         := $(call objs,core/base/dump.c)
-CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/device/current.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c callers.c front.c heap.c history.c meta.c names.c pool.c report.c snapshot.c stats.c))
+CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/device/current.c core/device/device.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c callers.c front.c graph.c heap.c history.c meta.c names.c pool.c report.c snapshot.c stats.c))
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 core: $(LIB)/libweir.so
@@ -19,7 +19,7 @@ $(LIB)/libweir.so.0: $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) core/libweir.map
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared $(LDSAN) $(LDFLAGS) -Wl,-soname,libweir.so.0 -Wl,--version-script,core/libweir.map \
-	  -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -o $@ $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) -lm -pthread
+	  -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -o $@ $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) -lm -ldl -pthread
 
 $(LIB)/libweir.so: $(LIB)/libweir.so.0
 	$(Q)ln -sf libweir.so.0 $@

@@ -34,6 +34,10 @@ typedef struct weir_backend {
    * legacy default stream). Missing: no stream ever is. */
   bool (*stream_capturing)(void *self, void *stream);
 
+  /* Optional. Whether memory can be allocated for the stream with the program's handle `native`,
+   * and the one handle it has here where it has several. Missing: any handle is a stream. */
+  weir_status (*stream_adopt)(void *self, void *native, void **stream);
+
   /* Optional. The calling thread made this device its current one: the device's own runtime may
    * follow (cudaSetDevice). Missing: nobody is told. */
   void (*make_current)(void *self);

@@ -109,7 +109,8 @@ weir_status weir_set_current_stream(weir_stream *stream)
 weir_status weir_current_stream(weir_stream **out, weir_device device)
 {
   weir_attached *d = weir_attached_of(device);
-  if (!d) return weir_no_device(device);
+  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
+  if (st) return st;
   *out = (weir_stream *)weir_now_heap(d);
   return WEIR_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/device/plugin.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
 #include "core/memory/tags.h"
@@ -42,28 +43,6 @@ weir_status weir_device_parse(weir_device *out, const char *text)
   return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'; valid: cpu, cuda, cuda:N", text);
 }
 
-weir_status weir_no_device(weir_device d)
-{
-  if (d.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
-  return weir_fail(WEIR_EINVAL, "invalid device ordinal: no backend is attached as cuda:%u",
-                   weir_device_index(d));
-}
-
-weir_status weir_pool_of(weir_device device, weir_pool **out)
-{
-  weir_attached *d = weir_attached_of(device);
-  if (!d) return weir_no_device(device);
-  *out = atomic_load(&d->pool);
-  return WEIR_OK;
-}
-
-/* Finds the device's pool or returns. */
-#define POOL_OF(device, p)                                                                         \
-  weir_attached *at_ = weir_attached_of(device);                                                   \
-  if (!at_) return weir_no_device(device);                                                         \
-  weir_pool *p = at_->pool
-
 static weir_status attach(const weir_backend *backend, const char *conf)
 {
   weir_config config = weir_config_default;
@@ -74,14 +53,68 @@ static weir_status attach(const weir_backend *backend, const char *conf)
   weir_pool *p = NULL;
   if (!st) st = weir_pool_new(&p, backend, &config);
   if (!st && (st = weir_pool_heap(p, NULL, &d->plain))) (void)weir_pool_free(p);
-  if (!st) d->pool = p;
+  if (!st) atomic_store_explicit(&d->pool, p, memory_order_release);
   return st;
 }
+
+/* A forked child keeps nothing of its parent's: no pool, no block, no lock. */
+static void forget_devices(void)
+{
+  pthread_mutex_init(&attach_lock, NULL);
+  for (int i = 0; i < WEIR_DEVICES; i++)
+    atomic_store(&weir_devices[i].pool, NULL);
+  weir_front_forget();
+  weir_meta_forget();
+}
+
+/* attach_lock held. */
+static weir_status open_cuda(int i)
+{
+  const weir_backend *backend;
+  if (i < WEIR_DEVICES && weir_devices[i].pool) return WEIR_OK; /* somebody was faster */
+  weir_device_on_fork = forget_devices;
+  weir_status st = weir_device_open(i, &backend);
+  if (st) return st;
+  if ((st = attach(backend, NULL)))
+    (void)weir_device_close(i);
+  else
+    weir_devices[i].opened = true;
+  return st;
+}
+
+__attribute__((cold)) weir_status weir_attach_now(weir_device d, weir_attached **out)
+{
+  if (d.type != WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
+  if (weir_device_forked()) return WEIR_ECUDA;
+  int i = (int)weir_device_index(d);
+  pthread_mutex_lock(&attach_lock);
+  weir_status st = open_cuda(i);
+  pthread_mutex_unlock(&attach_lock);
+  if (!st) *out = &weir_devices[i];
+  return st;
+}
+
+weir_status weir_pool_of(weir_device device, weir_pool **out)
+{
+  weir_attached *d = weir_attached_of(device);
+  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
+  if (!st) *out = atomic_load(&d->pool);
+  return st;
+}
+
+/* Finds the device's pool or returns. */
+#define POOL_OF(device, p)                                                                         \
+  weir_attached *at_ = weir_attached_of(device);                                                   \
+  weir_status there_ = at_ ? WEIR_OK : weir_attach_now(device, &at_);                              \
+  if (there_) return there_;                                                                       \
+  weir_pool *p = at_->pool
 
 weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 {
   if (!backend || backend->index < 0 || backend->index >= WEIR_DEVICES)
     return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", WEIR_DEVICES - 1);
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
   weir_status st = attach(backend, conf);
   pthread_mutex_unlock(&attach_lock);
@@ -90,12 +123,17 @@ weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 
 weir_status weir_memory_detach(weir_device device)
 {
-  POOL_OF(device, p);
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
-  weir_status st = weir_pool_free(p);
-  if (!st) {
-    at_->generation++;
-    at_->pool = NULL;
+  weir_attached *at = weir_attached_of(device);
+  weir_status st =
+      at ? weir_pool_free(at->pool)
+         : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", weir_device_index(device));
+  if (at && !st) {
+    at->generation++;
+    at->pool = NULL;
+    if (at->opened) st = weir_device_close((int)(at - weir_devices));
+    at->opened = false;
   }
   pthread_mutex_unlock(&attach_lock);
   return st;
@@ -107,12 +145,15 @@ weir_status weir_memory_detach(weir_device device)
 weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
 {
   POOL_OF(device, p);
-  return weir_pool_heap(p, native, (weir_heap **)out);
+  const weir_backend *b = p->backend;
+  weir_status st = b->stream_adopt ? b->stream_adopt(b->self, native, &native) : WEIR_OK;
+  return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
 }
 
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
+  if (weir_device_forked()) return WEIR_ECUDA;
   if (!a || !b || a->pool != b->pool)
     return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
   pthread_mutex_lock(&a->pool->lock);
@@ -127,7 +168,10 @@ weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
   weir_attached *d = weir_attached_of(device);
-  if (__builtin_expect(!d, 0)) return weir_no_device(device);
+  if (__builtin_expect(!d, 0)) {
+    weir_status st = weir_attach_now(device, &d);
+    if (st) return st;
+  }
   weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(d);
   if (__builtin_expect(h->pool != d->pool, 0))
     return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_index(device));
@@ -146,7 +190,8 @@ weir_status weir_free(void *ptr)
 weir_status weir_record_stream(void *ptr, weir_stream *stream)
 {
   if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
-  return ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
+  weir_status st = ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
+  return st && weir_device_forked() ? WEIR_ECUDA : st;
 }
 
 weir_status weir_memory_empty_cache(weir_device device)

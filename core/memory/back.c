@@ -112,13 +112,14 @@ static weir_status page_take(weir_pool *p, uint64_t *page)
   return st;
 }
 
-static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes)
+/* Page by page; stops at the first failure. *done: bytes unmapped, from the left. */
+static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
-  weir_status st = bytes ? s->unmap(p->backend->self, address, bytes) : WEIR_OK;
-  if (st) return st;
-  for (uint64_t at = address; at < address + bytes; at += s->page_bytes) {
-    uint64_t *place = &p->pages[(at - p->base) / s->page_bytes];
+  for (*done = 0; *done < bytes; *done += s->page_bytes) {
+    uint64_t at = address + *done, *place = &p->pages[(at - p->base) / s->page_bytes];
+    weir_status st = s->unmap(p->backend->self, at, s->page_bytes);
+    if (st) return st;
     p->spare[p->spare_count++] = *place;
     *place = 0;
   }
@@ -130,7 +131,7 @@ static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes)
 static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
 {
   const weir_source *s = &p->backend->source;
-  uint64_t done = 0, page;
+  uint64_t done = 0, undone, page;
   weir_status st = WEIR_OK;
   for (; done < bytes; done += s->page_bytes) {
     uint64_t *place = &p->pages[(address + done - p->base) / s->page_bytes];
@@ -143,7 +144,7 @@ static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
     *place = page;
   }
   if (!st) st = s->access(p->backend->self, address, bytes);
-  if (st) (void)pages_unmap(p, address, done);
+  if (st) (void)pages_unmap(p, address, done, &undone);
   return st;
 }
 
@@ -162,7 +163,7 @@ static uint64_t helps(const weir_heap *h, block_id id)
 {
   if (!id || block_state(block(id)) != BLOCK_FREE) return 0;
   uint16_t n = block(id)->heap;
-  return n == h->number || n == h->pool->common[HEAP_IDLE].number ? block(id)->bytes : 0;
+  return n == h->number || n == weir_idle_of(h)->number ? block(id)->bytes : 0;
 }
 
 static void consider(plan *best, const weir_heap *h, block_id hole, uint64_t bytes, uint64_t page)
@@ -227,8 +228,8 @@ static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64
     weir_block_give(&p->common[HEAP_HOLE], piece);
     return st;
   }
-  if (pl.beside && block(pl.beside)->heap == p->common[HEAP_IDLE].number) {
-    weir_heap_remove(&p->common[HEAP_IDLE], pl.beside);
+  if (pl.beside && block(pl.beside)->heap == weir_idle_of(h)->number) {
+    weir_heap_remove(weir_idle_of(h), pl.beside);
     (void)weir_block_give(h, pl.beside);
   }
   weir_history_segment(p, ACTION_SEGMENT_MAP, piece);
@@ -291,13 +292,14 @@ static weir_status segment_drop(weir_pool *p, block_id id)
   return WEIR_OK;
 }
 
-/* Turns the whole pages of an idle block into a hole. */
+/* Turns whole pages of an idle block into a hole; fewer than asked for where it fails half way. */
 static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
 {
   weir_heap *idle = &p->common[HEAP_IDLE];
+  uint64_t done = 0;
   weir_status st = weir_block_ensure(p, 2);
-  if (!st) st = pages_unmap(p, from, bytes);
-  if (st) return st;
+  if (!st) st = pages_unmap(p, from, bytes, &done);
+  if (!done) return st;
   weir_heap_remove(idle, id);
   if (from > block(id)->address) {
     weir_block_split(id, from - block(id)->address, idle);
@@ -306,11 +308,11 @@ static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t
     weir_heap_remove(idle, piece);
     id = piece;
   }
-  weir_block_split(id, bytes, idle);
+  weir_block_split(id, done, idle);
   block(id)->stamp = 0;
   weir_history_segment(p, ACTION_SEGMENT_UNMAP, id);
   weir_block_give(&p->common[HEAP_HOLE], id);
-  return WEIR_OK;
+  return st;
 }
 
 /* What of an idle block can be given back. */
@@ -364,9 +366,9 @@ weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool k
 /* Unmaps what a failure once left in its place. */
 static weir_status unmap_leftovers(weir_pool *p)
 {
-  uint64_t page = p->backend->source.page_bytes;
+  uint64_t page = p->backend->source.page_bytes, done;
   for (uint64_t i = 0; i < p->space / page; i++) {
-    weir_status st = p->pages[i] ? pages_unmap(p, p->base + i * page, page) : WEIR_OK;
+    weir_status st = p->pages[i] ? pages_unmap(p, p->base + i * page, page, &done) : WEIR_OK;
     if (st) return st;
   }
   return WEIR_OK;

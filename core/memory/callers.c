@@ -30,6 +30,18 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* A race detector puts a thread away before libunwind does, which then still takes a lock: there it
+ * is glibc's backtrace(). */
+static void *open_library(const char *path, int flags)
+{
+#if defined(__SANITIZE_THREAD__)
+  (void)path, (void)flags;
+  return NULL;
+#else
+  return dlopen(path, flags);
+#endif
+}
+
 static void init(void)
 {
   char beside[4096] = "";
@@ -39,7 +51,7 @@ static void init(void)
     char *slash = strrchr(beside, '/');
     *(slash ? slash : beside) = 0;
   }
-  (void)weir_stack_init(*beside ? beside : NULL, dlopen, dlsym, CALLERS_DEPTH);
+  (void)weir_stack_init(*beside ? beside : NULL, open_library, dlsym, CALLERS_DEPTH);
 }
 
 /* ---- the table --------------------------------------------------------------------------------
@@ -175,8 +187,8 @@ unsigned weir_callers_own(uint32_t id, weir_names *names)
   const uint64_t *frames = NULL;
   unsigned count = weir_callers_frames(id, &frames), own = 0;
   for (unsigned i = 0; i < count && i < INNER; i++)
-    if (weir_names_find(names, frames[i]).ours) own = i;
-  return own;
+    if (weir_names_find(names, frames[i]).ours) own = i + 1;
+  return own < count ? own : 0;
 }
 
 size_t weir_callers_text(char *out, size_t room, uint32_t id, unsigned most, weir_names *names)
@@ -186,7 +198,6 @@ size_t weir_callers_text(char *out, size_t room, uint32_t id, unsigned most, wei
            first = count ? weir_callers_own(id, names) : 0;
   size_t used = 0;
   if (room) *out = 0;
-  if (count > first + 1) first++; /* whose function of ours it was says nothing here */
   for (unsigned i = first; i < count && i < first + most && used + 1 < room; i++) {
     weir_name n = weir_names_find(names, frames[i]);
     const char *file = strrchr(n.object, '/');

@@ -23,7 +23,7 @@ uint64_t weir_callers_capture(const weir_pool *p);
 uint32_t weir_callers_id(uint64_t token);
 /* Its addresses (borrowed while held), innermost first; returns how many. */
 unsigned weir_callers_frames(uint32_t id, const uint64_t **frames);
-/* How many of the innermost are the allocator's own, but for the last one. */
+/* How many of the innermost are the allocator's own. */
 unsigned weir_callers_own(uint32_t id, weir_names *names);
 
 typedef struct weir_callers_figures {

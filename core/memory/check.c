@@ -71,6 +71,28 @@ static const char *check_heap(const weir_heap *h, uint64_t *bytes, uint64_t *blo
   return NULL;
 }
 
+typedef struct owned {
+  const weir_graph_pool *graph;
+  uint64_t live;
+} owned;
+
+static void count_owned(void *user, const weir_block *b)
+{
+  owned *o = user;
+  if (weir_heaps[b->heap]->graph == o->graph && block_state(b) != BLOCK_FREE) o->live++;
+}
+
+static const char *check_graph(const weir_graph_pool *g, uint64_t *bytes, uint64_t *blocks)
+{
+  owned o = {g, 0};
+  const char *wrong = check_heap(&g->idle, bytes, blocks);
+  for (const weir_heap *h = g->heaps; h && !wrong; h = h->next)
+    wrong = check_heap(h, bytes, blocks);
+  weir_pool_walk(g->pool, count_owned, &o);
+  REQUIRE("a private pool's count of live blocks is wrong", wrong || o.live == g->live);
+  return wrong;
+}
+
 /* Bytes the ranges hold: more than the blocks' where an unmapping failed. */
 static uint64_t given_bytes(const weir_pool *p, uint64_t mapped)
 {
@@ -95,6 +117,10 @@ static const char *check_all(const weir_pool *p)
   for (unsigned i = 0; i <= p->heap_count; i++) {
     const char *wrong =
         check_heap(i ? weir_heaps[p->numbers[i - 1]] : &p->common[HEAP_IDLE], &bytes, &blocks);
+    if (wrong) return wrong;
+  }
+  for (const weir_graph_pool *g = p->graphs; g; g = g->next) {
+    const char *wrong = check_graph(g, &bytes, &blocks);
     if (wrong) return wrong;
   }
   REQUIRE("a free block is in no heap", bytes == t.free_bytes && blocks == t.free_blocks);

@@ -16,6 +16,7 @@ typedef struct weir_attached {
   _Atomic(weir_pool *) pool; /* NULL: no backend */
   weir_heap *plain;          /* of the default stream */
   _Atomic uint64_t generation;
+  bool opened; /* by us at the first use, not attached by hand */
 } weir_attached;
 
 typedef struct weir_now_stream {
@@ -34,7 +35,8 @@ extern __thread weir_now weir_current __attribute__((tls_model("initial-exec")))
 
 /* The entry is old: looks whether its stream is still there. */
 weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s);
-weir_status weir_no_device(weir_device device); /* words why */
+/* The device has no pool yet: opens it, where it is a CUDA device of this machine. */
+weir_status weir_attach_now(weir_device device, weir_attached **out);
 
 static inline unsigned weir_device_index(weir_device d)
 {

@@ -9,10 +9,18 @@
 #include <string.h>
 #include "core/memory/history.h"
 
-static bool capturing(const weir_heap *h)
+bool weir_epoch_capturing(const weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   return b->stream_capturing && b->stream_capturing(b->self, h->stream);
+}
+
+/* Whether nothing may be recorded. A stream that allocates to a private pool is left alone from
+ * then on, since its capture may begin at any moment; so is the default stream, which other streams
+ * wait for, while any does. */
+static bool closed(const weir_heap *h)
+{
+  return h->diverted || (!h->stream && h->pool->capture_count) || weir_epoch_capturing(h);
 }
 
 /* Closes the epoch: a marker now. Fails without a change. */
@@ -20,7 +28,7 @@ static weir_status mark(weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   weir_status st = WEIR_OK;
-  if (capturing(h)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
+  if (closed(h)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
   if (!h->marker) st = b->event_create(b->self, &h->marker);
   if (!st) st = b->event_record(b->self, h->marker, h->stream);
   if (!st) h->marked = h->epoch++;
@@ -88,6 +96,7 @@ void weir_epoch_retire(weir_pool *p, const weir_heap *except)
       for (uint32_t in = h->second[f]; in; in &= in - 1)
         retire_bin(h, h->bins[f][__builtin_ctz(in)]);
   }
+  weir_graph_retire(p);
 }
 
 /* After a wait on `waited` up to and including `epoch`. */
@@ -101,7 +110,7 @@ static void learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch)
 weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
 {
   const weir_backend *b = waiter->pool->backend;
-  if (capturing(waiter)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
+  if (closed(waiter)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
   weir_status st = mark(waited);
   if (!st) st = b->event_wait(b->self, waiter->stream, waited->marker);
   if (st) return st;
@@ -119,7 +128,7 @@ void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
  * stream does from now on. *complete: they have finished. */
 static bool uses_over(block_id id, bool *complete)
 {
-  const weir_heap *own = weir_heaps[block(id)->heap];
+  const weir_heap *own = weir_heaps[block(id)->heap]->clock;
   *complete = true;
   for (block_id u = block(id)->uses; u; u = block(u)->next) {
     uint16_t n = block(u)->heap;
@@ -151,7 +160,7 @@ void weir_epoch_pending(weir_pool *p)
     p->pending_blocks[large]--;
     p->pending_bytes[large] -= (int64_t)block(id)->bytes;
     /* Only ordered, not complete: then it is the own stream's next marker that tells. */
-    const weir_heap *own = weir_heaps[block(id)->heap];
+    const weir_heap *own = weir_heaps[block(id)->heap]->clock;
     weir_pool_release_at(id, complete ? block(id)->stamp : own->epoch);
   }
   p->pending = kept;

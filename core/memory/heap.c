@@ -11,6 +11,7 @@ enum { LOOKS = 4, STAMP_LOOKS = 64 };
 
 uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
 uint32_t weir_class_bytes[CLASSES];
+int64_t weir_class_live[CLASSES];
 
 typedef struct bin {
   int first, second;
@@ -209,7 +210,10 @@ __attribute__((constructor)) static void fill_classes(void)
   uint64_t last = 0;
   for (uint64_t u = 1; u <= CLASS_LIMIT / UNIT; u++) {
     uint64_t c = class_units(u);
-    if (c != last) weir_class_bytes[count++] = (uint32_t)(c << UNIT_SHIFT);
+    if (c != last) {
+      weir_class_bytes[count] = (uint32_t)(c << UNIT_SHIFT);
+      weir_class_live[count++] = LIVE_ONE + (int64_t)c;
+    }
     last = c;
     weir_class_of[u] = (uint8_t)(count - 1);
   }

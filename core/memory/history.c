@@ -21,7 +21,7 @@ typedef struct mark {
   uint32_t block, segment;
 } mark;
 
-static mark *marks; /* mapped */
+static mark *marks;             /* mapped */
 static _Atomic uint32_t marked; /* committed */
 static _Atomic uint64_t marks_lost;
 static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -100,8 +100,8 @@ static bool mark_ensure(const weir_pool *p, block_id id)
   uint32_t have = atomic_load(&marked);
   uint32_t want = (id / STEP + 1) * STEP;
   uint64_t more = want > have ? (uint64_t)(want - have) * sizeof *marks : 0;
-  bool done = marks && (!more || (asked(p, more) &&
-                                  !mprotect(marks + have, more, PROT_READ | PROT_WRITE)));
+  bool done =
+      marks && (!more || (asked(p, more) && !mprotect(marks + have, more, PROT_READ | PROT_WRITE)));
   if (done && more) atomic_store(&marked, want);
   pthread_mutex_unlock(&marks_lock);
   if (!done) atomic_fetch_add(&marks_lost, 1);
@@ -155,6 +155,11 @@ static void put(weir_pool *p, weir_entry e, uint32_t stack)
   *at = e;
 }
 
+uint32_t weir_history_pool_id(const weir_heap *h)
+{
+  return h->graph ? (uint32_t)h->graph->id : 0;
+}
+
 static uint64_t handle(const weir_heap *h)
 {
   return (uint64_t)(uintptr_t)h->stream;
@@ -163,8 +168,12 @@ static uint64_t handle(const weir_heap *h)
 void weir_history_put(weir_pool *p, enum weir_action action, uint64_t address, uint64_t bytes,
                       const weir_heap *h)
 {
-  put(p, (weir_entry){.address = address, .bytes = bytes, .stream = h ? handle(h) : 0,
-                      .action = (uint8_t)action},
+  put(p,
+      (weir_entry){.address = address,
+                   .bytes = bytes,
+                   .stream = h ? handle(h) : 0,
+                   .pool_id = h ? weir_history_pool_id(h) : 0,
+                   .action = (uint8_t)action},
       weir_callers_id(weir_callers_now));
 }
 
@@ -173,6 +182,7 @@ static weir_entry entry_of(const weir_block *b, enum weir_action action)
   return (weir_entry){.address = b->address,
                       .bytes = b->requested,
                       .stream = handle(weir_heaps[b->heap]),
+                      .pool_id = weir_history_pool_id(weir_heaps[b->heap]),
                       .action = (uint8_t)action};
 }
 
@@ -239,7 +249,7 @@ static weir_history *stop(weir_pool *p)
   weir_history *h = p->history;
   p->history = NULL;
   atomic_store(&p->recording, 0);
-  weir_front_hold(p, false);
+  if (h) weir_front_divert(p, NULL, -1);
   return h;
 }
 
@@ -271,7 +281,8 @@ static void start(weir_pool *p, weir_history **h)
   if (p->history) return;
   p->history = *h;
   *h = NULL;
-  weir_front_hold(p, true);
+  weir_front_divert(p, NULL, 1);
+  weir_front_reclaim(p);
   weir_pool_walk(p, unmark, NULL);
 }
 

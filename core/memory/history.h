@@ -1,11 +1,11 @@
 /* history.h: what the allocator does, written down: hooks, the trace, the stacks of what is live.
  *
- * Off, the slow path tests one flag and the hit path nothing. On, `fronts_held` keeps every front
- * stopped, so that all calls come down the slow path, under the pool's lock, where the hooks are.
+ * Off, the slow path tests one flag and the hit path nothing. On, every front is diverted: all
+ * calls come down the slow path, under the pool's lock, where the hooks are.
  *
- * The trace is a ring that grows up to its limit. Where host memory is short it overwrites its oldest
- * entries instead of growing: it is always the end of the whole history, without gaps, so that who
- * goes back through it (memory_viz does) always finds what an entry speaks of.
+ * The trace is a ring that grows up to its limit. Where host memory is short it overwrites its
+ * oldest entries instead of growing: it is always the end of the whole history, without gaps, so
+ * that who goes back through it (memory_viz does) always finds what an entry speaks of.
  */
 #ifndef WEIR_MEMORY_HISTORY_H
 #define WEIR_MEMORY_HISTORY_H
@@ -40,7 +40,7 @@ typedef struct weir_entry { /* 48 bytes */
   uint32_t stack;           /* callers.h; 0: none */
   uint8_t action;           /* enum weir_action */
   uint8_t tag;              /* of the thread */
-  uint32_t pool_id;         /* of a private pool, 0: the common one */
+  uint32_t pool_id;         /* of a private pool, 0: none */
 } weir_entry;
 
 typedef struct weir_note { /* an annotation */
@@ -50,8 +50,8 @@ typedef struct weir_note { /* an annotation */
 } weir_note;
 
 typedef struct weir_ring {
-  char *items;   /* owned */
-  uint32_t item; /* bytes of one */
+  char *items;                      /* owned */
+  uint32_t item;                    /* bytes of one */
   uint64_t room, count, next, most; /* items: had, used, the oldest once all are used, limit */
   uint64_t overwritten, lost;
 } weir_ring;
@@ -118,12 +118,14 @@ static inline void weir_history_oom(const weir_heap *h, uint64_t bytes, uint64_t
 
 void weir_history_drop(weir_pool *p); /* the pool ends */
 
+uint32_t weir_history_pool_id(const weir_heap *h); /* of its private pool, 0: none */
+
 /* The stack of a live block's allocation, and of a segment by its first block; 0: none. */
 uint32_t weir_history_block_stack(const weir_pool *p, block_id id);
 uint32_t weir_history_segment_stack(const weir_pool *p, block_id id);
 
-/* Who owns the live bytes: the `most` stacks with the most, by falling bytes; returns how many. Lock
- * held, fronts frozen. Blocks without a stack are nobody's. */
+/* Who owns the live bytes: the `most` stacks with the most, by falling bytes; returns how many.
+ * Lock held, fronts frozen. Blocks without a stack are nobody's. */
 typedef struct weir_owner {
   uint64_t bytes, blocks; /* live */
   uint32_t stack;         /* weir_callers_text() */

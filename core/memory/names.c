@@ -230,6 +230,17 @@ static const char *readable(weir_names *n, const char *name)
   return n->made[n->made_count++] = text;
 }
 
+/* The allocator's functions that a stack can go through. In a program that holds the allocator they
+ * stand beside its own. */
+static bool is_ours(const char *function)
+{
+  static const char *const begin[] = {"weir_callers_", "weir_history_", "weir_front_", "weir_pool_",
+                                      "weir_memory_",  "weir_unwind",   "weir_malloc", "weir_free"};
+  for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
+    if (!strncmp(function, begin[i], strlen(begin[i]))) return true;
+  return false;
+}
+
 weir_name weir_names_find(weir_names *n, uint64_t address)
 {
   object *o = object_at(n, address - 1);
@@ -237,6 +248,6 @@ weir_name weir_names_find(weir_names *n, uint64_t address)
   if (!o->tried) read_object(o);
   uint64_t offset = address - 1 - o->base;
   const char *function = o->count ? function_at(o, offset) : NULL;
-  bool ours = o->ours && (!o->main || (function && !strncmp(function, "weir_", 5)));
-  return (weir_name){function ? readable(n, function) : "??", o->path, offset, ours};
+  return (weir_name){function ? readable(n, function) : "??", o->path, offset,
+                     o->ours && (function ? is_ours(function) : !o->main)};
 }

@@ -40,6 +40,7 @@ enum {
   TLSF_SECOND = 32,
   HEAPS = 4096,
   FRONTS = 65536,
+  CAPTURES = 64, /* underway at once on a device */
   THREAD_SLOTS = 64,
   HEAP_IDLE = 0, /* of pool->common */
   HEAP_HOLE = 1,
@@ -75,40 +76,58 @@ typedef struct weir_block { /* 64 bytes, one cache line */
 
 typedef struct weir_heap {
   struct weir_pool *pool;
-  uint16_t number; /* in weir_heaps */
-  uint64_t serial; /* never given twice */
-  bool by_front;   /* small blocks go through the threads' fronts */
-  void *stream;    /* the backend's */
-  uint64_t epoch;  /* current, from 1 */
-  uint64_t dirty;  /* latest epoch a block was freed or used in */
-  uint64_t marked; /* epoch the marker covers, 0: never recorded */
-  uint64_t done;   /* all work of epochs <= done is complete */
-  void *marker;    /* the backend's event, NULL: none yet */
-  uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
+  uint16_t number;               /* in weir_heaps */
+  uint64_t serial;               /* never given twice */
+  bool by_front;                 /* small blocks go through the threads' fronts */
+  void *stream;                  /* the backend's */
+  struct weir_heap *clock;       /* whose epochs stamp its blocks: itself, NULL: none has */
+  struct weir_graph_pool *graph; /* private pool it belongs to, NULL: none */
+  struct weir_heap *next;        /* of the private pool */
+  unsigned diverted; /* requests to route its mallocs elsewhere: its fronts are stopped */
+  uint64_t epoch;    /* current, from 1 */
+  uint64_t dirty;    /* latest epoch a block was freed or used in */
+  uint64_t marked;   /* epoch the marker covers, 0: never recorded */
+  uint64_t done;     /* all work of epochs <= done is complete */
+  void *marker;      /* the backend's event, NULL: none yet */
+  uint64_t *known;   /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
   uint32_t second[TLSF_FIRST];            /* bitmaps of bins with a block */
   block_id bins[TLSF_FIRST][TLSF_SECOND]; /* heads */
 } weir_heap;
 
+/* One class of a front. */
+typedef struct weir_bin {
+  block_id head;           /* CACHED blocks, linked by `next` */
+  uint32_t unused;         /* 0 */
+  _Atomic uint64_t served; /* blocks handed out since the front was made */
+} weir_bin;
+
+/* What a thread has of a heap. `live` is what it allocated less what it freed, whosever the blocks
+ * were: LIVE_ONE a block, plus their units. It may be below 0; the sum over all fronts and the pool
+ * is what lives. What the bins hold is the units that came to the front and did not leave, less
+ * `live`: `least` says how low `live` may fall before they hold more than they may. */
 typedef struct weir_front {
   _Atomic bool busy;                   /* its thread is inside */
   _Atomic bool stop;                   /* its thread shall take the pool's lock */
+  uint32_t number;                     /* in weir_fronts */
   _Atomic(struct weir_heap *) heap;    /* NULL: unused */
   _Atomic(struct weir_thread *) owner; /* NULL: its thread has ended */
-  uint32_t number;                     /* in weir_fronts */
-  uint64_t cached;                     /* bytes in the bins */
-  uint64_t room;                       /* most bytes to keep there */
   /* Written by the owner, read by anybody: */
-  _Atomic int64_t allocated_bytes, freed_bytes, allocated, freed; /* since the front was made */
+  _Atomic int64_t live; /* LIVE_ONE a block + units */
+  _Atomic int64_t high; /* most units live since the last look, shifted as in live_units() */
   _Atomic int64_t requested_in, requested_out; /* bytes asked for, in all and of what was freed */
-  _Atomic int64_t high;                        /* highest live bytes since the last look */
-  block_id bins[CLASSES];
+  int64_t least;                               /* of live's units before a flush, shifted */
+  _Alignas(64) weir_bin bins[CLASSES];
   struct weir_front *next;              /* of the pool */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
 } weir_front;
 
+#define LIVE_SHIFT 36 /* units below, blocks above */
+#define LIVE_ONE   (INT64_C(1) << LIVE_SHIFT)
+
 typedef struct weir_thread {
+  weir_front *recent;              /* the one it freed to last; never NULL */
   weir_front *slots[THREAD_SLOTS]; /* last used, by heap number */
 } weir_thread;
 
@@ -117,9 +136,27 @@ typedef struct weir_stat {
   int64_t current, peak, allocated, freed;
 } weir_stat;
 
-/* What went through a front. */
+/* A private pool: graph.c. */
+typedef struct weir_graph_pool {
+  struct weir_pool *pool;
+  struct weir_graph_pool *next; /* of the pool */
+  uint64_t id;                  /* from 1, never given twice */
+  uint64_t uses;                /* the handle's and the graphs'; 0: released */
+  bool dead;                    /* released and its work complete: what is freed is ordinary */
+  uint64_t live;                /* blocks LIVE or PENDING */
+  uint64_t *stamps;             /* owned; epochs, by heap, that must be done before it is dead */
+  weir_heap *heaps;             /* owned; one a stream */
+  weir_heap idle;
+} weir_graph_pool;
+
+typedef struct weir_capture {
+  weir_graph_pool *graph;
+  weir_heap *stream; /* NULL: all that are being captured */
+} weir_capture;
+
+/* What went through fronts. `live` as a front's. */
 typedef struct weir_tally {
-  int64_t allocated_bytes, freed_bytes, allocated, freed, requested_in, requested_out;
+  int64_t live, requested_in, requested_out;
 } weir_tally;
 
 enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
@@ -131,9 +168,13 @@ typedef struct weir_pool {
   weir_heap common[2];     /* idle, holes */
   uint16_t numbers[HEAPS]; /* this pool's stream heaps */
   unsigned heap_count;
-  weir_front *fronts; /* all of this pool */
-  block_id pending;   /* blocks that wait for other streams */
-  block_id *heads;    /* owned: the first block of every range */
+  weir_front *fronts;      /* all of this pool */
+  block_id pending;        /* blocks that wait for other streams */
+  weir_graph_pool *graphs; /* owned */
+  weir_capture captures[CAPTURES];
+  unsigned capture_count;
+  unsigned diverted; /* requests to stop all fronts */
+  block_id *heads;   /* owned: the first block of every range */
   unsigned head_count, head_room;
   uint64_t base, space; /* VMM: the reservation */
   uint64_t *pages;      /* VMM: page of each place, 0: none */
@@ -155,9 +196,8 @@ typedef struct weir_pool {
   int64_t peak[WEIR_METRICS][3];     /* seen; all, small, large */
   weir_memory_stats reset;           /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
-  struct weir_history *history; /* owned; what is recorded (history.h); NULL: nothing */
-  _Atomic uint8_t recording;    /* its context + 1, 0: none; read without the lock */
-  bool fronts_held;             /* all fronts stay stopped: every call takes the slow path */
+  struct weir_history *history;            /* owned; what is recorded (history.h); NULL: nothing */
+  _Atomic uint8_t recording;               /* its context + 1, 0: none; read without the lock */
   bool (*oom)(void *user, uint64_t bytes); /* called without the lock; true: try again */
   void *oom_user;
 } weir_pool;
@@ -167,17 +207,21 @@ extern weir_heap *_Atomic weir_heaps[HEAPS];
 extern weir_front *_Atomic weir_fronts[FRONTS];
 extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1]; /* by units */
 extern uint32_t weir_class_bytes[CLASSES];
+extern int64_t weir_class_live[CLASSES]; /* what one block of the class adds to a front's `live` */
 
 /* meta.c: records and the page map. */
 weir_status weir_meta_init(void);
-/* Makes sure that the next `count` weir_block_new() succeed until the caller gives the lock back.
- */
+/* Makes sure that the next `count` weir_block_new() and weir_page_map_put() succeed until the
+ * caller gives the lock back. */
 weir_status weir_block_ensure(weir_pool *p, unsigned count);
 block_id weir_block_new(void);
 void weir_block_drop(block_id id);
-weir_status weir_page_map_put(weir_pool *p, block_id id);
+/* Puts a block whose class is known; it was ensured. */
+void weir_page_map_put(block_id id);
 void weir_page_map_remove(block_id id);
-uint64_t weir_meta_bytes(void); /* host bytes in records and page map in use */
+void weir_meta_forget(void); /* in a forked child: the page map knows no block any more */
+block_id weir_page_map_find(uint64_t address); /* of a block that is not free; 0: none */
+uint64_t weir_meta_bytes(void);                /* host bytes in records and page map in use */
 
 /* heap.c: TLSF, splitting and coalescing. Pool's lock held. */
 void weir_heap_put(weir_heap *h, block_id id);
@@ -210,6 +254,15 @@ void weir_epoch_retire(weir_pool *p,
 weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited); /* inserts a wait */
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited);      /* the user inserted one */
 void weir_epoch_pending(weir_pool *p);
+bool weir_epoch_capturing(const weir_heap *h);
+
+/* graph.c: private pools. Pool's lock held. */
+weir_status
+weir_graph_route(weir_heap **h);           /* to the private heap that serves it now, if one does */
+weir_heap *weir_graph_leave(weir_heap *h); /* a block of the private heap is freed: where it goes */
+void weir_graph_retire(weir_pool *p);
+weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out);
+void weir_graph_drop(weir_pool *p); /* all; none holds memory */
 
 /* front.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);
@@ -217,9 +270,10 @@ weir_status weir_front_free(void *ptr);
 void weir_front_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
 void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; lock held */
 void weir_front_thaw(weir_pool *p);
-/* Empties all fronts and stops them for good, or lets them go again; lock held. */
-void weir_front_hold(weir_pool *p, bool hold);
+/* Adds `by` to the requests that the fronts of `h` (NULL: all) stay stopped; lock held. */
+void weir_front_divert(weir_pool *p, weir_heap *h, int by);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
+void weir_front_forget(void);             /* in a forked child: its thread keeps nothing */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
 /* One thread may play several, one at a time: whose fronts it uses from now on. NULL: a new one's,
  * made at the first use. Returns whom it played before, to be played again or ended. */
@@ -231,6 +285,8 @@ extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")))
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config);
 weir_status weir_pool_free(weir_pool *p);
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
+weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
+void weir_heap_unnumber(const weir_heap *h);
 weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
@@ -256,44 +312,72 @@ void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user);
 /* check.c: NULL when all invariants hold, else which does not (static). Takes the lock. */
 const char *weir_pool_check(weir_pool *p);
 
+/* Where the blocks are that a heap may take besides its own. */
+static inline weir_heap *weir_idle_of(const weir_heap *h)
+{
+  return h->graph ? &h->graph->idle : &h->pool->common[HEAP_IDLE];
+}
+
 static inline weir_block *block(block_id id)
 {
   return &weir_blocks[id];
 }
 
 /* The page map: see meta.c. */
-enum { MAP_FAN = 8, MAP_LEVELS = 4, MAP_TABLE_BITS = 11 };
-#define MAP_NODE_BIT 0x80000000u
+enum {
+  MAP_SLOTS = 512, /* of a segment: 4 KiB */
+  MAP_SLOT_AT = 20,
+  MAP_TAG_AT = 34,
+  MAP_CLASS_AT = 26,
+};
+#define MAP_HASH UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / the golden ratio, odd */
+#define MAP_ID   ((UINT64_C(1) << MAP_CLASS_AT) - 1)
 
-typedef _Atomic uint32_t map_entry; /* 0, a block, or a node */
-typedef struct map_node {
-  map_entry at[MAP_FAN];
-} map_node;
+typedef _Atomic uint64_t map_entry; /* tag of the hash, class, block; 0: empty */
 
-extern map_node *weir_map_nodes;
-extern map_entry *_Atomic weir_map_root[65536]; /* tables, by address bits 32-47 */
+extern map_entry *_Atomic weir_map; /* segments, one after the other */
+/* How many segments there are (low half), and the mask of the bits that name one (high half). */
+extern _Atomic uint64_t weir_map_shape;
 
-static inline unsigned map_at_level(uint64_t address, int level)
+static inline uint64_t map_hash(uint64_t address)
 {
-  return (unsigned)(address >> (18 - 3 * level)) & (MAP_FAN - 1);
+  uint64_t h = address * MAP_HASH;
+  return h ^ h >> 32;
 }
 
-static inline map_entry *map_first(map_entry *table, uint64_t address)
+/* The segment of a hash: by the mask's bits, or one less where that segment is not there yet. */
+static inline map_entry *map_segment(uint64_t hash)
 {
-  return &table[(address >> 21) & ((1 << MAP_TABLE_BITS) - 1)];
+  uint64_t shape = atomic_load_explicit(&weir_map_shape, memory_order_acquire);
+  uint64_t mask = shape >> 32, at = hash & mask, low = hash & mask >> 1;
+  at ^= (at ^ low) & -(uint64_t)(at >= (uint32_t)shape); /* half and half: no branch to guess */
+  return atomic_load_explicit(&weir_map, memory_order_relaxed) + at * MAP_SLOTS;
 }
 
-/* The block that starts at `address` and is not free; 0: none. Any thread, no lock. */
-static inline block_id weir_page_map_find(uint64_t address)
+static inline block_id map_block(uint64_t entry)
 {
-  if (__builtin_expect(address >> 48 != 0, 0)) return 0;
-  map_entry *table = atomic_load_explicit(&weir_map_root[address >> 32], memory_order_acquire);
-  if (__builtin_expect(!table, 0)) return 0;
-  uint32_t e = atomic_load_explicit(map_first(table, address), memory_order_acquire);
-  for (int level = 0; e & MAP_NODE_BIT; level++)
-    e = atomic_load_explicit(&weir_map_nodes[e & ~MAP_NODE_BIT].at[map_at_level(address, level)],
-                             memory_order_acquire);
-  return e && block(e)->address == address ? e : 0;
+  return (block_id)(entry & MAP_ID);
+}
+
+static inline unsigned map_class(uint64_t entry)
+{
+  return (uint8_t)(entry >> MAP_CLASS_AT);
+}
+
+/* The entry of the block that starts at `address` and is not free; 0: none was met, and who must
+ * know asks weir_page_map_find(). Any thread, no lock. */
+static inline uint64_t map_look(uint64_t address)
+{
+  uint64_t hash = map_hash(address), tag = hash >> MAP_TAG_AT;
+  const map_entry *segment = map_segment(hash);
+  unsigned slot = (unsigned)(hash >> MAP_SLOT_AT);
+  for (int i = 0; i < MAP_SLOTS; i++) {
+    uint64_t e =
+        atomic_load_explicit((map_entry *)&segment[slot++ % MAP_SLOTS], memory_order_acquire);
+    if (!e) return 0;
+    if (e >> MAP_TAG_AT == tag && weir_blocks[map_block(e)].address == address) return e;
+  }
+  return 0;
 }
 
 static inline uint8_t block_state(const weir_block *b)
@@ -304,6 +388,22 @@ static inline uint8_t block_state(const weir_block *b)
 static inline void block_set(weir_block *b, uint8_t state)
 {
   atomic_store_explicit(&b->state, state, memory_order_relaxed);
+}
+
+/* The units in a `live`, times 2^28: good to be compared with its like. */
+static inline int64_t live_units(int64_t live)
+{
+  return (int64_t)((uint64_t)live << (64 - LIVE_SHIFT));
+}
+
+static inline int64_t live_bytes(int64_t live)
+{
+  return live_units(live) >> (64 - LIVE_SHIFT - UNIT_SHIFT);
+}
+
+static inline int64_t live_blocks(int64_t live)
+{
+  return (live - (live_units(live) >> (64 - LIVE_SHIFT))) >> LIVE_SHIFT;
 }
 
 static inline void stat_add(weir_stat *s, int64_t by)

@@ -45,18 +45,29 @@ static int64_t get(const _Atomic int64_t *n)
 static weir_tally sum_fronts(const weir_pool *p, int64_t *above)
 {
   weir_tally t = p->gone;
-  *above = 0;
+  int64_t units = 0;
   for (const weir_front *f = p->fronts; f; f = f->next) {
-    int64_t in = get(&f->allocated_bytes), out = get(&f->freed_bytes);
-    if (get(&f->high) > in - out) *above += get(&f->high) - (in - out);
-    t.allocated_bytes += in;
-    t.freed_bytes += out;
-    t.allocated += get(&f->allocated);
-    t.freed += get(&f->freed);
+    int64_t live = get(&f->live), fell = get(&f->high) - live_units(live);
+    if (fell > 0) units += fell >> (64 - LIVE_SHIFT);
+    t.live += live;
     t.requested_in += get(&f->requested_in);
     t.requested_out += get(&f->requested_out);
   }
+  *above = units << UNIT_SHIFT;
   return t;
+}
+
+/* What the fronts handed out since they were made. */
+static void sum_served(const weir_pool *p, int64_t *blocks, int64_t *bytes)
+{
+  *blocks = *bytes = 0;
+  for (const weir_front *f = p->fronts; f; f = f->next)
+    for (int c = 0; c < CLASSES; c++) {
+      uint64_t served =
+          atomic_load_explicit((_Atomic uint64_t *)&f->bins[c].served, memory_order_relaxed);
+      *blocks += (int64_t)served;
+      *bytes += (int64_t)(served * weir_class_bytes[c]);
+    }
 }
 
 void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign)
@@ -79,7 +90,7 @@ static void put(levels l, enum metric m, int64_t small, int64_t large)
 
 static void find_levels(const weir_pool *p, const weir_tally *t, levels l)
 {
-  int64_t bytes = t->allocated_bytes - t->freed_bytes, blocks = t->allocated - t->freed;
+  int64_t bytes = live_bytes(t->live), blocks = live_blocks(t->live);
   int64_t small = bytes + p->by_bytes[0].current, large = p->by_bytes[1].current;
   put(l, METRIC_allocated_bytes, small, large);
   put(l, METRIC_active_bytes, small + p->pending_bytes[0], large + p->pending_bytes[1]);
@@ -131,7 +142,7 @@ static void put_sums(sums s, int64_t small, int64_t large, int kind)
 }
 
 /* What comes to the fronts' blocks, and what was counted beside. */
-static void put_both(sums s, int64_t in, int64_t out, const weir_stat by[2])
+static void put_both(sums s, int64_t in, int64_t out, const weir_stat *by)
 {
   put_sums(s, in + by[0].allocated, by[1].allocated, ALLOCATED);
   put_sums(s, out + by[0].freed, by[1].freed, FREED);
@@ -139,21 +150,20 @@ static void put_both(sums s, int64_t in, int64_t out, const weir_stat by[2])
 
 static void find_sums(const weir_pool *p, const weir_tally *t, sums *s)
 {
-  put_both(s[METRIC_allocation], t->allocated, t->freed, p->by_blocks);
-  put_both(s[METRIC_allocated_bytes], t->allocated_bytes, t->freed_bytes, p->by_bytes);
+  int64_t blocks, bytes, live = live_blocks(t->live), live_in = live_bytes(t->live);
+  sum_served(p, &blocks, &bytes);
+  put_both(s[METRIC_allocation], blocks, blocks - live, p->by_blocks);
+  put_both(s[METRIC_allocated_bytes], bytes, bytes - live_in, p->by_bytes);
   put_both(s[METRIC_requested_bytes], t->requested_in, t->requested_out, p->by_requested);
-  put_both(s[METRIC_active], t->allocated, t->freed - p->pending_blocks[0], p->by_blocks);
-  put_both(s[METRIC_active_bytes], t->allocated_bytes, t->freed_bytes - p->pending_bytes[0],
-           p->by_bytes);
+  put_both(s[METRIC_active], blocks, blocks - live - p->pending_blocks[0], p->by_blocks);
+  put_both(s[METRIC_active_bytes], bytes, bytes - live_in - p->pending_bytes[0], p->by_bytes);
   s[METRIC_active][LARGE][FREED] -= p->pending_blocks[1];
   s[METRIC_active][ALL][FREED] -= p->pending_blocks[1];
   s[METRIC_active_bytes][LARGE][FREED] -= p->pending_bytes[1];
   s[METRIC_active_bytes][ALL][FREED] -= p->pending_bytes[1];
   /* Every free through a front makes a block inactive; what is so no more was taken again. */
-  put_both(s[METRIC_inactive_split], t->freed,
-           t->freed - (p->front_blocks - (t->allocated - t->freed)), p->inactive_blocks);
-  put_both(s[METRIC_inactive_split_bytes], t->freed_bytes,
-           t->freed_bytes - (p->front_bytes - (t->allocated_bytes - t->freed_bytes)), p->inactive);
+  put_both(s[METRIC_inactive_split], blocks - live, blocks - p->front_blocks, p->inactive_blocks);
+  put_both(s[METRIC_inactive_split_bytes], bytes - live_in, bytes - p->front_bytes, p->inactive);
   put_sums(s[METRIC_segment], 0, p->segment_stat.allocated, ALLOCATED);
   put_sums(s[METRIC_segment], 0, p->segment_stat.freed, FREED);
   put_sums(s[METRIC_reserved_bytes], 0, p->reserved_stat.allocated, ALLOCATED);
@@ -283,6 +293,7 @@ weir_status weir_memory_reset_accumulated(weir_device device)
 static uint64_t figure_or_0(weir_device device, const char *name)
 {
   int64_t value = 0;
+  if (!weir_attached_of(device)) return 0; /* asking uses no device */
   return weir_memory_stat(&value, device, name) ? 0 : (uint64_t)value;
 }
 

@@ -4,9 +4,9 @@
  * _snapshot() and _dump_snapshot() ("Understanding CUDA Memory Usage", Snapshot API Reference); a
  * dumped snapshot opens in pytorch.org/memory_viz and in torch.cuda._memory_viz.
  *
- * Off, history costs nothing. On, a device's threads leave their own caches and every call takes the
- * device's lock and, by the context chosen, captures its stack (libunwind where it is installed, else
- * glibc's backtrace(); weir_memory_history_info says which).
+ * Off, history costs nothing. On, a device's threads leave their own caches and every call takes
+ * the device's lock and, by the context chosen, captures its stack (libunwind where it is
+ * installed, else glibc's backtrace(); weir_memory_history_info says which).
  */
 #ifndef WEIR_HISTORY_H
 #define WEIR_HISTORY_H
@@ -32,8 +32,8 @@ typedef enum weir_history_context {
 } weir_history_context;
 
 /* Starts, changes or ends the recording of a device's history. The trace keeps the newest
- * `max_entries` entries (0: a million; 48 bytes each, taken as they are needed). Blocks that are live
- * when it starts have no stack. Errors: EINVAL, ENOMEM. */
+ * `max_entries` entries (0: a million; 48 bytes each, taken as they are needed). Blocks that are
+ * live when it starts have no stack. Errors: EINVAL, ENOMEM. */
 WEIR_PUBLIC weir_status weir_memory_record_history(weir_device device, weir_history_mode mode,
                                                    weir_history_context context,
                                                    uint64_t max_entries);
@@ -45,13 +45,13 @@ WEIR_PUBLIC weir_status weir_memory_annotate(weir_device device, const char *nam
 typedef struct weir_history_info {
   weir_history_mode mode;
   weir_history_context context;
-  uint64_t entries;        /* in the trace now */
-  uint64_t overwritten;    /* older entries that made room */
-  uint64_t lost;           /* of these or never kept: because host memory was short */
-  uint64_t stacks;         /* different stacks known, of all devices */
-  uint64_t stacks_lost;    /* stacks that found no room; what they belong to has no frames */
-  uint64_t bytes;          /* host memory in use for the trace and all stacks */
-  const char *unwinder;    /* "libunwind", "backtrace", "off": not yet used (static) */
+  uint64_t entries;     /* in the trace now */
+  uint64_t overwritten; /* older entries that made room */
+  uint64_t lost;        /* of these or never kept: because host memory was short */
+  uint64_t stacks;      /* different stacks known, of all devices */
+  uint64_t stacks_lost; /* stacks that found no room; what they belong to has no frames */
+  uint64_t bytes;       /* host memory in use for the trace and all stacks */
+  const char *unwinder; /* "libunwind", "backtrace", "off": not yet used (static) */
 } weir_history_info;
 
 WEIR_PUBLIC weir_status weir_memory_history_info(weir_history_info *out, weir_device device);

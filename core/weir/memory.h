@@ -5,7 +5,8 @@
  * must be told with weir_record_stream(). Semantics and the names of figures follow PyTorch's
  * CUDACachingAllocator. All functions may be called from any thread.
  *
- * A device is used through the backend that was attached to its index.
+ * A CUDA device is opened at the first use of its index (device.h), unless another backend was
+ * attached there by hand.
  */
 #ifndef WEIR_MEMORY_H
 #define WEIR_MEMORY_H
@@ -29,7 +30,10 @@ WEIR_PUBLIC weir_status weir_memory_attach(const struct weir_backend *backend, c
 WEIR_PUBLIC weir_status weir_memory_detach(weir_device device);
 
 /* The allocator's view of a stream of the device (borrowed, lives until weir_memory_detach).
- * `native` is the backend's handle; NULL: its default stream. */
+ * `native` is the backend's handle, for CUDA a cudaStream_t or CUstream of the device, to be kept
+ * until weir_memory_detach; NULL: its default stream (CUDA: the legacy one, whatever the program
+ * was compiled for). Errors: EINVAL (not a stream of the device; cudaStreamPerThread, which is
+ * another stream in every thread). */
 WEIR_PUBLIC weir_status weir_stream_from_native(weir_stream **out, weir_device device,
                                                 void *native);
 /* Tells the allocator that the program made `waiter` wait for everything now in `waited`. */
@@ -139,8 +143,8 @@ WEIR_PUBLIC weir_status weir_memory_reset_peak(weir_device device);
  * (torch.cuda.reset_accumulated_memory_stats). */
 WEIR_PUBLIC weir_status weir_memory_reset_accumulated(weir_device device);
 
-/* allocated_bytes and reserved_bytes, now and at their peak, bytes; 0 where no backend is attached
- * (as PyTorch's functions of these names before CUDA is used). */
+/* allocated_bytes and reserved_bytes, now and at their peak, bytes; 0 for a device that was not
+ * used yet, and asking does not open it (so do PyTorch's functions of these names). */
 WEIR_PUBLIC uint64_t weir_memory_allocated(weir_device device);
 WEIR_PUBLIC uint64_t weir_max_memory_allocated(weir_device device);
 WEIR_PUBLIC uint64_t weir_memory_reserved(weir_device device);

@@ -105,14 +105,17 @@ START_TEST(bad_devices_are_refused_at_once_and_missing_ones_at_their_use)
                    "invalid device ordinal: cuda:64, the highest there can be is 63");
   ck_assert_int_eq(device_now(), 0);
   ck_assert_int_eq(weir_set_device(cuda(7)), WEIR_OK);
-  ck_assert_int_eq(weir_malloc(&out, 8, any, NULL), WEIR_EINVAL);
-  ck_assert_str_eq(weir_error_message(),
-                   "invalid device ordinal: no backend is attached as cuda:7");
+  /* what was attached by hand is not asked: CUDA itself is, and may be missing altogether */
+  ck_assert_int_ne(weir_malloc(&out, 8, any, NULL), WEIR_OK);
+  const char *text = weir_error_message();
+  ck_assert_msg(strstr(text, "invalid device ordinal: cuda:7") ||
+                    strstr(text, "CUDA is not available"),
+                "%s", text);
   weir_stream *s;
-  ck_assert_int_eq(weir_current_stream(&s, any), WEIR_EINVAL);
+  ck_assert_int_ne(weir_current_stream(&s, any), WEIR_OK);
   WEIR_WITH_DEVICE(cuda(1000))
   {
-    ck_assert_int_eq(weir_malloc(&out, 8, any, NULL), WEIR_EINVAL);
+    ck_assert_int_ne(weir_malloc(&out, 8, any, NULL), WEIR_OK);
   }
   ck_assert_int_eq(device_now(), 7);
   stop();
