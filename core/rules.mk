@@ -6,7 +6,7 @@
 
 CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/base/clock.c core/base/options.c core/base/map.c)
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/stack_path.c core/trace/stack_memory.c core/trace/api.c)
-CORE_MEMORY_OBJS       := $(call objs,core/device/current.c core/device/device.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c front.c graph.c heap.c hostroom.c meta.c pinned.c pool.c report.c slab.c stats.c))
+CORE_MEMORY_OBJS       := $(call objs,core/device/current.c core/device/device.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c export.c front.c graph.c heap.c hostroom.c meta.c pause.c pinned.c pool.c report.c slab.c stats.c))
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 core: $(LIB)/libweir.so
