@@ -149,13 +149,22 @@ static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, u
   return WEIR_OK;
 }
 
+static uint64_t pages_in(const weir_pool *p, uint64_t address, uint64_t bytes)
+{
+  uint64_t page = p->backend->source.page_bytes, count = 0;
+  for (uint64_t at = address; at < address + bytes; at += page)
+    count += p->pages[(at - p->base) / page] != 0;
+  return count;
+}
+
 /* Maps [address, address + bytes). On failure all of it is unmapped again; where even that fails
- * the pages stay in their places, and the next mapping there finds them. */
+ * the pages stay in their places, stuck, for the next mapping there or the next trim. */
 static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
 {
   const weir_source *s = &p->backend->source;
   uint64_t done = 0, undone, page;
   weir_status st = WEIR_OK;
+  if (p->stuck) p->stuck -= pages_in(p, address, bytes);
   for (; done < bytes; done += s->page_bytes) {
     uint64_t *place = &p->pages[(address + done - p->base) / s->page_bytes];
     if (*place) continue;
@@ -167,7 +176,10 @@ static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
     *place = page;
   }
   if (!st) st = s->access(p->backend->self, address, bytes);
-  if (st) (void)pages_unmap(p, address, done, &undone);
+  if (st) {
+    (void)pages_unmap(p, address, done, &undone);
+    p->stuck += pages_in(p, address, bytes);
+  }
   return st;
 }
 
@@ -378,6 +390,22 @@ static weir_status trim_bin(weir_pool *p, block_id id, uint32_t before, uint64_t
   return WEIR_OK;
 }
 
+/* Unmaps what a failure once left in a hole. */
+static weir_status unstick(weir_pool *p)
+{
+  uint64_t page = p->backend->source.page_bytes, done;
+  for (block_id id = p->stuck ? p->heads[0] : 0; id && p->stuck; id = block(id)->right) {
+    const weir_block *b = block(id);
+    for (uint64_t at = 0; block_state(b) == BLOCK_HOLE && at < b->bytes; at += page) {
+      if (!p->pages[(b->address + at - p->base) / page]) continue;
+      weir_status st = pages_unmap(p, b->address + at, page, &done);
+      if (st) return st;
+      p->stuck--;
+    }
+  }
+  return WEIR_OK;
+}
+
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep)
 {
   const weir_heap *idle = &p->common[HEAP_IDLE];
@@ -385,24 +413,22 @@ weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool k
   for (int f = TLSF_FIRST - 1; f >= 0 && !st; f--)
     for (int s = TLSF_SECOND - 1; s >= 0 && !st && bytes; s--)
       st = trim_bin(p, idle->bins[f][s], before, &bytes);
+  if (!st && vmm(p)) st = unstick(p);
   return st || keep || !vmm(p) ? st : spare_destroy(p);
 }
 
-/* Unmaps what a failure once left in its place. */
-static weir_status unmap_leftovers(weir_pool *p)
+/* Pages may be stuck all the same. */
+bool weir_back_empty(const weir_pool *p)
 {
-  uint64_t page = p->backend->source.page_bytes, done;
-  for (uint64_t i = 0; i < p->space / page; i++) {
-    weir_status st = p->pages[i] ? pages_unmap(p, p->base + i * page, page, &done) : WEIR_OK;
-    if (st) return st;
-  }
-  return WEIR_OK;
+  if (!vmm(p)) return !p->reserved;
+  const weir_block *all = block(p->heads[0]);
+  return block_state(all) == BLOCK_HOLE && all->bytes == p->space;
 }
 
 weir_status weir_back_fini(weir_pool *p)
 {
   if (!vmm(p)) return WEIR_OK;
-  weir_status st = unmap_leftovers(p);
+  weir_status st = unstick(p);
   if (!st) st = spare_destroy(p);
   if (!st) st = p->backend->source.release(p->backend->self, p->base, p->space);
   if (st) return st;

@@ -417,12 +417,13 @@ static __attribute__((noinline)) weir_status free_slow(block_id id)
   return WEIR_OK;
 }
 
-static __attribute__((noinline)) void overflow(weir_front *f)
+static __attribute__((noinline)) weir_status overflow(weir_front *f)
 {
   weir_pool *p = atomic_load_explicit(&f->heap, memory_order_relaxed)->pool;
   pthread_mutex_lock(&p->lock);
   flush(f, FRONT_ROOM - FRONT_ROOM / 64); /* little by little: nobody waits long for it */
   pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
 }
 
 static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id, bool host)
@@ -476,8 +477,7 @@ static inline weir_status free_own(weir_front *f, block_id id, unsigned class)
   put(f, id, class);
   bool full = live_units(live) < f->least;
   leave(f);
-  if (__builtin_expect(full, 0)) overflow(f);
-  return WEIR_OK;
+  return __builtin_expect(full, 0) ? overflow(f) : WEIR_OK;
 }
 
 /* Whatever is not the plain case of front_free(). */

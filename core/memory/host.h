@@ -69,6 +69,8 @@ typedef struct host_census {
 weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags);
 /* Errors: EINVAL while blocks are live. */
 weir_status weir_host_free(weir_host *s);
+/* Waits for the background; `closing`: it begins nothing any more. */
+void weir_host_settle(weir_host *s, bool closing);
 /* Bytes the process has locked in all host pools, and the most it shall, 0: no bound of ours. */
 uint64_t weir_host_locked(void);
 extern _Atomic uint64_t weir_host_limit;

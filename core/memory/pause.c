@@ -71,10 +71,13 @@ static void forget_copy(weir_pool *p, uint64_t address)
   *copy = NULL;
 }
 
-/* Nobody wants the place's page back. */
+/* Nobody wants the place's page back: it becomes a hole. */
 static void end_pause(weir_pool *p, uint64_t address)
 {
-  if (gone(p, address)) p->paused_bytes -= page_bytes(p);
+  if (gone(p, address))
+    p->paused_bytes -= page_bytes(p);
+  else
+    p->stuck++;
   forget_copy(p, address);
 }
 

@@ -5,7 +5,10 @@
  * them.
  *
  * In a forked child nothing of this is used: locks may be taken by threads that do not exist there,
- * and the device cannot be reached. The handler that says so is set with the first pool.
+ * and the device cannot be reached. The handler that says so is set with the first pool. So is one
+ * for the end of the process, which waits until nothing is being locked in the background: it is
+ * set after the driver was started, so it runs before the driver ends, whose calls must not be
+ * underway then.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +35,20 @@ static void in_child(void)
       atomic_store(&hosts[d][f], NULL);
 }
 
+static void at_exit(void)
+{
+  if (atomic_load(&forked)) return;
+  for (int d = 0; d < WEIR_DEVICES; d++)
+    for (int f = 0; f < HOST_FLAGS; f++) {
+      weir_host *s = atomic_load(&hosts[d][f]);
+      if (s) weir_host_settle(s, true);
+    }
+}
+
 static void prepare(void)
 {
   (void)pthread_atfork(NULL, NULL, in_child);
+  (void)atexit(at_exit);
 }
 
 static weir_status check_fork(void)

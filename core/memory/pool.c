@@ -438,7 +438,7 @@ weir_status weir_pool_free(weir_pool *p)
     graphs += g->uses != 0;
   if (!st && graphs)
     st = weir_fail(WEIR_EINVAL, "%u private pools of graphs were not released", graphs);
-  if (!st && (p->reserved || p->paused_bytes))
+  if (!st && !weir_back_empty(p))
     st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed",
                    (unsigned long long)(p->reserved + p->paused_bytes));
   if (!st) weir_pause_fini(p);

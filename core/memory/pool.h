@@ -31,6 +31,9 @@
 
 typedef uint32_t block_id; /* 0: none */
 
+/* All of this is inside the library, and reached without its table of addresses. */
+#pragma GCC visibility push(hidden)
+
 enum {
   UNIT_SHIFT = 9, /* blocks are multiples of 512 bytes, the driver's alignment */
   UNIT = 1 << UNIT_SHIFT,
@@ -194,6 +197,7 @@ typedef struct weir_pool {
   uint64_t paused_bytes; /* of pages given back while their blocks live */
   uint64_t saved_bytes;  /* of host memory with their contents */
   uint64_t spare_count;
+  uint64_t stuck;          /* VMM: pages mapped in holes, because nothing could unmap them */
   uint64_t total;          /* bytes of the device */
   uint64_t reserved;       /* bytes the source gave and has not got back */
   uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
@@ -254,6 +258,7 @@ uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 /* back.c: memory from the source and to it. Pool's lock held. */
 weir_status weir_back_init(weir_pool *p);
 weir_status weir_back_fini(weir_pool *p);
+bool weir_back_empty(const weir_pool *p); /* no block has memory */
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
 /* Makes room for one more range, which stays spoken for (head_spoken) when the lock is given back.
@@ -380,9 +385,11 @@ static inline weir_block *block(block_id id)
 
 /* The page map: see meta.c. */
 enum {
-  MAP_SLOTS = 512, /* of a segment: 4 KiB */
-  MAP_SLOT_AT = 20,
-  MAP_TAG_AT = 34,
+  MAP_SLOTS = 512,     /* of a segment: 4 KiB */
+  MAP_LINE = 8,        /* of a cache line */
+  MAP_SEGMENT_AT = 32, /* bits of the hash, from its better half */
+  MAP_SLOT_AT = 55,
+  MAP_TAG_AT = 34, /* in the hash and in an entry */
   MAP_CLASS_AT = 26,
 };
 #define MAP_HASH UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / the golden ratio, odd */
@@ -396,16 +403,16 @@ extern _Atomic uint64_t weir_map_shape;
 
 static inline uint64_t map_hash(uint64_t address)
 {
-  uint64_t h = address * MAP_HASH;
-  return h ^ h >> 32;
+  return address * MAP_HASH;
 }
 
-/* The segment of a hash: by the mask's bits, or one less where that segment is not there yet. */
+/* The segment of a hash: by the mask's bits, or one less where that segment is not there yet. Which
+ * of the two is as good as random, so there shall be no branch to guess. */
 static inline map_entry *map_segment(uint64_t hash)
 {
   uint64_t shape = atomic_load_explicit(&weir_map_shape, memory_order_acquire);
-  uint64_t mask = shape >> 32, at = hash & mask, low = hash & mask >> 1;
-  at ^= (at ^ low) & -(uint64_t)(at >= (uint32_t)shape); /* half and half: no branch to guess */
+  uint64_t mask = shape >> 32, at = hash >> MAP_SEGMENT_AT & mask, low = at & mask >> 1;
+  at = __builtin_expect_with_probability(at < (uint32_t)shape, 1, 0.5) ? at : low;
   return atomic_load_explicit(&weir_map, memory_order_relaxed) + at * MAP_SLOTS;
 }
 
@@ -419,20 +426,26 @@ static inline unsigned map_class(uint64_t entry)
   return (uint8_t)(entry >> MAP_CLASS_AT);
 }
 
+/* The i-th place in its segment where an entry may be: all of one cache line first. */
+static inline unsigned map_slot(uint64_t hash, unsigned i)
+{
+  unsigned first = (unsigned)(hash >> MAP_SLOT_AT), line = (first + i - i % MAP_LINE) / MAP_LINE;
+  return (line * MAP_LINE + (first + i) % MAP_LINE) % MAP_SLOTS;
+}
+
 /* The entry of the block that starts at `address` and is not free; 0: none was met, and who must
  * know asks weir_page_map_find(). Any thread, no lock. */
 static inline uint64_t map_look(uint64_t address)
 {
-  uint64_t hash = map_hash(address), tag = hash >> MAP_TAG_AT;
-  const map_entry *segment = map_segment(hash);
-  unsigned slot = (unsigned)(hash >> MAP_SLOT_AT);
-  for (int i = 0; i < MAP_SLOTS; i++) {
-    uint64_t e =
-        atomic_load_explicit((map_entry *)&segment[slot++ % MAP_SLOTS], memory_order_acquire);
-    if (!e) return 0;
-    if (e >> MAP_TAG_AT == tag && weir_blocks[map_block(e)].address == address) return e;
+  uint64_t hash = map_hash(address);
+  const map_entry *segment = map_segment(hash), *at = &segment[hash >> MAP_SLOT_AT];
+  for (unsigned i = 0;; at = &segment[map_slot(hash, i)]) {
+    uint64_t e = atomic_load_explicit((map_entry *)at, memory_order_acquire);
+    if (__builtin_expect(!((e ^ hash) >> MAP_TAG_AT), 1) &&
+        __builtin_expect(block(map_block(e))->address == address, 1))
+      return e;
+    if (++i == MAP_SLOTS) return 0;
   }
-  return 0;
 }
 
 static inline uint8_t block_state(const weir_block *b)
@@ -478,5 +491,7 @@ static inline void weir_pool_count_pending(weir_pool *p, const weir_block *b, in
   p->pending_blocks[large] += sign;
   p->pending_bytes[large] += sign * (int64_t)b->bytes;
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -11,12 +11,14 @@
  * waits tries for itself and gets the error. All that a chunk needs in our tables is spoken for
  * before it is made, so that nothing can fail afterwards.
  *
- * Fork. A page that a device reads by its physical address must not be copied on the parent's next
- * write: kernels before 5.12 do that after a fork, and the device goes on reading the old page
- * ("fork() support" in ibv_fork_init(3) tells the same story). So slabs are MADV_WIPEONFORK: the
- * parent keeps its pages, the child sees zeros there and does not crash. Where the kernel knows no
- * WIPEONFORK (before 4.14) it is MADV_DONTFORK. In the child the pools serve nobody: CUDA cannot be
- * used there.
+ * Fork. Private memory is shared with a child until one of them writes. Were it the parent, it
+ * would get a copy of the page, while the device goes on with the old one. Linux copies at the fork
+ * instead since 5.9, but only pages that a driver took by pin_user_pages, which NVIDIA's module
+ * does where the kernel has it (kernel-open/nvidia/os-mlock.c) and older ones don't. So slabs are
+ * MADV_WIPEONFORK: the parent keeps its pages, the child sees zeros there. MADV_DONTFORK, which
+ * ibv_fork_init(3) uses for the same reason, would crash a child that looks; it serves where the
+ * kernel has no WIPEONFORK (before 4.14). Memory that the device made is inherited as its driver
+ * has it. In the child the pools serve nobody: CUDA cannot be used there.
  */
 #include <errno.h>
 #include <sched.h>
@@ -439,9 +441,15 @@ static void make_ahead(weir_host *s)
   made(s);
 }
 
+/* The next chunk is begun when the one that was made ahead is needed. It is not if only nobody had
+ * asked whether recorded work is over. */
 void weir_host_used(weir_pool *p, uint64_t address)
 {
-  if (address == p->host->ahead) make_ahead(p->host);
+  weir_host *s = p->host;
+  if (address != s->ahead) return;
+  s->ahead = 0;
+  weir_epoch_pending(p);
+  if (p->common[HEAP_IDLE].free_bytes <= s->job.bytes) make_ahead(s);
 }
 
 /* ---- the pool's source ------------------------------------------------------------------------
@@ -548,17 +556,22 @@ weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags)
   return WEIR_OK;
 }
 
-weir_status weir_host_free(weir_host *s)
+void weir_host_settle(weir_host *s, bool closing)
 {
   weir_pool *p = s->pool;
   pthread_mutex_lock(&p->lock);
-  s->closing = true;
+  s->closing = closing;
   while (s->making)
     (void)pthread_cond_wait(&s->made, &p->lock);
   pthread_mutex_unlock(&p->lock);
-  weir_status st = weir_pool_free(p);
+}
+
+weir_status weir_host_free(weir_host *s)
+{
+  weir_host_settle(s, true);
+  weir_status st = weir_pool_free(s->pool);
   if (st) {
-    s->closing = false;
+    weir_host_settle(s, false);
     return st;
   }
   unmap(s->tail, (uint64_t)(s->end - s->tail));

@@ -48,7 +48,8 @@ WEIR_PUBLIC weir_status weir_free(void *ptr);
 /* After ptr is freed, it is not reused before the work now in `stream` is complete. */
 WEIR_PUBLIC weir_status weir_record_stream(void *ptr, weir_stream *stream);
 
-/* Gives all cached memory that no work can touch back to the device. Never waits for work. */
+/* Gives all cached memory that no work can touch back to the device. Waits for no work itself;
+ * without VMM the driver does, at every cudaFree. */
 WEIR_PUBLIC weir_status weir_memory_empty_cache(weir_device device);
 /* The same until at most `keep_bytes` are reserved. */
 WEIR_PUBLIC weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes);

@@ -1,6 +1,7 @@
 /* test_pinned_stress.c: pinned memory under failures and under many threads: every Nth failure of
- * registration, of the device's own allocation, of host memory and of events; and random programs
- * whose work in streams reads what the host wrote: whoever else was given the memory is found. */
+ * registration, of the device's own allocation, of host memory and of events; every small schedule
+ * of allocating, using and freeing on two devices; and random programs whose work in streams reads
+ * what the host wrote: whoever else was given the memory is found. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/memory/host.h"
@@ -172,6 +173,118 @@ START_TEST(ending_can_be_tried_again)
 }
 END_TEST
 
+/* ---- every small schedule ---------------------------------------------------------------------
+ * Two blocks in memory that holds just two, one stream on each of two devices, both held: every
+ * order of allocating, using, freeing and letting one piece of work run, up to a bound. The host
+ * writes a block's number when it gets it; work that reads another number has seen a reuse.
+ */
+
+enum { DEPTH = SANITIZED ? 5 : 6, ACTIONS = 10, READS = 64 };
+
+static struct model {
+  uint64_t *at[2], number[2], numbers;
+  struct reading {
+    const uint64_t *at;
+    uint64_t number;
+  } reads[READS];
+  int read;
+  bool wrong;
+} m;
+
+static void read_number(void *argument)
+{
+  const struct reading *r = argument;
+  if (*r->at != r->number) m.wrong = true;
+}
+
+static bool model_malloc(int b)
+{
+  void *out;
+  if (m.at[b]) return false;
+  ck_assert_msg(weir_pinned_malloc(&out, 1 * MIB) == WEIR_OK, "%s", weir_error_message());
+  m.at[b] = out;
+  *m.at[b] = m.number[b] = ++m.numbers;
+  return true;
+}
+
+static bool model_free(int b)
+{
+  if (!m.at[b]) return false;
+  ck_assert_int_eq(weir_pinned_free(m.at[b]), WEIR_OK);
+  m.at[b] = NULL;
+  return true;
+}
+
+static bool model_use(int b, int d)
+{
+  weir_stream *s;
+  if (!m.at[b]) return false;
+  ck_assert_int_eq(weir_stream_from_native(&s, cuda[d], fake_handle(&f[d], 1)), WEIR_OK);
+  struct reading *r = &m.reads[m.read++];
+  *r = (struct reading){m.at[b], m.number[b]};
+  fake_submit(&f[d], 1, read_number, r);
+  ck_assert_int_eq(weir_record_stream(m.at[b], s), WEIR_OK);
+  return true;
+}
+
+/* False: the action makes no sense here, so the schedule is another's prefix. */
+static bool act(int a)
+{
+  if (a < 2) return model_malloc(a);
+  if (a < 4) return model_free(a - 2);
+  if (a < 8) return model_use(a & 1, a >= 6);
+  return fake_step(&f[a - 8], 1);
+}
+
+static bool run_schedule(const int *actions, int count)
+{
+  bool sense = true;
+  memset(&m, 0, sizeof m);
+  fake_hold(&f[0], 1);
+  fake_hold(&f[1], 1);
+  for (int i = 0; i < count && sense; i++)
+    sense = act(actions[i]);
+  for (int b = 0; b < 2; b++)
+    if (m.at[b]) (void)model_free(b);
+  for (int b = 0; b < 2; b++) /* whoever gets it now writes it */
+    (void)model_malloc(b);
+  fake_release(&f[0], 1);
+  fake_release(&f[1], 1);
+  for (int b = 0; b < 2; b++)
+    (void)model_free(b);
+  return sense;
+}
+
+static int schedules;
+
+static void explore(int *actions, int count)
+{
+  for (int a = 0; a < ACTIONS; a++) {
+    actions[count] = a;
+    if (!run_schedule(actions, count + 1)) continue;
+    schedules++;
+    ck_assert_msg(!m.wrong, "memory in use was handed out: schedule %d %d %d %d %d %d %d of %d",
+                  actions[0], actions[1], actions[2], actions[3], actions[4], actions[5],
+                  actions[6], count + 1);
+    if (count + 1 < DEPTH) explore(actions, count + 1);
+  }
+}
+
+START_TEST(no_schedule_hands_out_memory_in_use)
+{
+  int actions[8] = {_i};
+  schedules = 0;
+  attach(0, "pinned_ahead:off,pinned_limit_mb:2");
+  attach(1, NULL);
+  ck_assert(run_schedule(actions, 1));
+  explore(actions, 1);
+  ck_assert_int_ge(schedules, 100);
+  ck_assert_int_eq(weir_pinned_set_limit(0), WEIR_OK);
+  detach(1);
+  detach(0);
+}
+END_TEST
+
 /* ---- threads ----------------------------------------------------------------------------------
  */
 
@@ -313,6 +426,7 @@ int main(void)
   tcase_add_loop_test(t, every_failure_leaves_working_pools, 0, 9);
   tcase_add_loop_test(t, a_device_that_is_gone_leaves_working_pools, 0, 9);
   tcase_add_test(t, ending_can_be_tried_again);
+  tcase_add_loop_test(t, no_schedule_hands_out_memory_in_use, 0, 2);
   tcase_add_loop_test(t, threads_never_meet_in_a_block, 0, 4);
   suite_add_tcase(s, t);
   return rig_run(s);
