@@ -438,9 +438,9 @@ weir_status weir_pool_free(weir_pool *p)
     graphs += g->uses != 0;
   if (!st && graphs)
     st = weir_fail(WEIR_EINVAL, "%u private pools of graphs were not released", graphs);
+  unsigned long long left = p->reserved + p->paused_bytes;
   if (!st && !weir_back_empty(p))
-    st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed",
-                   (unsigned long long)(p->reserved + p->paused_bytes));
+    st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed", left);
   if (!st) weir_pause_fini(p);
   if (!st) st = weir_back_fini(p);
   if (!st) {
