@@ -10,7 +10,7 @@
  * devices' pools, whose locks are taken one by one while the host pool's is held.
  */
 #include <string.h>
-#include "core/memory/pool.h"
+#include "core/memory/history.h"
 
 bool weir_epoch_capturing(const weir_heap *h)
 {
@@ -210,6 +210,7 @@ void weir_epoch_pending(weir_pool *p)
       after = block(u)->next;
       if (block(u)->class == USE_STREAM) weir_use_drop(b, u);
     }
+    weir_history_free(p, id, true);
     weir_pool_count_pending(p, b, -1);
     /* Only ordered, not complete: then it is the own stream's next marker that tells. */
     const weir_heap *own = weir_heaps[b->heap]->clock;
