@@ -90,11 +90,10 @@ weir_status weir_memory_unexport(void *ptr)
   weir_pool *p = weir_heaps[block(id)->heap]->pool;
   pthread_mutex_lock(&p->lock);
   weir_block *b = block(id);
-  uint8_t state = block_state(b);
-  if (state == BLOCK_LIVE || state == BLOCK_PENDING) u = weir_use_find(b, USE_EXPORT, 0);
+  if (b->uses) u = weir_use_find(b, USE_EXPORT, 0);
   if (u && !--block(u)->requested) {
     weir_use_drop(b, u);
-    if (state == BLOCK_PENDING) weir_epoch_pending(p);
+    if (block_state(b) == BLOCK_PENDING) weir_epoch_pending(p);
   }
   pthread_mutex_unlock(&p->lock);
   return u ? WEIR_OK : weir_fail(WEIR_EINVAL, "the block at %p is not exported", ptr);
@@ -116,6 +115,5 @@ void weir_pool_forget(weir_pool *p, const uint64_t *gone)
 {
   for (unsigned i = 0; i < p->head_count; i++)
     for (block_id id = p->heads[i]; id; id = block(id)->right)
-      if (block_state(block(id)) == BLOCK_LIVE || block_state(block(id)) == BLOCK_PENDING)
-        forget(block(id), gone);
+      if (block(id)->uses) forget(block(id), gone);
 }

@@ -99,10 +99,10 @@ static void put_page(weir_pool *p, uint64_t address, uint64_t page)
 /* ---- which blocks, which pages ----------------------------------------------------------------
  */
 
+/* Whatever the state: a thread that frees a block says so (REMOTE) before it waits for our lock. */
 static block_id pause_of(const weir_block *b)
 {
-  uint8_t state = block_state(b);
-  return state == BLOCK_LIVE || state == BLOCK_PENDING ? weir_use_find(b, USE_PAUSE, 0) : 0;
+  return b->uses ? weir_use_find(b, USE_PAUSE, 0) : 0;
 }
 
 static bool may_pause(const weir_block *b, unsigned tag)
@@ -114,7 +114,7 @@ static bool may_pause(const weir_block *b, unsigned tag)
 static bool resumes(const weir_block *b, unsigned tag)
 {
   block_id u = pause_of(b);
-  return u && (block_state(b) == BLOCK_LIVE || block(u)->stamp == DEAD) &&
+  return u && (block_state(b) != BLOCK_PENDING || block(u)->stamp == DEAD) &&
          (tag >= ALL_TAGS || block(u)->when % WEIR_TAGS == tag);
 }
 
