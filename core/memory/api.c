@@ -152,6 +152,31 @@ weir_status weir_stream_from_native(weir_stream **out, weir_device device, void 
   return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
 }
 
+weir_status weir_stream_create(weir_stream **out, weir_device device)
+{
+  POOL_OF(device, p);
+  const weir_backend *b = p->backend;
+  void *native;
+  weir_heap *h;
+  if (!b->stream_create) return weir_fail(WEIR_ENOTSUP, "the %s backend makes no streams", b->name);
+  weir_status st = b->stream_create(b->self, &native);
+  if (st) return st;
+  if ((st = weir_pool_heap(p, native, &h))) {
+    (void)b->stream_destroy(b->self, native);
+    return st;
+  }
+  h->own = true;
+  *out = (weir_stream *)h;
+  return WEIR_OK;
+}
+
+weir_status weir_stream_native(void **out, weir_stream *stream)
+{
+  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
+  *out = ((weir_heap *)stream)->stream;
+  return WEIR_OK;
+}
+
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
@@ -252,6 +277,17 @@ weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint6
 const char *weir_tag_name(unsigned tag)
 {
   return tags[tag % WEIR_TAGS];
+}
+
+unsigned weir_tag_number(const char *name)
+{
+  pthread_mutex_lock(&attach_lock);
+  unsigned i = 0;
+  while (i < tag_count && strncmp(tags[i], name, sizeof tags[i] - 1) != 0)
+    i++;
+  if (i == tag_count) i = WEIR_TAGS;
+  pthread_mutex_unlock(&attach_lock);
+  return i;
 }
 
 weir_status weir_memory_set_tag(const char *tag)
