@@ -43,8 +43,9 @@ void weir_route_forked(void);
  * depth must be put back to 0 after it. Sets what a handler looks at. */
 bool weir_route_enter(weir_call *c, int bank);
 
-/* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True: the
- * device has no memory and caches have given some back, so that the call is worth another try. */
+/* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
+ * the device has no memory and caches have given some back, so that the call is worth another try.
+ */
 bool weir_route_failed(int error);
 
 /* The context, or all of a device's, is gone and its memory with it. */
