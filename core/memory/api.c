@@ -166,21 +166,30 @@ weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
-weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
+/* Whatever is not the plain case of weir_malloc(). */
+static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes,
+                                                        weir_device device, weir_stream *stream)
 {
   weir_attached *d = weir_attached_of(device);
-  if (__builtin_expect(!d, 0)) {
+  if (!d) {
     weir_status st = weir_attach_now(device, &d);
     if (st) return st;
   }
   weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(d);
-  if (__builtin_expect(h->pool != d->pool, 0))
+  if (h->pool != d->pool)
     return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_index(device));
-  if (__builtin_expect(!bytes, 0)) {
-    *out = NULL;
-    return WEIR_OK;
-  }
-  return weir_front_malloc(h, bytes, out);
+  if (bytes) return weir_front_malloc(h, bytes, out);
+  *out = NULL;
+  return WEIR_OK;
+}
+
+weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
+{
+  const weir_attached *d = weir_attached_of(device);
+  weir_heap *h = stream ? (weir_heap *)stream : d ? weir_now_seen(d) : NULL;
+  if (__builtin_expect(d && h && bytes && h->pool == d->pool, 1))
+    return weir_front_malloc(h, bytes, out);
+  return malloc_odd(out, bytes, device, stream);
 }
 
 weir_status weir_free(void *ptr)

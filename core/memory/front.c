@@ -24,7 +24,7 @@ enum { FRONT_ROOM = 16 << 20 };       /* bytes a front keeps at most */
 
 weir_heap *_Atomic weir_heaps[HEAPS];
 weir_front *_Atomic weir_fronts[FRONTS];
-__thread uint32_t weir_tag_now;
+__thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
 
 static weir_front nobody = {.number = UINT32_MAX}; /* no block's */
 static __thread weir_thread *mine __attribute__((tls_model("initial-exec")));
@@ -110,15 +110,15 @@ static inline void put(weir_front *f, block_id id, unsigned class)
 
 static inline void count_malloc(weir_front *f, weir_block *b, unsigned class, uint64_t bytes)
 {
-  int64_t live = get(&f->live) + weir_class_live[class];
   _Atomic uint64_t *served = &f->bins[class].served;
   b->requested = bytes;
   b->when = weir_tag_now;
-  set(&f->live, live);
-  set(&f->requested_in, get(&f->requested_in) + (int64_t)bytes);
   atomic_store_explicit(served, atomic_load_explicit(served, memory_order_relaxed) + 1,
                         memory_order_relaxed);
-  if (live_units(live) > get(&f->high)) set(&f->high, live_units(live));
+  set(&f->requested_in, get(&f->requested_in) + (int64_t)bytes);
+  int64_t live = get(&f->live) + weir_class_live[class];
+  set(&f->live, live);
+  if (__builtin_expect(live_units(live) > get(&f->high), 0)) set(&f->high, live_units(live));
 }
 
 static inline int64_t count_free(weir_front *f, const weir_block *b, unsigned class)
