@@ -48,6 +48,9 @@ bool weir_route_enter(weir_call *c, int bank);
  */
 bool weir_route_failed(int error);
 
+/* That other try has succeeded. */
+void weir_route_error_gone(int bank);
+
 /* The context, or all of a device's, is gone and its memory with it. */
 void weir_route_context_gone(unsigned number);
 /* A graph was made of work that may use any live block: none of these is cached from now on. */
@@ -76,6 +79,17 @@ CUresult weir_r_cuMemAllocPitch(weir_call *c,
 CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdeviceptr ptr);
 CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr, CUstream),
                                CUdeviceptr ptr, CUstream stream);
+
+cudaError_t weir_r_cudaMallocHost(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
+                                  size_t bytes);
+cudaError_t weir_r_cudaHostAlloc(weir_call *c, cudaError_t (*real)(void **, size_t, unsigned),
+                                 void **out, size_t bytes, unsigned flags);
+cudaError_t weir_r_cudaFreeHost(weir_call *c, cudaError_t (*real)(void *), void *ptr);
+CUresult weir_r_cuMemAllocHost(weir_call *c, CUresult (*real)(void **, size_t), void **out,
+                               size_t bytes);
+CUresult weir_r_cuMemHostAlloc(weir_call *c, CUresult (*real)(void **, size_t, unsigned),
+                               void **out, size_t bytes, unsigned flags);
+CUresult weir_r_cuMemFreeHost(weir_call *c, CUresult (*real)(void *), void *ptr);
 
 /* ---- handlers: waits and ends of streams ------------------------------------------------------
  */

@@ -9,7 +9,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "core/memory/pool.h"
+#include "core/memory/history.h"
 
 enum { SPACE_FACTOR = 4, HOLE_LOOKS = 64 };
 #define SPACE_LIMIT (UINT64_C(1) << 39)
@@ -251,6 +251,7 @@ static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64
     weir_heap_remove(weir_idle_of(h), pl.beside);
     (void)weir_block_give(h, pl.beside);
   }
+  weir_history_segment(p, ACTION_SEGMENT_MAP, piece);
   block(piece)->when = p->clock();
   weir_block_give(h, piece);
   return WEIR_OK;
@@ -286,7 +287,9 @@ static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint
   if (st == WEIR_EOOM && ask > bytes)
     st = p->backend->source.segment_alloc(p->backend->self, ask = bytes, &address);
   if (st) return st;
-  weir_back_add(p, h, weir_block_new(), address, ask);
+  block_id id = weir_block_new();
+  weir_back_add(p, h, id, address, ask);
+  weir_history_segment(p, ACTION_SEGMENT_ALLOC, id);
   return WEIR_OK;
 }
 
@@ -303,6 +306,7 @@ weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t 
 static void range_remove(weir_pool *p, block_id id)
 {
   count_reserved(p, -(int64_t)block(id)->bytes, -1);
+  weir_history_segment(p, ACTION_SEGMENT_FREE, id);
   weir_heap_remove(&p->common[HEAP_IDLE], id);
   unsigned i = 0;
   while (p->heads[i] != id)
@@ -355,6 +359,7 @@ static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t
   }
   weir_block_split(id, done, idle);
   block(id)->stamp = 0;
+  weir_history_segment(p, ACTION_SEGMENT_UNMAP, id);
   weir_block_give(&p->common[HEAP_HOLE], id);
   return st;
 }

@@ -153,7 +153,9 @@ static bool in_device_space(uintptr_t p) /* sim_memory_lock held */
 
 static enum memory memory_of(enum sim_kind kind)
 {
-  return kind == SIM_DEVICE || kind == SIM_MAPPED ? DEVICE : kind == SIM_MANAGED ? MANAGED : PINNED;
+  return kind == SIM_DEVICE || kind == SIM_MAPPED || kind == SIM_IMPORTED ? DEVICE
+         : kind == SIM_MANAGED                                            ? MANAGED
+                                                                          : PINNED;
 }
 
 /* Classifies a side by the range its box lies in. A pointer said to be of a device must be known;
