@@ -469,7 +469,10 @@ static weir_status drop_heaps(weir_pool *p)
 {
   while (p->heap_count) {
     weir_heap *h = weir_heaps[p->numbers[p->heap_count - 1]];
-    weir_status st = h->marker ? p->backend->event_destroy(p->backend->self, h->marker) : WEIR_OK;
+    const weir_backend *b = p->backend;
+    weir_status st = h->marker ? b->event_destroy(b->self, h->marker) : WEIR_OK;
+    if (!st) h->marker = NULL;
+    if (!st && h->own) st = b->stream_destroy(b->self, h->stream);
     if (st) return st;
     weir_heap_unnumber(h);
     free(h->known);
