@@ -120,6 +120,22 @@ static weir_status page_take(weir_pool *p, uint64_t *page)
 }
 
 /* Page by page; stops at the first failure. *done: bytes unmapped, from the left. */
+weir_status weir_back_take_page(weir_pool *p, uint64_t *page)
+{
+  uint64_t bytes = p->backend->source.page_bytes, limit = weir_pool_limit(p);
+  if (!p->spare_count && (bytes > limit || p->reserved > limit - bytes)) return WEIR_ELIMIT;
+  return page_take(p, page);
+}
+
+void weir_back_give_page(weir_pool *p, uint64_t page)
+{
+  const weir_source *s = &p->backend->source;
+  if (s->destroy(p->backend->self, page))
+    p->spare[p->spare_count++] = page;
+  else
+    count_reserved(p, -(int64_t)s->page_bytes, -1);
+}
+
 static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;

@@ -102,13 +102,17 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
 {
   weir_block *b = block(id);
   weir_heap *h = weir_heaps[b->heap];
+  if (b->uses && weir_pause_keep(h->pool, id)) return;
   weir_page_map_remove(id);
   weir_pool_leave_front(h->pool, b);
   b->stamp = stamp = stamp > h->clock->done ? stamp : 0;
   if (stamp > h->clock->dirty) h->clock->dirty = stamp;
   if (h->graph) h = weir_graph_leave(h);
   b->when = h->pool->clock();
-  weir_block_give(h, id);
+  if (b->uses)
+    weir_pause_free(h->pool, h, id);
+  else
+    weir_block_give(h, id);
 }
 
 /* ---- the reuse order --------------------------------------------------------------------------
@@ -284,56 +288,6 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   return WEIR_OK;
 }
 
-weir_status weir_pool_use(void *ptr, weir_heap *h)
-{
-  block_id id = weir_page_map_find((uint64_t)ptr);
-  weir_block *b = block(id);
-  if (!id || block_state(b) != BLOCK_LIVE)
-    return weir_fail(WEIR_EINVAL, "%p is not a live block of this allocator", ptr);
-  weir_pool *p = weir_heaps[b->heap]->pool;
-  if (p != h->pool && !p->host)
-    return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
-                     p->backend->index, h->pool->backend->index);
-  if (weir_heaps[b->heap]->clock == h) return WEIR_OK;
-  pthread_mutex_lock(&p->lock);
-  block_id u = b->uses;
-  while (u && block(u)->heap != h->number)
-    u = block(u)->next;
-  weir_status st = u ? WEIR_OK : weir_block_ensure(p, 1);
-  if (!st && !u) {
-    u = weir_block_new();
-    block_set(block(u), BLOCK_USE);
-    block(u)->heap = h->number;
-    block(u)->next = b->uses;
-    b->uses = u;
-  }
-  pthread_mutex_unlock(&p->lock);
-  return st;
-}
-
-static void forget(weir_block *b, const uint64_t *gone)
-{
-  block_id *at = &b->uses;
-  while (*at) {
-    block_id u = *at;
-    uint16_t n = block(u)->heap;
-    if (!(gone[n / 64] >> n % 64 & 1)) {
-      at = &block(u)->next;
-      continue;
-    }
-    *at = block(u)->next;
-    weir_block_drop(u);
-  }
-}
-
-void weir_pool_forget(weir_pool *p, const uint64_t *gone)
-{
-  for (unsigned i = 0; i < p->head_count; i++)
-    for (block_id id = p->heads[i]; id; id = block(id)->right)
-      if (block_state(block(id)) == BLOCK_LIVE || block_state(block(id)) == BLOCK_PENDING)
-        forget(block(id), gone);
-}
-
 /* ---- life -------------------------------------------------------------------------------------
  */
 
@@ -491,9 +445,10 @@ weir_status weir_pool_free(weir_pool *p)
     graphs += g->uses != 0;
   if (!st && graphs)
     st = weir_fail(WEIR_EINVAL, "%u private pools of graphs were not released", graphs);
+  unsigned long long left = p->reserved + p->paused_bytes;
   if (!st && !weir_back_empty(p))
-    st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed",
-                   (unsigned long long)p->reserved);
+    st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed", left);
+  if (!st) weir_pause_fini(p);
   if (!st) st = weir_back_fini(p);
   if (!st) {
     weir_history_drop(p);

@@ -64,6 +64,8 @@ typedef struct fake {
   weir_status fail_with;
   uint64_t syncs, waits, records, queries; /* event calls by kind */
   int64_t events;                          /* events created and not destroyed */
+  bool keeps;                              /* what is in a page stays with the page */
+  int store;                               /* a file of all pages, then */
   uint64_t offences;                       /* calls that would have broken a capture */
 } fake;
 
@@ -72,6 +74,10 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes);
 /* Fails the test (false) when memory, pages or events were left, or a capture was broken. */
 bool fake_clean(fake *f);
 void fake_fini(fake *f);
+
+/* From now on a page keeps its contents when it is unmapped, as on a device; costs a mapping each.
+ * Before any page is made. */
+void fake_keep_pages(fake *f);
 
 /* Stream i as the handle the backend takes. */
 void *fake_handle(fake *f, int i);
