@@ -88,7 +88,8 @@ enum {
   WEIR_EVF_RUNTIME = 8,       /* runtime layer (cuda*); clear: driver layer (cu*) */
   WEIR_EVF_CAPTURE = 16,      /* queued into a stream capture, not run */
   WEIR_EVF_BATCH = 32,        /* part of a batched call: not the first of its events */
-  WEIR_EVF_CACHED = 64        /* rerouted: an allocation from a cache, a free into one */
+  WEIR_EVF_CACHED = 64,       /* rerouted: an allocation from a cache, a free into one */
+  WEIR_EVF_STAGED = 128       /* rerouted: a copy through page-locked memory of ours */
 };
 
 #define WEIR_DEVICE_NONE 255u
