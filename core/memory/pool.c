@@ -184,6 +184,7 @@ static weir_status reuse_after_wait(weir_heap *h, uint64_t bytes, block_id *out)
 static weir_status reuse_pages(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
+  p->desperate = true;
   weir_epoch_poll(p, true, NULL);
   weir_epoch_pending(p);
   weir_epoch_retire(p, NULL);
@@ -236,13 +237,13 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
   if (!st) st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
   decay(p);
+  if (p->host && (st = weir_block_ensure(p, 8))) return st; /* decay gave the lock back */
   if ((st = reuse_known(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = reuse_fronts(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = collect_above(h, bytes))) return st;
   st = grow(h, bytes, soft && soft < limit ? soft : limit, out);
   if (!exhausted(st)) return st;
   p->retries++;
-  p->desperate = true;
   if ((st = reuse_after_wait(h, bytes, out)) != WEIR_EOOM) return st;
   if (soft && soft < limit && !exhausted(st = grow(h, bytes, limit, out))) return st;
   if (!exhausted(st = reuse_pages(h, bytes, out))) return st;

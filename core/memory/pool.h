@@ -271,7 +271,7 @@ weir_status weir_back_speak(weir_pool *p);
 /* Adds a range; its record was made and its place spoken for before. */
 void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes);
 /* Gives idle memory freed before `before` (ms; wrap-safe) back; at most `bytes`. `keep`: VMM pages
- * stay ours, mapped nowhere. */
+ * stay ours, mapped nowhere. A host pool's lock is given back meanwhile. */
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep);
 
 /* A page, mapped nowhere. WEIR_EOOM or WEIR_ELIMIT: there is none. Given back it is destroyed, or
