@@ -197,6 +197,7 @@ static weir_status begin(weir_graph_pool *g, weir_heap *stream)
   weir_pool *p = g->pool;
   if (!g->uses)
     return weir_fail(WEIR_EINVAL, "private pool %llu has been released", (unsigned long long)g->id);
+  if (stream && stream->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
   if (find_capture(p, NULL, stream) != CAPTURES)
     return weir_fail(WEIR_EINVAL, "%s allocates to a private pool already",
                      stream ? "the stream" : "every capture of the device");
