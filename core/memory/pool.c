@@ -20,7 +20,12 @@
 #include "core/memory/host.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t serials; /* given so far */
+static _Atomic uint64_t serials; /* given so far */
+
+uint64_t weir_heap_serial(void)
+{
+  return ++serials;
+}
 
 static uint32_t now_ms(void)
 {
@@ -179,6 +184,7 @@ static weir_status reuse_after_wait(weir_heap *h, uint64_t bytes, block_id *out)
 static weir_status reuse_pages(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
+  p->desperate = true;
   weir_epoch_poll(p, true, NULL);
   weir_epoch_pending(p);
   weir_epoch_retire(p, NULL);
@@ -231,13 +237,13 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
   if (!st) st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
   decay(p);
+  if (p->host && (st = weir_block_ensure(p, 8))) return st; /* decay gave the lock back */
   if ((st = reuse_known(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = reuse_fronts(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = collect_above(h, bytes))) return st;
   st = grow(h, bytes, soft && soft < limit ? soft : limit, out);
   if (!exhausted(st)) return st;
   p->retries++;
-  p->desperate = true;
   if ((st = reuse_after_wait(h, bytes, out)) != WEIR_EOOM) return st;
   if (soft && soft < limit && !exhausted(st = grow(h, bytes, limit, out))) return st;
   if (!exhausted(st = reuse_pages(h, bytes, out))) return st;
@@ -265,6 +271,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   block_id id = 0;
   uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
   weir_status st = p->capture_count ? weir_graph_route(&h) : WEIR_OK;
+  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
   if (!st) st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
@@ -305,7 +312,7 @@ weir_status weir_heap_number(weir_heap *h, weir_pool *p)
   for (; i < end && st; i++) {
     if (weir_heaps[i]) continue;
     h->number = (uint16_t)i;
-    h->serial = ++serials;
+    h->serial = weir_heap_serial();
     h->pool = p;
     h->epoch = 1;
     weir_heaps[i] = h;
@@ -369,7 +376,13 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
 {
   pthread_mutex_lock(&p->lock);
   for (unsigned i = 0; i < p->heap_count; i++)
-    if (weir_heaps[p->numbers[i]]->stream == stream) {
+    if (weir_heaps[p->numbers[i]]->stream == stream && !weir_heaps[p->numbers[i]]->left) {
+      *out = weir_heaps[p->numbers[i]];
+      pthread_mutex_unlock(&p->lock);
+      return WEIR_OK;
+    }
+  for (unsigned i = 0; i < p->heap_count; i++)
+    if (weir_epoch_return(weir_heaps[p->numbers[i]], stream)) {
       *out = weir_heaps[p->numbers[i]];
       pthread_mutex_unlock(&p->lock);
       return WEIR_OK;

@@ -585,6 +585,7 @@ static weir_status host_register(void *self, void *memory, uint64_t bytes, unsig
 static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
 {
   fake *f = self;
+  if (f->on_unregister) f->on_unregister(f, bytes);
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "host_unregister");
   if (!st) unpin(f, (uint64_t)memory, bytes, false);
