@@ -142,7 +142,15 @@ struct sim_link {
   uint64_t latency_ns;
 };
 
-enum sim_direction { SIM_H2D, SIM_D2H, SIM_D2D, SIM_P2P, SIM_H2H, SIM_DIRECTIONS };
+enum sim_direction {
+  SIM_H2D,
+  SIM_D2H,
+  SIM_D2D,
+  SIM_P2P,
+  SIM_H2H,
+  SIM_PAGEABLE, /* not a link: the host's own copy between pageable memory and a buffer */
+  SIM_DIRECTIONS
+};
 
 /* A span of address space cut into runs of equal units (heap.c). */
 struct sim_runs {
