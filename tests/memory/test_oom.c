@@ -218,6 +218,39 @@ START_TEST(paused_memory_is_told_apart)
 }
 END_TEST
 
+__attribute__((noinline)) static void *greedy_loader(weir_device d, size_t bytes)
+{
+  void *out = NULL;
+  ck_assert_int_eq(weir_malloc(&out, bytes, d, NULL), WEIR_OK);
+  return out;
+}
+
+START_TEST(call_sites_are_the_owners_where_history_is_on)
+{
+  fake f;
+  void *out;
+  weir_oom_info o;
+  const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+  fake_init(&f, 64 * MIB, 2 * MIB);
+  ck_assert_int_eq(weir_memory_attach(&f.backend, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_memory_record_history(cuda0, WEIR_HISTORY_STATE, WEIR_CONTEXT_STATE, 0),
+                   WEIR_OK);
+  void *a = greedy_loader(cuda0, 40 * MIB);
+  ck_assert_int_eq(weir_malloc(&out, 40 * MIB, cuda0, NULL), WEIR_EOOM);
+  ck_assert_int_eq(weir_memory_last_oom(&o), WEIR_OK);
+  ck_assert_uint_eq(o.owner_count, 1);
+  ck_assert_uint_eq(o.owners[0].bytes, 40 * MIB);
+  ck_assert_msg(strstr(o.owners[0].name, "greedy_loader") != NULL, "%s", o.owners[0].name);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "largest: greedy_loader"));
+  ck_assert_int_eq(weir_free(a), WEIR_OK);
+  ck_assert_int_eq(weir_memory_record_history(cuda0, WEIR_HISTORY_OFF, WEIR_CONTEXT_NONE, 0),
+                   WEIR_OK);
+  ck_assert_int_eq(weir_memory_detach(cuda0), WEIR_OK);
+  ck_assert(fake_clean(&f));
+  fake_fini(&f);
+}
+END_TEST
+
 /* ---- the promise: live + request <= 98 % of the capacity succeeds ------------------------------
  * Whatever streams hold, in whatever order things were freed. Pages are what can be moved, so with
  * sizes of whole pages it is 100 %; with others the piece of a page beside a live block is what the
@@ -293,6 +326,7 @@ int main(void)
   tcase_add_loop_test(t, budget_and_fraction, 0, 2);
   tcase_add_test(t, the_largest_owners_are_named);
   tcase_add_test(t, paused_memory_is_told_apart);
+  tcase_add_test(t, call_sites_are_the_owners_where_history_is_on);
   suite_add_tcase(s, t);
   t = tcase_create("promise");
   tcase_set_timeout(t, 120);
