@@ -120,6 +120,22 @@ static weir_status page_take(weir_pool *p, uint64_t *page)
 }
 
 /* Page by page; stops at the first failure. *done: bytes unmapped, from the left. */
+weir_status weir_back_take_page(weir_pool *p, uint64_t *page)
+{
+  uint64_t bytes = p->backend->source.page_bytes, limit = weir_pool_limit(p);
+  if (!p->spare_count && (bytes > limit || p->reserved > limit - bytes)) return WEIR_ELIMIT;
+  return page_take(p, page);
+}
+
+void weir_back_give_page(weir_pool *p, uint64_t page)
+{
+  const weir_source *s = &p->backend->source;
+  if (s->destroy(p->backend->self, page))
+    p->spare[p->spare_count++] = page;
+  else
+    count_reserved(p, -(int64_t)s->page_bytes, -1);
+}
+
 static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
@@ -302,20 +318,43 @@ weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t 
 /* ---- giving back ------------------------------------------------------------------------------
  */
 
-static weir_status segment_drop(weir_pool *p, block_id id)
+/* Takes an idle range out of the books; its record stays. */
+static void range_remove(weir_pool *p, block_id id)
 {
-  weir_block *b = block(id);
-  weir_status st = p->backend->source.segment_free(p->backend->self, b->address, b->bytes);
-  if (st) return st;
-  count_reserved(p, -(int64_t)b->bytes, -1);
+  count_reserved(p, -(int64_t)block(id)->bytes, -1);
   weir_history_segment(p, ACTION_SEGMENT_FREE, id);
   weir_heap_remove(&p->common[HEAP_IDLE], id);
   unsigned i = 0;
   while (p->heads[i] != id)
     i++;
   p->heads[i] = p->heads[--p->head_count];
+}
+
+static weir_status segment_drop(weir_pool *p, block_id id)
+{
+  const weir_block *b = block(id);
+  weir_status st = p->backend->source.segment_free(p->backend->self, b->address, b->bytes);
+  if (st) return st;
+  range_remove(p, id);
   weir_block_drop(id);
   return WEIR_OK;
+}
+
+/* Unlocking memory takes the machine milliseconds: nobody waits for the pool meanwhile. */
+static weir_status chunk_drop(weir_pool *p, block_id id)
+{
+  uint64_t address = block(id)->address, bytes = block(id)->bytes;
+  range_remove(p, id);
+  p->head_spoken++;
+  pthread_mutex_unlock(&p->lock);
+  weir_status st = p->backend->source.segment_free(p->backend->self, address, bytes);
+  pthread_mutex_lock(&p->lock);
+  p->head_spoken--;
+  if (st)
+    weir_back_add(p, &p->common[HEAP_IDLE], id, address, bytes);
+  else
+    weir_block_drop(id);
+  return st;
 }
 
 /* Turns whole pages of an idle block into a hole; fewer than asked for where it fails half way. */
@@ -379,6 +418,29 @@ static weir_status trim_bin(weir_pool *p, block_id id, uint32_t before, uint64_t
   return WEIR_OK;
 }
 
+static block_id droppable_chunk(const weir_pool *p, uint32_t before)
+{
+  const weir_heap *idle = &p->common[HEAP_IDLE];
+  uint64_t from;
+  for (int f = TLSF_FIRST - 1; f >= 0; f--)
+    for (int s = TLSF_SECOND - 1; s >= 0; s--)
+      for (block_id id = idle->bins[f][s]; id; id = block(id)->next)
+        if (droppable(p, block(id), &from) && (int32_t)(block(id)->when - before) <= 0) return id;
+  return 0;
+}
+
+/* One chunk after the other, looked for anew because the lock is given back meanwhile. */
+static weir_status trim_host(weir_pool *p, uint32_t before, uint64_t bytes)
+{
+  weir_status st = WEIR_OK;
+  block_id id;
+  while (!st && bytes && (id = droppable_chunk(p, before))) {
+    bytes -= block(id)->bytes < bytes ? block(id)->bytes : bytes;
+    st = chunk_drop(p, id);
+  }
+  return st;
+}
+
 /* Unmaps what a failure once left in a hole. */
 static weir_status unstick(weir_pool *p)
 {
@@ -399,6 +461,7 @@ weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool k
 {
   const weir_heap *idle = &p->common[HEAP_IDLE];
   weir_status st = WEIR_OK;
+  if (p->host) return trim_host(p, before, bytes);
   for (int f = TLSF_FIRST - 1; f >= 0 && !st; f--)
     for (int s = TLSF_SECOND - 1; s >= 0 && !st && bytes; s--)
       st = trim_bin(p, idle->bins[f][s], before, &bytes);

@@ -103,6 +103,14 @@ static uint64_t given_bytes(const weir_pool *p, uint64_t mapped)
   return places * page;
 }
 
+static uint64_t paused_bytes(const weir_pool *p)
+{
+  uint64_t page = p->backend->source.page_bytes, places = 0;
+  for (uint64_t i = 0; p->copies && i < p->space / page; i++)
+    places += p->copies[i] && !p->pages[i];
+  return places * page;
+}
+
 static const char *check_all(const weir_pool *p)
 {
   tally t = {0};
@@ -132,7 +140,8 @@ static const char *check_all(const weir_pool *p)
           p->front_bytes == t.front_bytes && p->front_blocks == t.front_blocks);
   uint64_t given = given_bytes(p, t.mapped);
   REQUIRE("a block has no memory, or a hole has some that is not counted",
-          given == t.mapped + p->stuck * p->backend->source.page_bytes);
+          given + p->paused_bytes == t.mapped + p->stuck * p->backend->source.page_bytes);
+  REQUIRE("the count of paused bytes is wrong", p->paused_bytes == paused_bytes(p));
   REQUIRE("the count of reserved bytes is wrong",
           p->reserved == given + (p->space ? p->spare_count * p->backend->source.page_bytes : 0));
   bytes = blocks = 0;

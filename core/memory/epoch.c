@@ -26,16 +26,20 @@ static bool closed(const weir_heap *h)
   return h->diverted || (!h->stream && h->pool->capture_count) || weir_epoch_capturing(h);
 }
 
-/* Closes the epoch: a marker now. Fails without a change. */
-static weir_status mark(weir_heap *h)
+static weir_status record(weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   weir_status st = WEIR_OK;
-  if (closed(h)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
   if (!h->marker) st = b->event_create(b->self, &h->marker);
   if (!st) st = b->event_record(b->self, h->marker, h->stream);
   if (!st) h->marked = h->epoch++;
   return st;
+}
+
+/* Closes the epoch: a marker now. Fails without a change. */
+static weir_status mark(weir_heap *h)
+{
+  return closed(h) ? weir_fail(WEIR_ENOTSUP, "the stream is being captured") : record(h);
 }
 
 static void poll(weir_heap *h, bool may_mark)
@@ -85,6 +89,7 @@ static weir_status each_used(weir_pool *p, weir_status (*one)(weir_heap *h))
   weir_status first = WEIR_OK;
   for (block_id id = p->pending; id; id = block(id)->next)
     for (block_id u = block(id)->uses; u; u = block(u)->next) {
+      if (block(u)->class != USE_STREAM) continue;
       uint16_t n = block(u)->heap;
       if (seen[n / 64] >> n % 64 & 1) continue;
       seen[n / 64] |= UINT64_C(1) << n % 64;
@@ -153,7 +158,7 @@ weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
 
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
 {
-  learn(waiter, waited, waited->epoch++);
+  learn(waiter, waited, waited->left ? waited->marked : waited->epoch++);
 }
 
 void weir_epoch_use(weir_pool *p, block_id use)
@@ -182,6 +187,8 @@ static bool uses_over(block_id id, bool *complete)
   *complete = true;
   for (block_id u = block(id)->uses; u; u = block(u)->next) {
     uint16_t n = block(u)->heap;
+    if (block(u)->class == USE_PAUSE) continue;
+    if (block(u)->class == USE_EXPORT) return false;
     if (use_complete(own->pool, u)) continue;
     if (own->pool->host || block(u)->stamp > own->known[n]) return false;
     *complete = false;
@@ -191,28 +198,66 @@ static bool uses_over(block_id id, bool *complete)
 
 void weir_epoch_pending(weir_pool *p)
 {
-  block_id id = p->pending, kept = 0;
+  block_id id = p->pending;
   if (p->host) (void)each_used(p, ask);
+  p->pending = 0;
   for (block_id next; id; id = next) {
-    next = block(id)->next;
+    weir_block *b = block(id);
+    next = b->next;
     bool complete;
     if (!uses_over(id, &complete)) {
-      block(id)->next = kept;
-      kept = id;
+      b->next = p->pending;
+      p->pending = id;
       continue;
     }
-    for (block_id u = block(id)->uses, after; u; u = after) {
+    for (block_id u = b->uses, after; u; u = after) {
       after = block(u)->next;
-      weir_block_drop(u);
+      if (block(u)->class == USE_STREAM) weir_use_drop(b, u);
     }
-    block(id)->uses = 0;
     weir_history_free(p, id, true);
-    bool large = block(id)->bytes > CLASS_LIMIT;
-    p->pending_blocks[large]--;
-    p->pending_bytes[large] -= (int64_t)block(id)->bytes;
+    weir_pool_count_pending(p, b, -1);
     /* Only ordered, not complete: then it is the own stream's next marker that tells. */
-    const weir_heap *own = weir_heaps[block(id)->heap]->clock;
-    weir_pool_release_at(id, complete ? block(id)->stamp : own->epoch);
+    const weir_heap *own = weir_heaps[b->heap]->clock;
+    weir_pool_release_at(id, complete ? b->stamp : own->epoch);
   }
-  p->pending = kept;
+}
+
+/* ---- streams that come and go ------------------------------------------------------------------
+ * A stream that is left gets its last marker, and its heap stays, with its fronts stopped: live
+ * blocks still belong to it, and what is freed is covered by that marker. When it is complete the
+ * heap serves the next new stream, blocks and all: nothing of the old stream is in flight, so what
+ * is freed on the heap from now on may follow the new one. Only what the old one was known to run
+ * after is forgotten.
+ */
+
+weir_status weir_epoch_leave(weir_heap *h)
+{
+  weir_pool *p = h->pool;
+  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released before");
+  if (h->diverted || weir_epoch_capturing(h))
+    return weir_fail(WEIR_EINVAL, "the stream is being captured, or allocates to a private pool");
+  weir_front_divert(p, h, 1);
+  weir_front_reclaim(p);
+  weir_status st = record(h);
+  if (st) {
+    weir_front_divert(p, h, -1);
+    return st;
+  }
+  h->dirty = h->epoch = h->marked; /* what is freed later is covered, too */
+  h->left = true;
+  return WEIR_OK;
+}
+
+bool weir_epoch_return(weir_heap *h, void *stream)
+{
+  if (!h->left || h->own) return false;
+  poll(h, false);
+  if (h->done < h->marked) return false;
+  h->left = false;
+  h->stream = stream;
+  h->serial = weir_heap_serial();
+  h->epoch = h->marked + 1;
+  memset(h->known, 0, HEAPS * sizeof *h->known);
+  weir_front_divert(h->pool, h, -1);
+  return true;
 }

@@ -2,9 +2,11 @@
  * happens at one moment for all streams. */
 #include "tests/memory/fake.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { WORK, RECORD, WAIT };
 
@@ -427,15 +429,22 @@ static weir_status create(void *self, uint64_t *page)
   return st;
 }
 
+static off_t offset_of(const fake *f, uint64_t page)
+{
+  return (off_t)((page - 1) * f->backend.source.page_bytes);
+}
+
 static weir_status destroy(void *self, uint64_t page)
 {
   fake *f = self;
-  (void)page;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "destroy");
   if (!st) {
     f->used -= f->backend.source.page_bytes;
     f->pages--;
+    if (f->keeps && fallocate(f->store, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              offset_of(f, page), (off_t)f->backend.source.page_bytes))
+      abort();
   }
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -444,11 +453,15 @@ static weir_status destroy(void *self, uint64_t page)
 static weir_status map(void *self, uint64_t address, uint64_t page)
 {
   fake *f = self;
-  (void)address;
-  (void)page;
+  uint64_t bytes = f->backend.source.page_bytes;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "map");
-  if (!st) f->mapped += f->backend.source.page_bytes;
+  if (!st) f->mapped += bytes;
+  if (!st && f->keeps &&
+      (ftruncate(f->store, offset_of(f, f->next_page + 1)) ||
+       mmap((void *)address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, f->store,
+            offset_of(f, page)) == MAP_FAILED))
+    abort();
   pthread_mutex_unlock(&f->lock);
   return st;
 }
@@ -471,7 +484,35 @@ static weir_status set_access(void *self, uint64_t address, uint64_t bytes)
   fake *f = self;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "access");
-  if (!st && !protect(address, bytes, PROT_READ | PROT_WRITE)) abort();
+  if (!st && f->keeps && mprotect((void *)address, bytes, PROT_READ | PROT_WRITE)) abort();
+  if (!st && !f->keeps && !protect(address, bytes, PROT_READ | PROT_WRITE)) abort();
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+void fake_keep_pages(fake *f)
+{
+  f->store = memfd_create("pages", MFD_CLOEXEC);
+  if (f->store < 0) abort();
+  f->keeps = true;
+}
+
+static weir_status copy_to_host(void *self, void *to, uint64_t from, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "copy_to_host");
+  if (!st) memcpy(to, (const void *)from, bytes);
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status copy_to_device(void *self, uint64_t to, const void *from, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "copy_to_device");
+  if (!st) memcpy((void *)to, from, bytes);
   pthread_mutex_unlock(&f->lock);
   return st;
 }
@@ -544,6 +585,7 @@ static weir_status host_register(void *self, void *memory, uint64_t bytes, unsig
 static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
 {
   fake *f = self;
+  if (f->on_unregister) f->on_unregister(f, bytes);
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "host_unregister");
   if (!st) unpin(f, (uint64_t)memory, bytes, false);
@@ -618,6 +660,8 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
                               .event_wait = event_wait,
                               .event_sync = event_sync,
                               .stream_capturing = stream_capturing,
+                              .copy_to_host = copy_to_host,
+                              .copy_to_device = copy_to_device,
                               .stream_create = stream_create,
                               .stream_destroy = stream_destroy};
   f->backend.source = (weir_source){.page_bytes = page_bytes,
@@ -652,6 +696,7 @@ void fake_fini(fake *f)
   for (int i = 0; i < FAKE_STREAMS; i++)
     free(f->streams[i].ops);
   free(f->pinned);
+  if (f->keeps) close(f->store);
   pthread_mutex_lock(&graveyard_lock);
   while (graveyard) {
     fake_event *e = graveyard;

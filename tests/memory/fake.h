@@ -50,18 +50,22 @@ typedef struct fake {
   uint64_t reserved;         /* bytes of address space reserved, segments included */
   fake_range *pinned;        /* owned; registered, and made by host_alloc */
   size_t pinned_count, pinned_room;
-  uint64_t pinned_bytes;                               /* of them */
-  uint64_t pinned_capacity;                            /* most pinned_bytes, 0: no bound */
-  void (*on_register)(struct fake *f, uint64_t bytes); /* without the lock; tests wait there */
-  uint64_t registrations;                              /* host_register calls that succeeded */
-  int node;                                            /* of memory, -1: not known */
-  uint64_t calls;      /* source and event calls, host_commit excluded */
-  uint64_t operations; /* the same, host_commit included: what fail_at counts */
-  uint64_t fail_at;    /* this operation fails (1: the next from a reset), 0: none */
-  bool fail_after;     /* and all after it */
+  uint64_t pinned_bytes;    /* of them */
+  uint64_t pinned_capacity; /* most pinned_bytes, 0: no bound */
+  /* Called without the lock, before host_register and host_unregister; tests wait there. */
+  void (*on_register)(struct fake *f, uint64_t bytes),
+      (*on_unregister)(struct fake *f, uint64_t bytes);
+  uint64_t registrations; /* host_register calls that succeeded */
+  int node;               /* of memory, -1: not known */
+  uint64_t calls;         /* source and event calls, host_commit excluded */
+  uint64_t operations;    /* the same, host_commit included: what fail_at counts */
+  uint64_t fail_at;       /* this operation fails (1: the next from a reset), 0: none */
+  bool fail_after;        /* and all after it */
   weir_status fail_with;
   uint64_t syncs, waits, records, queries; /* event calls by kind */
   int64_t events;                          /* events created and not destroyed */
+  bool keeps;                              /* what is in a page stays with the page */
+  int store;                               /* a file of all pages, then */
   uint64_t offences;                       /* calls that would have broken a capture */
 } fake;
 
@@ -70,6 +74,10 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes);
 /* Fails the test (false) when memory, pages or events were left, or a capture was broken. */
 bool fake_clean(fake *f);
 void fake_fini(fake *f);
+
+/* From now on a page keeps its contents when it is unmapped, as on a device; costs a mapping each.
+ * Before any page is made. */
+void fake_keep_pages(fake *f);
 
 /* Stream i as the handle the backend takes. */
 void *fake_handle(fake *f, int i);
