@@ -5,6 +5,7 @@
  * and weir_oom_info tell the same; the latter is kept for the thread.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/memory/history.h"
 #include "core/memory/host.h"
@@ -13,7 +14,37 @@
 
 enum { SIZES = 256, STREAMS = 64, SHOWN = WEIR_OOM_SHOWN };
 
-static __thread weir_oom_info last; /* requested 0: none */
+/* Of the thread; owned, made at its first failure. Only a pointer: a library's thread-local memory
+ * must be small, or it cannot be opened at run time. */
+static __thread weir_oom_info *last;
+static pthread_key_t ended;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void end_thread(void *info)
+{
+  last = NULL;
+  free(info);
+}
+
+static void prepare(void)
+{
+  (void)pthread_key_create(&ended, end_thread);
+}
+
+/* Without host memory the thread keeps what it had. */
+static void keep(const weir_oom_info *o)
+{
+  pthread_once(&once, prepare);
+  if (!last) {
+    weir_oom_info *mine = malloc(sizeof *mine);
+    if (mine && pthread_setspecific(ended, mine)) {
+      free(mine);
+      mine = NULL;
+    }
+    last = mine;
+  }
+  if (last) *last = *o;
+}
 
 void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user)
 {
@@ -36,9 +67,8 @@ const char *weir_oom_reason_string(weir_oom_reason reason)
 
 weir_status weir_memory_last_oom(weir_oom_info *out)
 {
-  if (!last.requested)
-    return weir_fail(WEIR_ENOENT, "no allocation of this thread has run out of memory");
-  *out = last;
+  if (!last) return weir_fail(WEIR_ENOENT, "no allocation of this thread has run out of memory");
+  *out = *last;
   return WEIR_OK;
 }
 
@@ -264,6 +294,6 @@ weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why)
     return weir_host_oom(p, bytes,
                          &(host_census){o.live, o.waiting, o.free + o.cached, o.largest_free});
   o.reason = find_reason(p, &o);
-  last = o;
+  keep(&o);
   return word(&o);
 }

@@ -65,7 +65,8 @@ typedef struct weir_oom_info {
 
 /* The sentence of a reason (borrowed, static). */
 WEIR_PUBLIC const char *weir_oom_reason_string(weir_oom_reason reason);
-/* What was found when an allocation of this thread last failed with EOOM. Errors: ENOENT (none). */
+/* What was found when an allocation of device memory by this thread last failed with EOOM.
+ * Errors: ENOENT (none has). */
 WEIR_PUBLIC weir_status weir_memory_last_oom(weir_oom_info *out);
 
 #ifdef __cplusplus
