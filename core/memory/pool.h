@@ -134,6 +134,7 @@ typedef struct weir_front {
   int64_t least;                               /* of live's units before a flush, shifted */
   _Alignas(64) weir_bin bins[CLASSES];
   struct weir_front *next;              /* of the pool */
+  unsigned turn;                        /* class that was flushed last */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
 } weir_front;
 
