@@ -6,8 +6,9 @@
  * Objects behind handles (contexts, streams, events, modules ...) live in arenas whose memory is
  * never given back, so that a stale or foreign handle is told by address and magic without a fault.
  *
- * Order of locks: context.lock (who enqueues when, which streams exist) < stream.lock (one queue) <
- * sim_memory_lock (allocations). A worker holds no lock while it runs an operation.
+ * Order of locks: the lock of graphs and captures (graph.h) < context.lock (who enqueues when,
+ * which streams exist) < stream.lock (one queue) < sim_memory_lock (allocations). A worker holds no
+ * lock while it runs an operation.
  *
  * Words: operation (op): one piece of work on a stream. Ticket: (stream, sequence number), done
  * when the stream's `done` has reached the number; a dependency is a ticket an op waits for. Mark:
