@@ -26,16 +26,20 @@ static bool closed(const weir_heap *h)
   return h->diverted || (!h->stream && h->pool->capture_count) || weir_epoch_capturing(h);
 }
 
-/* Closes the epoch: a marker now. Fails without a change. */
-static weir_status mark(weir_heap *h)
+static weir_status record(weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   weir_status st = WEIR_OK;
-  if (closed(h)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
   if (!h->marker) st = b->event_create(b->self, &h->marker);
   if (!st) st = b->event_record(b->self, h->marker, h->stream);
   if (!st) h->marked = h->epoch++;
   return st;
+}
+
+/* Closes the epoch: a marker now. Fails without a change. */
+static weir_status mark(weir_heap *h)
+{
+  return closed(h) ? weir_fail(WEIR_ENOTSUP, "the stream is being captured") : record(h);
 }
 
 static void poll(weir_heap *h, bool may_mark)
@@ -154,7 +158,7 @@ weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
 
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
 {
-  learn(waiter, waited, waited->epoch++);
+  learn(waiter, waited, waited->left ? waited->marked : waited->epoch++);
 }
 
 void weir_epoch_use(weir_pool *p, block_id use)
@@ -216,4 +220,44 @@ void weir_epoch_pending(weir_pool *p)
     const weir_heap *own = weir_heaps[b->heap]->clock;
     weir_pool_release_at(id, complete ? b->stamp : own->epoch);
   }
+}
+
+/* ---- streams that come and go ------------------------------------------------------------------
+ * A stream that is left gets its last marker, and its heap stays, with its fronts stopped: live
+ * blocks still belong to it, and what is freed is covered by that marker. When it is complete the
+ * heap serves the next new stream, blocks and all: nothing of the old stream is in flight, so what
+ * is freed on the heap from now on may follow the new one. Only what the old one was known to run
+ * after is forgotten.
+ */
+
+weir_status weir_epoch_leave(weir_heap *h)
+{
+  weir_pool *p = h->pool;
+  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released before");
+  if (h->diverted || weir_epoch_capturing(h))
+    return weir_fail(WEIR_EINVAL, "the stream is being captured, or allocates to a private pool");
+  weir_front_divert(p, h, 1);
+  weir_front_reclaim(p);
+  weir_status st = record(h);
+  if (st) {
+    weir_front_divert(p, h, -1);
+    return st;
+  }
+  h->dirty = h->epoch = h->marked; /* what is freed later is covered, too */
+  h->left = true;
+  return WEIR_OK;
+}
+
+bool weir_epoch_return(weir_heap *h, void *stream)
+{
+  if (!h->left || h->own) return false;
+  poll(h, false);
+  if (h->done < h->marked) return false;
+  h->left = false;
+  h->stream = stream;
+  h->serial = weir_heap_serial();
+  h->epoch = h->marked + 1;
+  memset(h->known, 0, HEAPS * sizeof *h->known);
+  weir_front_divert(h->pool, h, -1);
+  return true;
 }
