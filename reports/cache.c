@@ -32,6 +32,7 @@ typedef struct pass {
   size_t count, capacity;
   uint64_t live, cached[2]; /* bytes now; device, page-locked */
   int64_t now;              /* of the event before */
+  int64_t settling;         /* end of the latest free into a cache */
 } pass;
 
 static weir_status out_of_memory(const wr_db *db)
@@ -81,33 +82,24 @@ static void leave(pass *p, place *x)
   x->state = NOTHING;
 }
 
-static void look_at_peaks(pass *p, int64_t time)
+/* What is held now, since the event before and up to `until`. */
+static void settle(pass *p, int64_t until)
 {
   wr_cache *c = p->c;
-  uint64_t at = time > 0 ? (uint64_t)time : 0;
+  uint64_t device = p->cached[WR_CACHE_DEVICE], held = p->live + device;
   for (int i = 0; i < 2; i++) {
     wr_cache_side *s = &c->side[i];
     s->cached_end_bytes = p->cached[i];
     if (p->cached[i] <= s->cached_peak_bytes) continue;
     s->cached_peak_bytes = p->cached[i];
-    s->cached_peak_at_ns = at;
+    s->cached_peak_at_ns = p->now > 0 ? (uint64_t)p->now : 0;
   }
-  uint64_t held = p->live + p->cached[WR_CACHE_DEVICE];
   if (held > c->held_peak_bytes) c->held_peak_bytes = held;
-  uint64_t slice = c->end_ns ? (uint64_t)((double)at * WR_CURVE / (double)c->end_ns) : 0;
-  if (slice >= WR_CURVE) slice = WR_CURVE - 1;
-  if (p->cached[WR_CACHE_DEVICE] > c->curve[slice]) c->curve[slice] = p->cached[WR_CACHE_DEVICE];
-}
-
-/* What is cached when a slice begins is cached in it. */
-static void enter_slices(pass *p, int64_t from, int64_t to)
-{
-  wr_cache *c = p->c;
-  if (!c->end_ns || from < 0 || to < from) return;
+  if (!c->end_ns || p->now < 0 || until < p->now) return;
   double scale = WR_CURVE / (double)c->end_ns;
-  size_t end = (size_t)((double)to * scale);
-  for (size_t i = (size_t)((double)from * scale); i <= end && i < WR_CURVE; i++)
-    if (p->cached[WR_CACHE_DEVICE] > c->curve[i]) c->curve[i] = p->cached[WR_CACHE_DEVICE];
+  size_t end = (size_t)((double)until * scale);
+  for (size_t i = (size_t)((double)p->now * scale); i <= end && i < WR_CURVE; i++)
+    if (device > c->curve[i]) c->curve[i] = device;
 }
 
 static weir_status enter(pass *p, const fact *e, int state)
@@ -171,6 +163,7 @@ static weir_status take_free(pass *p, const fact *e)
   }
   c->kept_frees++, c->kept_bytes += e->bytes;
   if (e->reason == WEIR_WHY_PENDING && !e->b) c->waits_avoided++;
+  p->settling = e->time + (int64_t)e->ns;
   return enter(p, e, CACHED);
 }
 
@@ -217,13 +210,14 @@ static weir_status take(void *context, sqlite3_stmt *q)
             .ns = (uint64_t)sqlite3_column_int64(q, 11)};
   e.device = sqlite3_column_type(q, 4) == SQLITE_NULL ? -1 : sqlite3_column_int(q, 4);
   weir_status s = WEIR_OK;
-  enter_slices(p, p->now, e.time);
+  /* What a free pushes out of a cache goes within that free's call: it never was too much. */
+  bool within = e.kind == WEIR_EV_CACHE && e.time <= p->settling;
+  if (!within) settle(p, e.time);
   p->now = e.time;
   if (e.kind == WEIR_EV_ALLOC) s = take_alloc(p, &e);
   if (e.kind == WEIR_EV_FREE) s = take_free(p, &e);
   if (e.kind == WEIR_EV_RESET) reset(p, &e);
   if (e.kind == WEIR_EV_CACHE) take_cache(p, &e);
-  look_at_peaks(p, e.time);
   return s;
 }
 
@@ -236,7 +230,7 @@ static weir_status walk(pass *p)
       "status = 0 AND NOT (flags & 16)"
       " ORDER BY t, id",
       take, p);
-  if (!s) enter_slices(p, p->now, (int64_t)p->c->end_ns);
+  if (!s) settle(p, (int64_t)p->c->end_ns);
   return s;
 }
 
