@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include "core/memory/pool.h"
 
-enum { SPACE_FACTOR = 4, HOLE_LOOKS = 64 };
+enum { SPACE_FACTOR = 4, HOLE_LOOKS = 1024 };
 #define SPACE_LIMIT (UINT64_C(1) << 39)
 
 static bool vmm(const weir_pool *p)
@@ -99,51 +99,124 @@ static void count_reserved(weir_pool *p, int64_t bytes, int64_t ranges)
 /* ---- pages ------------------------------------------------------------------------------------
  */
 
-static weir_status page_take(weir_pool *p, uint64_t *page)
+static uint64_t *place_of(const weir_pool *p, uint64_t address)
+{
+  return &p->pages[(address - p->base) / p->backend->source.page_bytes];
+}
+
+/* Makes pages until `count` are spare. */
+static weir_status pages_make(weir_pool *p, uint64_t count)
 {
   const weir_source *s = &p->backend->source;
-  if (p->spare_count) {
-    *page = p->spare[--p->spare_count];
-    return WEIR_OK;
+  weir_status st = WEIR_OK;
+  while (p->spare_count < count) {
+    if ((st = s->create(p->backend->self, &p->spare[p->spare_count]))) break;
+    p->spare_count++;
+    count_reserved(p, (int64_t)s->page_bytes, 1);
   }
-  weir_status st = s->create(p->backend->self, page);
-  if (!st) count_reserved(p, (int64_t)s->page_bytes, 1);
   return st;
 }
 
+/* Pages that are in their places become spare; places whose page was lent are just unmapped. */
 static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes)
 {
   const weir_source *s = &p->backend->source;
   weir_status st = bytes ? s->unmap(p->backend->self, address, bytes) : WEIR_OK;
   if (st) return st;
   for (uint64_t at = address; at < address + bytes; at += s->page_bytes) {
-    uint64_t *place = &p->pages[(at - p->base) / s->page_bytes];
-    p->spare[p->spare_count++] = *place;
+    uint64_t *place = place_of(p, at);
+    if (*place) p->spare[p->spare_count++] = *place;
     *place = 0;
   }
   return WEIR_OK;
 }
 
-/* Maps [address, address + bytes). On failure all of it is unmapped again; where even that fails
- * the pages stay in their places, and the next mapping there finds them. */
-static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
+/* Maps spare pages from `address` on, at most `bytes`; *done grows by what was mapped. */
+static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
-  uint64_t done = 0, page;
-  weir_status st = WEIR_OK;
-  for (; done < bytes; done += s->page_bytes) {
-    uint64_t *place = &p->pages[(address + done - p->base) / s->page_bytes];
-    if (*place) continue;
-    if ((st = page_take(p, &page))) break;
-    if ((st = s->map(p->backend->self, address + done, page))) {
-      p->spare[p->spare_count++] = page;
-      break;
-    }
-    *place = page;
+  for (uint64_t end = address + bytes; address < end && p->spare_count; address += s->page_bytes) {
+    uint64_t page = p->spare[p->spare_count - 1];
+    weir_status st = s->map(p->backend->self, address, page);
+    if (st) return st;
+    *place_of(p, address) = page;
+    p->spare_count--;
+    *done += s->page_bytes;
   }
-  if (!st) st = s->access(p->backend->self, address, bytes);
-  if (st) (void)pages_unmap(p, address, done);
-  return st;
+  return WEIR_OK;
+}
+
+/* ---- leaving ----------------------------------------------------------------------------------
+ */
+
+/* A block that is in no heap becomes a hole that is still mapped, for the work of its heap up to
+ * `stamp` that may touch it. */
+static void leave(weir_pool *p, block_id id, weir_heap *h, uint64_t stamp)
+{
+  weir_block *b = block(id);
+  block_set(b, BLOCK_HOLE);
+  b->heap = h->number;
+  b->stamp = stamp;
+  b->next = p->leaving;
+  p->leaving = id;
+}
+
+/* Unmaps what no work can touch any more. The first failure is returned; what failed stays. */
+static weir_status leaving_unmap(weir_pool *p)
+{
+  weir_status first = WEIR_OK;
+  block_id id = p->leaving, kept = 0;
+  for (block_id next; id; id = next) {
+    weir_block *b = block(id);
+    next = b->next;
+    weir_status st = WEIR_OK;
+    if (b->stamp <= weir_heaps[b->heap]->done && !(st = pages_unmap(p, b->address, b->bytes))) {
+      b->stamp = 0;
+      (void)weir_block_give(&p->common[HEAP_HOLE], id);
+      continue;
+    }
+    if (!first) first = st;
+    b->next = kept;
+    kept = id;
+  }
+  p->leaving = kept;
+  return first;
+}
+
+/* The whole pages in a free block. */
+static uint64_t whole_pages(const weir_pool *p, const weir_block *b, uint64_t *from)
+{
+  uint64_t page = p->backend->source.page_bytes;
+  *from = up(b->address, page);
+  uint64_t to = (b->address + b->bytes) & ~(page - 1);
+  return to > *from ? to - *from : 0;
+}
+
+/* Takes [from, from + bytes) out of a free block of h; it is in no heap. Records ensured. */
+static block_id cut_free(weir_heap *h, block_id id, uint64_t from, uint64_t bytes)
+{
+  weir_heap_remove(h, id);
+  if (from > block(id)->address) {
+    weir_block_split(id, from - block(id)->address, h);
+    block_id piece = block(id)->right;
+    weir_heap_put(h, id);
+    weir_heap_remove(h, piece);
+    id = piece;
+  }
+  weir_block_split(id, bytes, h);
+  return id;
+}
+
+/* Turns whole pages of an idle block into a hole, and makes them spare. */
+static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
+{
+  weir_status st = weir_block_ensure(p, 2);
+  if (!st) st = pages_unmap(p, from, bytes);
+  if (st) return st;
+  id = cut_free(&p->common[HEAP_IDLE], id, from, bytes);
+  block(id)->stamp = 0;
+  (void)weir_block_give(&p->common[HEAP_HOLE], id);
+  return WEIR_OK;
 }
 
 /* ---- growing ----------------------------------------------------------------------------------
@@ -152,6 +225,7 @@ static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
 typedef struct plan {
   block_id hole;   /* where to map, 0: nowhere */
   block_id beside; /* free block that the new memory extends, 0: none */
+  block_id other;  /* free block on the other side, where the whole hole is filled */
   uint64_t bytes;  /* to map */
   bool at_end;     /* of the hole: `beside` is its right neighbour */
 } plan;
@@ -166,12 +240,17 @@ static uint64_t helps(const weir_heap *h, block_id id)
 
 static void consider(plan *best, const weir_heap *h, block_id hole, uint64_t bytes, uint64_t page)
 {
+  uint64_t l = helps(h, block(hole)->left), r = helps(h, block(hole)->right),
+           all = block(hole)->bytes;
+  if (l && r && l < bytes && r < bytes && l + r + all >= bytes &&
+      (!best->hole || all < best->bytes))
+    *best = (plan){hole, block(hole)->left, block(hole)->right, all, false};
   for (int end = 0; end < 2; end++) {
     block_id side = end ? block(hole)->right : block(hole)->left;
     uint64_t have = helps(h, side);
     uint64_t need = have < bytes ? up(bytes - have, page) : page;
     if (need <= block(hole)->bytes && (!best->hole || need < best->bytes))
-      *best = (plan){hole, have ? side : 0, need, end};
+      *best = (plan){hole, have ? side : 0, 0, need, end};
   }
 }
 
@@ -179,7 +258,7 @@ static plan make_plan(const weir_heap *h, uint64_t bytes)
 {
   weir_pool *p = h->pool;
   const weir_heap *holes = &p->common[HEAP_HOLE];
-  plan best = {0, 0, 0, false};
+  plan best = {0, 0, 0, 0, false};
   uint64_t page = p->backend->source.page_bytes;
   int looks = 0;
   for (int f = 0; f < TLSF_FIRST; f++) {
@@ -211,28 +290,141 @@ static block_id cut_hole(weir_pool *p, const plan *pl)
   return piece;
 }
 
+/* The next free block of `h` from bin *at on that holds a whole page, the smallest first; 0: none.
+ */
+static block_id next_lender(const weir_heap *h, const plan *except, int *at)
+{
+  const weir_pool *p = h->pool;
+  uint64_t from;
+  for (; *at < TLSF_FIRST * TLSF_SECOND; ++*at)
+    for (block_id id = h->bins[*at / TLSF_SECOND][*at % TLSF_SECOND]; id; id = block(id)->next)
+      if (id != except->beside && id != except->other && whole_pages(p, block(id), &from))
+        return id;
+  return 0;
+}
+
+static uint64_t count_pages(const weir_heap *h, const plan *except)
+{
+  uint64_t bytes = 0, from;
+  for (int f = 0; f < TLSF_FIRST; f++)
+    for (uint32_t in = h->second[f]; in; in &= in - 1)
+      for (block_id id = h->bins[f][__builtin_ctz(in)]; id; id = block(id)->next)
+        if (id != except->beside && id != except->other)
+          bytes += whole_pages(h->pool, block(id), &from);
+  return bytes;
+}
+
+/* Unmaps idle pages until `count` are spare, or none is left. */
+static weir_status idle_to_spare(weir_pool *p, uint64_t count, const plan *except)
+{
+  uint64_t page = p->backend->source.page_bytes, from;
+  weir_status st = WEIR_OK;
+  int at = 0;
+  while (!st && p->spare_count < count) {
+    block_id id = next_lender(&p->common[HEAP_IDLE], except, &at);
+    if (!id) break;
+    uint64_t bytes = whole_pages(p, block(id), &from), want = (count - p->spare_count) * page;
+    st = pages_drop(p, id, from, bytes < want ? bytes : want);
+  }
+  return st;
+}
+
+/* Maps whole pages of h's own free blocks at `address` as well, and leaves where they were: the
+ * stream's order lets its new work follow the old, through whichever address. */
+static weir_status lend(weir_pool *p, weir_heap *h, const plan *except, uint64_t address,
+                        uint64_t bytes, uint64_t *done)
+{
+  const weir_source *s = &p->backend->source;
+  weir_status st = WEIR_OK;
+  int at = 0;
+  while (!st && *done < bytes) {
+    uint64_t from, moved = 0, have;
+    block_id id = next_lender(h, except, &at);
+    if (!id) break;
+    if ((st = weir_block_ensure(p, 2))) break;
+    have = whole_pages(p, block(id), &from);
+    if (have > bytes - *done) have = bytes - *done;
+    for (; moved < have; moved += s->page_bytes) {
+      uint64_t *place = place_of(p, from + moved);
+      if ((st = s->map(p->backend->self, address + *done, *place))) break;
+      *place_of(p, address + *done) = *place;
+      *place = 0;
+      *done += s->page_bytes;
+    }
+    if (moved) leave(p, cut_free(h, id, from, moved), h, h->epoch);
+  }
+  return st;
+}
+
+/* Gives h a piece of what was a hole, of which `done` bytes are mapped; the rest is a hole again.
+ */
+static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done, uint64_t stamp)
+{
+  weir_heap *holes = &p->common[HEAP_HOLE];
+  block_id rest = block(piece)->bytes > done ? piece : 0;
+  if (rest && done) {
+    weir_block_split(piece, done, holes);
+    rest = block(piece)->right;
+    weir_heap_remove(holes, rest);
+  }
+  block(piece)->stamp = stamp;
+  block(piece)->when = p->clock();
+  if (done) (void)weir_block_give(h, piece);
+  if (rest) (void)weir_block_give(holes, rest);
+}
+
+/* Maps the planned piece of a hole for h, from spare pages and then h's own free ones. */
+static weir_status fill(weir_pool *p, weir_heap *h, const plan *pl)
+{
+  const weir_source *s = &p->backend->source;
+  uint64_t done = 0;
+  block_id piece = cut_hole(p, pl);
+  weir_status st = pages_map(p, block(piece)->address, pl->bytes, &done);
+  bool lent = !st && done < pl->bytes;
+  if (lent) {
+    p->stitches++;
+    h->dirty = h->epoch;
+    st = lend(p, h, pl, block(piece)->address, pl->bytes, &done);
+  }
+  if (!st && done < pl->bytes) st = WEIR_EOOM;
+  weir_status open = done ? s->access(p->backend->self, block(piece)->address, done) : WEIR_OK;
+  if (!open) {
+    hand_over(p, h, piece, done, lent ? h->epoch : 0);
+    return st;
+  }
+  leave(p, piece, h, lent ? h->epoch : 0);
+  (void)leaving_unmap(p);
+  return st ? st : open;
+}
+
+/* An idle block becomes h's, so that what is mapped beside it joins it. */
+static void adopt(weir_heap *h, block_id *id)
+{
+  weir_heap *idle = &h->pool->common[HEAP_IDLE];
+  if (!*id || block(*id)->heap != idle->number) return;
+  weir_heap_remove(idle, *id);
+  *id = weir_block_give(h, *id);
+}
+
 static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
 {
   uint64_t page = p->backend->source.page_bytes;
+  if (p->leaving) weir_epoch_poll(p, true, NULL);
+  (void)leaving_unmap(p);
   plan pl = make_plan(h, bytes);
   if (!pl.hole) return WEIR_EOOM;
-  uint64_t fresh = pl.bytes / page > p->spare_count ? pl.bytes - p->spare_count * page : 0;
-  if (fresh > limit || p->reserved > limit - fresh) return WEIR_ELIMIT;
-  weir_status st = weir_block_ensure(p, 3);
+  weir_status st = idle_to_spare(p, pl.bytes / page, &pl);
   if (st) return st;
-  block_id piece = cut_hole(p, &pl);
-  st = pages_map(p, block(piece)->address, pl.bytes);
-  if (st) {
-    weir_block_give(&p->common[HEAP_HOLE], piece);
-    return st;
-  }
-  if (pl.beside && block(pl.beside)->heap == p->common[HEAP_IDLE].number) {
-    weir_heap_remove(&p->common[HEAP_IDLE], pl.beside);
-    (void)weir_block_give(h, pl.beside);
-  }
-  block(piece)->when = p->clock();
-  weir_block_give(h, piece);
-  return WEIR_OK;
+  pl = make_plan(h, bytes); /* holes have come: as good, or better */
+  uint64_t have = p->spare_count * page + count_pages(h, &pl);
+  uint64_t fresh = pl.bytes > have ? pl.bytes - have : 0;
+  if (fresh > limit || p->reserved > limit - fresh) return WEIR_ELIMIT;
+  st = fresh ? pages_make(p, p->spare_count + fresh / page) : WEIR_OK;
+  if (!st) st = weir_block_ensure(p, 3);
+  if (st) return st;
+  adopt(h, &pl.beside);
+  adopt(h, &pl.other);
+  return fill(p, h, &pl);
 }
 
 /* PyTorch's sizes (c10/cuda/CUDACachingAllocator: kSmallBuffer, kLargeBuffer, kRoundLarge). */
@@ -287,36 +479,12 @@ static weir_status segment_drop(weir_pool *p, block_id id)
   return WEIR_OK;
 }
 
-/* Turns the whole pages of an idle block into a hole. */
-static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
-{
-  weir_heap *idle = &p->common[HEAP_IDLE];
-  weir_status st = weir_block_ensure(p, 2);
-  if (!st) st = pages_unmap(p, from, bytes);
-  if (st) return st;
-  weir_heap_remove(idle, id);
-  if (from > block(id)->address) {
-    weir_block_split(id, from - block(id)->address, idle);
-    block_id piece = block(id)->right;
-    weir_heap_put(idle, id);
-    weir_heap_remove(idle, piece);
-    id = piece;
-  }
-  weir_block_split(id, bytes, idle);
-  block(id)->stamp = 0;
-  weir_block_give(&p->common[HEAP_HOLE], id);
-  return WEIR_OK;
-}
-
 /* What of an idle block can be given back. */
 static uint64_t droppable(const weir_pool *p, const weir_block *b, uint64_t *from)
 {
-  uint64_t page = p->backend->source.page_bytes;
   *from = b->address;
   if (!vmm(p)) return b->left || b->right ? 0 : b->bytes;
-  *from = up(b->address, page);
-  uint64_t to = (b->address + b->bytes) & ~(page - 1);
-  return to > *from ? to - *from : 0;
+  return whole_pages(p, b, from);
 }
 
 static weir_status spare_destroy(weir_pool *p)
@@ -349,28 +517,17 @@ static weir_status trim_bin(weir_pool *p, block_id id, uint32_t before, uint64_t
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep)
 {
   const weir_heap *idle = &p->common[HEAP_IDLE];
-  weir_status st = WEIR_OK;
+  weir_status st = vmm(p) ? leaving_unmap(p) : WEIR_OK;
   for (int f = TLSF_FIRST - 1; f >= 0 && !st; f--)
     for (int s = TLSF_SECOND - 1; s >= 0 && !st && bytes; s--)
       st = trim_bin(p, idle->bins[f][s], before, &bytes);
   return st || keep || !vmm(p) ? st : spare_destroy(p);
 }
 
-/* Unmaps what a failure once left in its place. */
-static weir_status unmap_leftovers(weir_pool *p)
-{
-  uint64_t page = p->backend->source.page_bytes;
-  for (uint64_t i = 0; i < p->space / page; i++) {
-    weir_status st = p->pages[i] ? pages_unmap(p, p->base + i * page, page) : WEIR_OK;
-    if (st) return st;
-  }
-  return WEIR_OK;
-}
-
 weir_status weir_back_fini(weir_pool *p)
 {
   if (!vmm(p)) return WEIR_OK;
-  weir_status st = unmap_leftovers(p);
+  weir_status st = leaving_unmap(p);
   if (!st) st = spare_destroy(p);
   if (!st) st = p->backend->source.release(p->backend->self, p->base, p->space);
   if (st) return st;

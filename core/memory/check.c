@@ -5,7 +5,7 @@
   if (!(condition)) return what
 
 typedef struct tally {
-  uint64_t free_bytes, free_blocks, mapped, chained;
+  uint64_t free_bytes, free_blocks, mapped, chained, leaving;
 } tally;
 
 static bool in_heap(uint8_t state)
@@ -25,8 +25,9 @@ static const char *check_block(const weir_pool *p, block_id id, tally *t)
   block_id found = weir_page_map_find(b->address);
   REQUIRE("the page map knows a free block", !in_heap(state) || found != id);
   REQUIRE("the page map does not know a block", in_heap(state) || found == id);
-  REQUIRE("a hole is in a stream's heap",
-          (state == BLOCK_HOLE) == (b->heap == p->common[HEAP_HOLE].number));
+  bool hole = b->heap == p->common[HEAP_HOLE].number;
+  REQUIRE("a block with memory is in the heap of holes", !hole || state == BLOCK_HOLE);
+  if (state == BLOCK_HOLE && !hole) t->leaving++;
   if (state == BLOCK_FREE) {
     t->free_bytes += b->bytes;
     t->free_blocks++;
@@ -64,7 +65,7 @@ static const char *check_heap(const weir_heap *h, uint64_t *bytes, uint64_t *blo
   return NULL;
 }
 
-/* Bytes the ranges hold: more than the blocks' where an unmapping failed. */
+/* Bytes the ranges hold: more than the blocks' where a mapping or unmapping failed. */
 static uint64_t given_bytes(const weir_pool *p, uint64_t mapped)
 {
   uint64_t page = p->backend->source.page_bytes, places = 0;
@@ -90,6 +91,9 @@ static const char *check_all(const weir_pool *p)
         check_heap(i ? weir_heaps[p->numbers[i - 1]] : &p->common[HEAP_IDLE], &bytes, &blocks);
     if (wrong) return wrong;
   }
+  for (block_id id = p->leaving; id; id = block(id)->next)
+    t.leaving--;
+  REQUIRE("a hole of a stream is not leaving", !t.leaving);
   REQUIRE("a free block is in no heap", bytes == t.free_bytes && blocks == t.free_blocks);
   REQUIRE("the count of free bytes is wrong", (uint64_t)p->inactive.current == bytes);
   uint64_t given = given_bytes(p, t.mapped);

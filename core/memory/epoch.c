@@ -9,6 +9,8 @@
 #include <string.h>
 #include "core/memory/pool.h"
 
+enum { BATCHES = 64 }; /* markers for as many bytes of frees as are reserved */
+
 static bool capturing(const weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
@@ -153,4 +155,18 @@ void weir_epoch_pending(weir_pool *p)
     weir_pool_release_at(id, complete ? block(id)->stamp : own->epoch);
   }
   p->pending = kept;
+}
+
+void weir_epoch_alert(weir_pool *p)
+{
+  p->alert = p->reserved;
+}
+
+void weir_epoch_breathe(weir_pool *p)
+{
+  if (p->heap_count < 2 || !p->alert || p->unmarked <= p->reserved / BATCHES) return;
+  p->alert -= p->unmarked < p->alert ? p->unmarked : p->alert;
+  weir_epoch_poll(p, true, NULL);
+  weir_epoch_pending(p);
+  p->unmarked = 0;
 }

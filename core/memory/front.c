@@ -329,9 +329,11 @@ static __attribute__((noinline)) weir_status free_slow(block_id id)
     p->pending = id;
     p->pending_blocks++;
     p->pending_bytes += (int64_t)b->bytes;
+    p->unmarked += b->bytes;
   } else {
     weir_pool_release(id);
   }
+  weir_epoch_breathe(p);
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }

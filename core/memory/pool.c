@@ -80,6 +80,7 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   weir_page_map_remove(id);
   b->stamp = stamp;
   if (stamp > h->dirty) h->dirty = stamp;
+  h->pool->unmarked += b->bytes;
   b->when = h->pool->clock();
   weir_block_give(h, id);
 }
@@ -90,8 +91,14 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
 /* Steps 1 and 2 without asking the device anything. */
 static weir_status reuse(weir_heap *h, uint64_t bytes, block_id *out)
 {
+  weir_heap *idle = &h->pool->common[HEAP_IDLE];
+  if (may_split(h->pool)) {
+    block_id a = weir_heap_find(h, bytes), b = weir_heap_find(idle, bytes);
+    bool other = b && (!a || block(b)->bytes < block(a)->bytes);
+    return take(other ? idle : h, h, other ? b : a, bytes, out);
+  }
   weir_status st = take_from(h, h, bytes, out);
-  return st == WEIR_EOOM ? take_from(&h->pool->common[HEAP_IDLE], h, bytes, out) : st;
+  return st == WEIR_EOOM ? take_from(idle, h, bytes, out) : st;
 }
 
 /* Steps 2 and 3 with all that is known after asking. */
@@ -121,6 +128,7 @@ static weir_status reuse_fronts(weir_heap *h, uint64_t bytes, block_id *out)
 static weir_status grow(weir_heap *h, uint64_t bytes, uint64_t limit, block_id *out)
 {
   weir_status st = weir_back_grow(h->pool, h, bytes, limit);
+  weir_epoch_alert(h->pool);
   return st ? st : take_from(h, h, bytes, out);
 }
 
@@ -199,7 +207,9 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
   if (!st) st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
   decay(p);
-  if ((st = reuse_known(h, bytes, out)) != WEIR_EOOM) return st;
+  st = reuse_known(h, bytes, out);
+  if (!st && p->heap_count > 1) weir_epoch_alert(p);
+  if (st != WEIR_EOOM) return st;
   if ((st = reuse_fronts(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = collect_above(h, bytes))) return st;
   st = grow(h, bytes, soft && soft < limit ? soft : limit, out);

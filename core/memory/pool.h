@@ -46,7 +46,7 @@ enum {
 
 enum block_state {
   BLOCK_SPARE,   /* an unused record */
-  BLOCK_HOLE,    /* address space without memory */
+  BLOCK_HOLE,    /* address space without memory; of a stream: still mapped, p->leaving */
   BLOCK_FREE,    /* in a heap */
   BLOCK_LIVE,    /* a user's */
   BLOCK_CACHED,  /* in a front */
@@ -130,12 +130,15 @@ typedef struct weir_pool {
   uint64_t *pages;      /* VMM: page of each place, 0: none */
   uint64_t *spare;      /* VMM: pages that are mapped nowhere */
   uint64_t spare_count;
-  uint64_t total;                      /* bytes of the device */
-  uint64_t reserved;                   /* bytes the source gave and has not got back */
-  uint64_t segments;                   /* mapped ranges (segments, or VMM pages) */
-  uint32_t decayed;                    /* ms of the last decay */
-  uint32_t (*clock)(void);             /* ms; tests put their own here */
-  double fraction;                     /* of `total` we may reserve */
+  block_id leaving;        /* VMM: holes that are mapped until old work is complete, in no heap */
+  uint64_t total;          /* bytes of the device */
+  uint64_t alert;          /* bytes of frees for which weir_epoch_breathe() goes on */
+  uint64_t unmarked;       /* bytes freed since the last weir_epoch_breathe() */
+  uint64_t reserved;       /* bytes the source gave and has not got back */
+  uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
+  uint32_t decayed;        /* ms of the last decay */
+  uint32_t (*clock)(void); /* ms; tests put their own here */
+  double fraction;         /* of `total` we may reserve */
   weir_stat large_bytes, large_blocks; /* blocks that pass by the fronts */
   weir_stat reserved_stat, segment_stat, inactive, inactive_blocks;
   int64_t large_requested, pending_bytes, pending_blocks;
@@ -195,6 +198,10 @@ void weir_epoch_retire(weir_pool *p,
 weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited); /* inserts a wait */
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited);      /* the user inserted one */
 void weir_epoch_pending(weir_pool *p);
+/* After frees: marks and asks when enough was freed that nobody has asked about, but only while it
+ * helps: until as much as is reserved was freed since somebody last ran short (alert). */
+void weir_epoch_breathe(weir_pool *p);
+void weir_epoch_alert(weir_pool *p);
 
 /* front.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);

@@ -22,11 +22,7 @@
 /* How host memory is locked; values as in cudaHostAlloc, cuMemHostAlloc and (the first two)
  * cuMemHostRegister. PORTABLE: pinned for every context, not only that of the device. MAPPED: has
  * an address on the device. WRITE_COMBINED: bypasses the processor's caches. */
-enum weir_host_flags {
-  WEIR_HOST_PORTABLE = 1,
-  WEIR_HOST_MAPPED = 2,
-  WEIR_HOST_WRITE_COMBINED = 4
-};
+enum weir_host_flags { WEIR_HOST_PORTABLE = 1, WEIR_HOST_MAPPED = 2, WEIR_HOST_WRITE_COMBINED = 4 };
 
 typedef struct weir_source {
   uint64_t page_bytes; /* size and alignment of a VMM page, a power of two; 0: no VMM */
@@ -57,9 +53,9 @@ typedef struct weir_source {
    *   host_alloc     memory of the device's own making, locked and mapped, a multiple of 4096: the
    *                  only way to write-combined memory. host_free gives it back.
    * Optional, each pair both or none (NULL). Without host_register the pools take plain memory from
-   * host_alloc too; without host_alloc write-combined memory is not supported; without both there is
-   * no pinned memory. WEIR_EOOM: no more can be locked; the allocator then gives back what is idle
-   * and tries again. */
+   * host_alloc too; without host_alloc write-combined memory is not supported; without both there
+   * is no pinned memory. WEIR_EOOM: no more can be locked; the allocator then gives back what is
+   * idle and tries again. */
   weir_status (*host_register)(void *self, void *memory, uint64_t bytes, unsigned flags);
   weir_status (*host_unregister)(void *self, void *memory, uint64_t bytes);
   weir_status (*host_alloc)(void *self, uint64_t bytes, unsigned flags, void **out);

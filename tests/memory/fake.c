@@ -2,9 +2,11 @@
  * happens at one moment for all streams. */
 #include "tests/memory/fake.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { WORK, RECORD, WAIT };
 
@@ -290,6 +292,12 @@ static bool protect(uint64_t address, uint64_t bytes, int how)
               -1, 0) != MAP_FAILED;
 }
 
+/* Page n is a piece of one sparse file, so that it can be mapped in several places at once. */
+static off_t page_offset(const fake *f, uint64_t page)
+{
+  return (off_t)((page - 1) * f->backend.source.page_bytes);
+}
+
 static weir_status take(fake *f, uint64_t bytes)
 {
   if (bytes > f->capacity - f->used)
@@ -386,10 +394,12 @@ static weir_status create(void *self, uint64_t *page)
 static weir_status destroy(void *self, uint64_t page)
 {
   fake *f = self;
-  (void)page;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "destroy");
   if (!st) {
+    if (fallocate(f->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page_offset(f, page),
+                  (off_t)f->backend.source.page_bytes))
+      abort();
     f->used -= f->backend.source.page_bytes;
     f->pages--;
   }
@@ -400,11 +410,15 @@ static weir_status destroy(void *self, uint64_t page)
 static weir_status map(void *self, uint64_t address, uint64_t page)
 {
   fake *f = self;
-  (void)address;
-  (void)page;
+  uint64_t bytes = f->backend.source.page_bytes;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "map");
-  if (!st) f->mapped += f->backend.source.page_bytes;
+  if (!st) {
+    if (mmap((void *)address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, f->memory,
+             page_offset(f, page)) == MAP_FAILED)
+      abort();
+    f->mapped += bytes;
+  }
   pthread_mutex_unlock(&f->lock);
   return st;
 }
@@ -427,7 +441,7 @@ static weir_status set_access(void *self, uint64_t address, uint64_t bytes)
   fake *f = self;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "access");
-  if (!st && !protect(address, bytes, PROT_READ | PROT_WRITE)) abort();
+  if (!st && mprotect((void *)address, bytes, PROT_READ | PROT_WRITE)) abort();
   pthread_mutex_unlock(&f->lock);
   return st;
 }
@@ -482,7 +496,10 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
                                     .host_alloc = host_alloc,
                                     .host_free = host_free,
                                     .host_commit = host_commit};
+  f->memory = -1;
   if (!page_bytes) return;
+  f->memory = memfd_create("fake", MFD_CLOEXEC);
+  if (f->memory < 0 || ftruncate(f->memory, (off_t)1 << 60)) abort();
   f->backend.source.reserve = reserve;
   f->backend.source.release = release;
   f->backend.source.create = create;
@@ -501,6 +518,7 @@ void fake_fini(fake *f)
 {
   for (int i = 0; i < FAKE_STREAMS; i++)
     free(f->streams[i].ops);
+  if (f->memory >= 0) close(f->memory);
   pthread_mutex_lock(&graveyard_lock);
   while (graveyard) {
     fake_event *e = graveyard;

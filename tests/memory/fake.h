@@ -1,6 +1,7 @@
 /* fake.h: a device that is all script: the backend of the allocator's tests and of its benchmark.
  *
- * Memory is real address space (untouched it costs nothing); what is not mapped cannot be touched.
+ * Memory is real address space (untouched it costs nothing); what is not mapped cannot be touched,
+ * and a page that is mapped in two places is the same memory in both.
  * A stream is a queue of work. It runs as soon as it may: a held stream does not run, and one that
  * waits for an event runs when the event's record has run. fake_release() lets a stream go on; a
  * host sync runs whatever it has to wait for, held or not, and is counted.
@@ -39,7 +40,8 @@ typedef struct fake {
   uint64_t capacity;         /* bytes */
   uint64_t used;             /* bytes of pages and segments */
   uint64_t pages, next_page; /* pages created and not destroyed; the last number given */
-  uint64_t mapped;           /* bytes mapped */
+  uint64_t mapped;           /* bytes mapped; a page that is mapped twice counts twice */
+  int memory;                /* sparse file of all pages, -1: no VMM */
   uint64_t reserved;         /* bytes of address space reserved, segments included */
   uint64_t calls;            /* source and event calls, host_commit excluded */
   uint64_t operations;       /* the same, host_commit included: what fail_at counts */
