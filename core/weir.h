@@ -7,7 +7,9 @@
 #define WEIR_H
 
 #include "core/base/status.h"
+#include "core/weir/cuda.h"
 #include "core/weir/memory.h"
+#include "core/weir/pools.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,8 +1,24 @@
+# libweir-cuda.so: the CUDA backend; libweir.so opens it. Needs libc only: the driver is opened at run
+# time.
+
+CUDA_OBJS := $(call objs,cuda/backend.c cuda/driver.c cuda/vmm.c)
+$(foreach c,backend driver vmm,$(eval EXTRA_cuda/$(c).c = $$(CUDAINC)))
+
+$(LIB)/libweir-cuda.so: $(CUDA_OBJS) cuda/libweir-cuda.map
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -shared $(LDSAN) $(LDFLAGS) -Wl,-soname,libweir-cuda.so -Wl,--version-script,cuda/libweir-cuda.map \
+	  -Wl,-z,now -Wl,-z,nodelete $(if $(SAN),,-Wl,-z,defs) -o $@ $(CUDA_OBJS) -ldl
+
+cuda-backend: $(LIB)/libweir-cuda.so
+all: cuda-backend
+.PHONY: cuda-backend
+
 # The software device: $(SIM)/libcuda.so.1, its entry points made from NVIDIA's headers at build time.
 
 SIMGEN     := $(OBJ)/cuda/sim/gen
 SIMDRV_C   := $(addprefix cuda/sim/,arena.c array.c context.c control.c copy.c device.c event.c fault.c \
-              gate.c heap.c image.c launch.c memory.c module.c pool.c procaddr.c stream.c stream_api.c)
+              gate.c heap.c image.c launch.c memory.c module.c pool.c procaddr.c stream.c stream_api.c vmm.c)
 SIMDRV_O   := $(call objs,$(SIMDRV_C)) $(SIMGEN)/entry.gen.o
 SIMINC      = $(CUDAINC) -I$(SIMGEN)
 

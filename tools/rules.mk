@@ -115,3 +115,5 @@ $(O)/bench/alloc: $(call objs,tools/bench/alloc.c tests/memory/fake.c) $(LIB)/li
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
 
 EXTRA_tools/bench/alloc.c = -Wno-pedantic
+
+-include tools/peers/rules.mk

@@ -7,7 +7,8 @@
  * A marker is an event that the allocator records in a stream: it is complete when everything
  * submitted to that stream before it is. An event holds its latest record only.
  *
- * All functions may be called from any thread. None may call back into the allocator.
+ * All functions may be called from any thread, and while streams are being captured, of whatever
+ * mode (CUDA: under cudaStreamCaptureModeRelaxed). None may call back into the allocator.
  */
 #ifndef WEIR_DEVICE_BACKEND_H
 #define WEIR_DEVICE_BACKEND_H
@@ -28,8 +29,18 @@ typedef struct weir_backend {
   weir_status (*event_wait)(void *self, void *stream, void *event); /* the stream waits */
   weir_status (*event_sync)(void *self, void *event);               /* the host waits */
 
-  /* Optional. True: the stream is being captured into a graph, so nothing may be recorded in it. */
+  /* Optional. True: the stream is being captured into a graph, so nothing may be recorded in it,
+   * nor made to wait: also when the stream is one that a capture elsewhere forbids to touch (the
+   * legacy default stream). Missing: no stream ever is. */
   bool (*stream_capturing)(void *self, void *stream);
+
+  /* Optional. Whether memory can be allocated for the stream with the program's handle `native`,
+   * and the one handle it has here where it has several. Missing: any handle is a stream. */
+  weir_status (*stream_adopt)(void *self, void *native, void **stream);
+
+  /* Optional. The calling thread made this device its current one: the device's own runtime may
+   * follow (cudaSetDevice). Missing: nobody is told. */
+  void (*make_current)(void *self);
 } weir_backend;
 
 #endif

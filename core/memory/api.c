@@ -1,19 +1,14 @@
 /* api.c: core/weir/memory.h over the pools. */
 #include "core/weir/memory.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/memory/pool.h"
+#include "core/device/plugin.h"
+#include "core/memory/devices.h"
 #include "core/memory/tags.h"
 
-enum { DEVICES = 64 };
-
-static struct device {
-  weir_pool *pool;
-  weir_heap *plain; /* of the default stream */
-} devices[DEVICES];
+weir_attached weir_devices[WEIR_DEVICES];
 
 static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER; /* attach, detach, tags */
 static char tags[WEIR_TAGS][32] = {"untagged"};
@@ -47,43 +42,78 @@ weir_status weir_device_parse(weir_device *out, const char *text)
   return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'; valid: cpu, cuda, cuda:N", text);
 }
 
-static weir_status no_device(weir_device d)
-{
-  if (d.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
-  return weir_fail(WEIR_EINVAL, "no backend is attached as cuda:%d", d.index);
-}
-
-static inline struct device *device_of(weir_device d)
-{
-  unsigned i = d.index < 0 ? 0 : (unsigned)d.index;
-  return d.type == WEIR_DEVICE_CUDA && i < DEVICES && devices[i].pool ? &devices[i] : NULL;
-}
-
-/* Finds the device's pool or returns. */
-#define POOL_OF(device, p)                                                                         \
-  struct device *at_ = device_of(device);                                                          \
-  if (!at_) return no_device(device);                                                              \
-  weir_pool *p = at_->pool
-
 static weir_status attach(const weir_backend *backend, const char *conf)
 {
   weir_config config = weir_config_default;
-  struct device *d = &devices[backend->index];
+  weir_attached *d = &weir_devices[backend->index];
   if (d->pool) return weir_fail(WEIR_EINVAL, "cuda:%d has a backend already", backend->index);
   weir_status st = weir_config_parse(&config, "WEIR_ALLOC_CONF", getenv("WEIR_ALLOC_CONF"));
   if (!st) st = weir_config_parse(&config, "conf", conf);
   weir_pool *p = NULL;
   if (!st) st = weir_pool_new(&p, backend, &config);
   if (!st && (st = weir_pool_heap(p, NULL, &d->plain))) (void)weir_pool_free(p);
-  if (!st) d->pool = p;
+  if (!st) atomic_store_explicit(&d->pool, p, memory_order_release);
   return st;
 }
 
+/* A forked child keeps nothing of its parent's: no pool, no block, no lock. */
+static void forget_devices(void)
+{
+  pthread_mutex_init(&attach_lock, NULL);
+  for (int i = 0; i < WEIR_DEVICES; i++)
+    atomic_store(&weir_devices[i].pool, NULL);
+  weir_front_forget();
+  weir_meta_forget();
+}
+
+/* attach_lock held. */
+static weir_status open_cuda(int i)
+{
+  const weir_backend *backend;
+  if (i < WEIR_DEVICES && weir_devices[i].pool) return WEIR_OK; /* somebody was faster */
+  weir_device_on_fork = forget_devices;
+  weir_status st = weir_device_open(i, &backend);
+  if (st) return st;
+  if ((st = attach(backend, NULL)))
+    (void)weir_device_close(i);
+  else
+    weir_devices[i].opened = true;
+  return st;
+}
+
+__attribute__((cold)) weir_status weir_attach_now(weir_device d, weir_attached **out)
+{
+  if (d.type != WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
+  if (weir_device_forked()) return WEIR_ECUDA;
+  int i = (int)weir_device_index(d);
+  pthread_mutex_lock(&attach_lock);
+  weir_status st = open_cuda(i);
+  pthread_mutex_unlock(&attach_lock);
+  if (!st) *out = &weir_devices[i];
+  return st;
+}
+
+weir_status weir_pool_of(weir_device device, weir_pool **out)
+{
+  weir_attached *d = weir_attached_of(device);
+  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
+  if (!st) *out = atomic_load(&d->pool);
+  return st;
+}
+
+/* Finds the device's pool or returns. */
+#define POOL_OF(device, p)                                                                         \
+  weir_attached *at_ = weir_attached_of(device);                                                   \
+  weir_status there_ = at_ ? WEIR_OK : weir_attach_now(device, &at_);                              \
+  if (there_) return there_;                                                                       \
+  weir_pool *p = at_->pool
+
 weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 {
-  if (!backend || backend->index < 0 || backend->index >= DEVICES)
-    return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", DEVICES - 1);
+  if (!backend || backend->index < 0 || backend->index >= WEIR_DEVICES)
+    return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", WEIR_DEVICES - 1);
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
   weir_status st = attach(backend, conf);
   pthread_mutex_unlock(&attach_lock);
@@ -92,10 +122,18 @@ weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 
 weir_status weir_memory_detach(weir_device device)
 {
-  POOL_OF(device, p);
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
-  weir_status st = weir_pool_free(p);
-  if (!st) at_->pool = NULL;
+  weir_attached *at = weir_attached_of(device);
+  weir_status st =
+      at ? weir_pool_free(at->pool)
+         : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", weir_device_index(device));
+  if (at && !st) {
+    at->generation++;
+    at->pool = NULL;
+    if (at->opened) st = weir_device_close((int)(at - weir_devices));
+    at->opened = false;
+  }
   pthread_mutex_unlock(&attach_lock);
   return st;
 }
@@ -106,12 +144,15 @@ weir_status weir_memory_detach(weir_device device)
 weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
 {
   POOL_OF(device, p);
-  return weir_pool_heap(p, native, (weir_heap **)out);
+  const weir_backend *b = p->backend;
+  weir_status st = b->stream_adopt ? b->stream_adopt(b->self, native, &native) : WEIR_OK;
+  return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
 }
 
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
+  if (weir_device_forked()) return WEIR_ECUDA;
   if (!a || !b || a->pool != b->pool)
     return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
   pthread_mutex_lock(&a->pool->lock);
@@ -125,11 +166,14 @@ weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 
 weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
-  struct device *d = device_of(device);
-  if (__builtin_expect(!d, 0)) return no_device(device);
-  weir_heap *h = stream ? (weir_heap *)stream : d->plain;
+  weir_attached *d = weir_attached_of(device);
+  if (__builtin_expect(!d, 0)) {
+    weir_status st = weir_attach_now(device, &d);
+    if (st) return st;
+  }
+  weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(d);
   if (__builtin_expect(h->pool != d->pool, 0))
-    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%d", device.index);
+    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_index(device));
   if (__builtin_expect(!bytes, 0)) {
     *out = NULL;
     return WEIR_OK;
@@ -145,7 +189,8 @@ weir_status weir_free(void *ptr)
 weir_status weir_record_stream(void *ptr, weir_stream *stream)
 {
   if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
-  return ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
+  weir_status st = ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
+  return st && weir_device_forked() ? WEIR_ECUDA : st;
 }
 
 weir_status weir_memory_empty_cache(weir_device device)
@@ -215,59 +260,10 @@ weir_status weir_memory_set_tag(const char *tag)
   return st;
 }
 
-/* ---- figures ----------------------------------------------------------------------------------
- */
-
-weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
-{
-  POOL_OF(device, p);
-  pthread_mutex_lock(&p->lock);
-  weir_pool_stats(p, out);
-  pthread_mutex_unlock(&p->lock);
-  return WEIR_OK;
-}
-
-static const struct figure {
-  const char *name;
-  size_t offset;
-} figures[] = {
-#define ROW(name, field) {name, offsetof(weir_memory_stats, field)},
-    WEIR_MEMORY_STATS_MAP(ROW)
-#undef ROW
-};
-
-weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
-{
-  weir_memory_stats all;
-  weir_status st = weir_memory_get_stats(&all, device);
-  if (st) return st;
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    if (!strcmp(figures[i].name, name)) {
-      *out = *(int64_t *)((char *)&all + figures[i].offset);
-      return WEIR_OK;
-    }
-  return weir_fail(WEIR_EINVAL, "there is no figure called %s, as in allocated_bytes.all.current",
-                   name);
-}
-
-weir_status weir_memory_reset_peak(weir_device device)
-{
-  POOL_OF(device, p);
-  weir_memory_stats now;
-  pthread_mutex_lock(&p->lock);
-  weir_pool_stats(p, &now);
-  p->peak_bytes = now.allocated_bytes;
-  weir_front_reset_high(p);
-  p->reserved_stat.peak = p->reserved_stat.current;
-  p->segment_stat.peak = p->segment_stat.current;
-  pthread_mutex_unlock(&p->lock);
-  return WEIR_OK;
-}
-
 weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)
 {
   POOL_OF(device, p);
-  weir_heap *h = stream ? (weir_heap *)stream : at_->plain;
+  weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(at_);
   *out = 0;
   pthread_mutex_lock(&p->lock);
   weir_front_reclaim(p);
@@ -280,22 +276,6 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
   }
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
-}
-
-weir_status weir_memory_summary(char **out, weir_device device)
-{
-  weir_memory_stats all;
-  size_t bytes;
-  weir_status st = weir_memory_get_stats(&all, device);
-  if (st) return st;
-  FILE *f = open_memstream(out, &bytes);
-  if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
-  (void)fprintf(f, "Weir memory summary, device %d\n%-40s %20s\n",
-                device.index < 0 ? 0 : device.index, "figure", "value");
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    (void)fprintf(f, "%-40s %20lld\n", figures[i].name,
-                  (long long)*(int64_t *)((char *)&all + figures[i].offset));
-  return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the table") : WEIR_OK;
 }
 
 /* ---- snapshot ---------------------------------------------------------------------------------

@@ -2,10 +2,22 @@
  *
  * With VMM the pool reserves address space once, four times the device, and all of it is blocks:
  * what has no memory is a hole. Growing turns the piece of a hole into a free block, preferably a
- * piece beside free memory so that only the difference is mapped. Trimming turns idle pages into
- * holes; a page that is mapped nowhere is kept for the next growth (that is stitching: pages from
- * many small free blocks become one large one), or destroyed. Without VMM a segment is a chain of
- * its own.
+ * piece beside free memory, or between two, so that only the difference is mapped. Trimming turns
+ * idle pages into holes; a page that is mapped nowhere is spare, or destroyed. Without VMM a
+ * segment is a chain of its own.
+ *
+ * Where pages come from when a heap grows, memory being made only when all others are used up:
+ *   1 spare pages
+ *   2 whole pages in idle blocks, unmapped where they are
+ *   3 whole pages in the heap's own free blocks, whose work may be pending: they are lent, that is,
+ *     mapped at the new place as well. New work of the stream comes after the old, through
+ * whichever address (CUDA C++ Programming Guide, "Virtual Aliasing Support": what one mapping wrote
+ * is seen through another once the writing operation is complete). The old place becomes a hole
+ *     that is leaving: mapped until that work is complete, then unmapped. Nobody waits.
+ *   4 new pages
+ * So what is reserved exceeds what lives by pieces below a page and by what other streams have not
+ * finished with. In a program that repeats itself the pieces fall into place and moving ends.
+ * Memory of a captured graph's pool never moves: the graph knows its addresses.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -89,6 +101,7 @@ static void count_reserved(weir_pool *p, int64_t bytes, int64_t ranges)
   p->reserved += (uint64_t)bytes;
   p->segments += (uint64_t)ranges;
   stat_add(&p->reserved_stat, bytes);
+  if ((uint64_t)llabs(bytes) >= p->config.max_split_bytes) stat_add(&p->oversize_segments, ranges);
   if (ranges) stat_add(&p->segment_stat, ranges);
   if (bytes > 0)
     p->device_allocs++;
@@ -117,14 +130,15 @@ static weir_status pages_make(weir_pool *p, uint64_t count)
   return st;
 }
 
-/* Pages that are in their places become spare; places whose page was lent are just unmapped. */
-static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes)
+/* Unmaps page by page; stops at the first failure. *done: bytes unmapped, from the left. A page
+ * becomes spare, unless it was lent: then it has another place. */
+static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
-  weir_status st = bytes ? s->unmap(p->backend->self, address, bytes) : WEIR_OK;
-  if (st) return st;
-  for (uint64_t at = address; at < address + bytes; at += s->page_bytes) {
-    uint64_t *place = place_of(p, at);
+  for (*done = 0; *done < bytes; *done += s->page_bytes) {
+    uint64_t *place = place_of(p, address + *done);
+    weir_status st = s->unmap(p->backend->self, address + *done, s->page_bytes);
+    if (st) return st;
     if (*place) p->spare[p->spare_count++] = *place;
     *place = 0;
   }
@@ -161,23 +175,41 @@ static void leave(weir_pool *p, block_id id, weir_heap *h, uint64_t stamp)
   p->leaving = id;
 }
 
-/* Unmaps what no work can touch any more. The first failure is returned; what failed stays. */
+/* Makes the first `done` bytes of a leaving block a hole; what is left of it, 0: nothing. */
+static block_id left_behind(weir_pool *p, block_id id, uint64_t done)
+{
+  weir_heap *holes = &p->common[HEAP_HOLE];
+  uint16_t heap = block(id)->heap;
+  block_id rest = 0;
+  if (done < block(id)->bytes) {
+    weir_block_split(id, done, holes);
+    rest = block(id)->right;
+    weir_heap_remove(holes, rest);
+    block(rest)->heap = heap;
+  }
+  block(id)->stamp = 0;
+  (void)weir_block_give(holes, id);
+  return rest;
+}
+
+/* Unmaps what no work can touch any more. What fails stays; the first failure is returned. */
 static weir_status leaving_unmap(weir_pool *p)
 {
   weir_status first = WEIR_OK;
   block_id id = p->leaving, kept = 0;
   for (block_id next; id; id = next) {
-    weir_block *b = block(id);
+    const weir_block *b = block(id);
+    uint64_t done = 0;
     next = b->next;
-    weir_status st = WEIR_OK;
-    if (b->stamp <= weir_heaps[b->heap]->done && !(st = pages_unmap(p, b->address, b->bytes))) {
-      b->stamp = 0;
-      (void)weir_block_give(&p->common[HEAP_HOLE], id);
-      continue;
+    if (b->stamp <= weir_heaps[b->heap]->done) {
+      weir_status st = weir_block_ensure(p, 1);
+      if (!st) st = pages_unmap(p, b->address, b->bytes, &done);
+      if (!first) first = st;
     }
-    if (!first) first = st;
-    b->next = kept;
-    kept = id;
+    block_id rest = done ? left_behind(p, id, done) : id;
+    if (!rest) continue;
+    block(rest)->next = kept;
+    kept = rest;
   }
   p->leaving = kept;
   return first;
@@ -207,16 +239,18 @@ static block_id cut_free(weir_heap *h, block_id id, uint64_t from, uint64_t byte
   return id;
 }
 
-/* Turns whole pages of an idle block into a hole, and makes them spare. */
+/* Turns whole pages of an idle block into a hole, and makes them spare; fewer than asked for where
+ * it fails half way. */
 static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
 {
+  uint64_t done = 0;
   weir_status st = weir_block_ensure(p, 2);
-  if (!st) st = pages_unmap(p, from, bytes);
-  if (st) return st;
-  id = cut_free(&p->common[HEAP_IDLE], id, from, bytes);
+  if (!st) st = pages_unmap(p, from, bytes, &done);
+  if (!done) return st;
+  id = cut_free(&p->common[HEAP_IDLE], id, from, done);
   block(id)->stamp = 0;
   (void)weir_block_give(&p->common[HEAP_HOLE], id);
-  return WEIR_OK;
+  return st;
 }
 
 /* ---- growing ----------------------------------------------------------------------------------
@@ -235,7 +269,7 @@ static uint64_t helps(const weir_heap *h, block_id id)
 {
   if (!id || block_state(block(id)) != BLOCK_FREE) return 0;
   uint16_t n = block(id)->heap;
-  return n == h->number || n == h->pool->common[HEAP_IDLE].number ? block(id)->bytes : 0;
+  return n == h->number || n == weir_idle_of(h)->number ? block(id)->bytes : 0;
 }
 
 static void consider(plan *best, const weir_heap *h, block_id hole, uint64_t bytes, uint64_t page)
@@ -303,9 +337,11 @@ static block_id next_lender(const weir_heap *h, const plan *except, int *at)
   return 0;
 }
 
+/* Whole pages h can lend itself. A captured graph has the addresses of its pool: they stay. */
 static uint64_t count_pages(const weir_heap *h, const plan *except)
 {
   uint64_t bytes = 0, from;
+  if (h->graph) return 0;
   for (int f = 0; f < TLSF_FIRST; f++)
     for (uint32_t in = h->second[f]; in; in &= in - 1)
       for (block_id id = h->bins[f][__builtin_ctz(in)]; id; id = block(id)->next)
@@ -380,7 +416,7 @@ static weir_status fill(weir_pool *p, weir_heap *h, const plan *pl)
   uint64_t done = 0;
   block_id piece = cut_hole(p, pl);
   weir_status st = pages_map(p, block(piece)->address, pl->bytes, &done);
-  bool lent = !st && done < pl->bytes;
+  bool lent = !st && done < pl->bytes && !h->graph;
   if (lent) {
     p->stitches++;
     h->dirty = h->epoch;
@@ -400,7 +436,7 @@ static weir_status fill(weir_pool *p, weir_heap *h, const plan *pl)
 /* An idle block becomes h's, so that what is mapped beside it joins it. */
 static void adopt(weir_heap *h, block_id *id)
 {
-  weir_heap *idle = &h->pool->common[HEAP_IDLE];
+  weir_heap *idle = weir_idle_of(h);
   if (!*id || block(*id)->heap != idle->number) return;
   weir_heap_remove(idle, *id);
   *id = weir_block_give(h, *id);

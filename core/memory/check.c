@@ -6,6 +6,7 @@
 
 typedef struct tally {
   uint64_t free_bytes, free_blocks, mapped, chained, leaving;
+  int64_t inactive[2], front_bytes, front_blocks, pending[2];
 } tally;
 
 static bool in_heap(uint8_t state)
@@ -33,12 +34,19 @@ static const char *check_block(const weir_pool *p, block_id id, tally *t)
     t->free_blocks++;
   }
   if (state != BLOCK_HOLE) t->mapped += b->bytes;
+  bool large = b->bytes > CLASS_LIMIT;
+  if (state == BLOCK_FREE && (b->left || b->right)) t->inactive[large] += (int64_t)b->bytes;
+  if (state == BLOCK_PENDING) t->pending[large] += (int64_t)b->bytes;
+  REQUIRE("a free block belongs to a front", !in_heap(state) || !b->front);
+  t->front_bytes += b->front ? (int64_t)b->bytes : 0;
+  t->front_blocks += b->front != 0;
   t->chained++;
   if (!b->right) return NULL;
   const weir_block *r = block(b->right);
   REQUIRE("neighbours do not touch", r->left == id && b->address + b->bytes == r->address);
   REQUIRE("free neighbours of one heap were not joined",
-          !in_heap(state) || block_state(r) != state || r->heap != b->heap);
+          !in_heap(state) || (state == BLOCK_HOLE && !hole) || block_state(r) != state ||
+              r->heap != b->heap);
   return NULL;
 }
 
@@ -63,6 +71,28 @@ static const char *check_heap(const weir_heap *h, uint64_t *bytes, uint64_t *blo
   *bytes += own_bytes;
   *blocks += own_blocks;
   return NULL;
+}
+
+typedef struct owned {
+  const weir_graph_pool *graph;
+  uint64_t live;
+} owned;
+
+static void count_owned(void *user, const weir_block *b)
+{
+  owned *o = user;
+  if (weir_heaps[b->heap]->graph == o->graph && block_state(b) != BLOCK_FREE) o->live++;
+}
+
+static const char *check_graph(const weir_graph_pool *g, uint64_t *bytes, uint64_t *blocks)
+{
+  owned o = {g, 0};
+  const char *wrong = check_heap(&g->idle, bytes, blocks);
+  for (const weir_heap *h = g->heaps; h && !wrong; h = h->next)
+    wrong = check_heap(h, bytes, blocks);
+  weir_pool_walk(g->pool, count_owned, &o);
+  REQUIRE("a private pool's count of live blocks is wrong", wrong || o.live == g->live);
+  return wrong;
 }
 
 /* Bytes the ranges hold: more than the blocks' where a mapping or unmapping failed. */
@@ -94,8 +124,17 @@ static const char *check_all(const weir_pool *p)
   for (block_id id = p->leaving; id; id = block(id)->next)
     t.leaving--;
   REQUIRE("a hole of a stream is not leaving", !t.leaving);
+  for (const weir_graph_pool *g = p->graphs; g; g = g->next) {
+    const char *wrong = check_graph(g, &bytes, &blocks);
+    if (wrong) return wrong;
+  }
   REQUIRE("a free block is in no heap", bytes == t.free_bytes && blocks == t.free_blocks);
-  REQUIRE("the count of free bytes is wrong", (uint64_t)p->inactive.current == bytes);
+  REQUIRE("the count of inactive bytes is wrong",
+          p->inactive[0].current == t.inactive[0] && p->inactive[1].current == t.inactive[1]);
+  REQUIRE("the count of pending bytes is wrong",
+          p->pending_bytes[0] == t.pending[0] && p->pending_bytes[1] == t.pending[1]);
+  REQUIRE("the count of the fronts' blocks is wrong",
+          p->front_bytes == t.front_bytes && p->front_blocks == t.front_blocks);
   uint64_t given = given_bytes(p, t.mapped);
   REQUIRE("a block has no memory", given >= t.mapped);
   REQUIRE("the count of reserved bytes is wrong",

@@ -2,7 +2,14 @@
  *
  * A heap's epoch stamps what is freed on its stream. One marker (an event) recorded in the stream
  * closes the epoch and covers every free before it, so a marker serves a batch of frees; it is
- * recorded only when somebody needs to know, never at a free. When it is complete, `done` moves up.
+ * recorded when somebody needs to know, never at every free. When it is complete, `done` moves up.
+ * A stream has a few markers on their way, so that a burst of frees is learnt of in steps.
+ *
+ * Somebody who is short now needs to know of the work before, and a marker recorded now tells him
+ * later. So while memory is short (alert: somebody grew, or found memory only by asking, less than
+ * a turnover of the pool ago) markers are recorded ahead, 64 a turnover. A program that repeats
+ * itself is not short, and records none.
+ *
  * known[n] of a heap is the same for order instead of completion: its stream runs after heap n's
  * work of those epochs, because a wait was inserted.
  */
@@ -11,36 +18,60 @@
 
 enum { BATCHES = 64 }; /* markers for as many bytes of frees as are reserved */
 
-static bool capturing(const weir_heap *h)
+bool weir_epoch_capturing(const weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   return b->stream_capturing && b->stream_capturing(b->self, h->stream);
 }
 
-/* Closes the epoch: a marker now. Fails without a change. */
+/* Whether nothing may be recorded. A stream that allocates to a private pool is left alone from
+ * then on, since its capture may begin at any moment; so is the default stream, which other streams
+ * wait for, while any does. */
+static bool closed(const weir_heap *h)
+{
+  return h->diverted || (!h->stream && h->pool->capture_count) || weir_epoch_capturing(h);
+}
+
+/* Closes the epoch: a marker now. Where all are on their way, the latest is recorded again: it is
+ * complete later then, but the one before it tells meanwhile. Fails without a change. */
 static weir_status mark(weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   weir_status st = WEIR_OK;
-  if (capturing(h)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
-  if (!h->marker) st = b->event_create(b->self, &h->marker);
-  if (!st) st = b->event_record(b->self, h->marker, h->stream);
-  if (!st) h->marked = h->epoch++;
-  return st;
+  if (closed(h)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
+  unsigned next = h->flying < MARKERS ? h->flying : MARKERS - 1;
+  weir_marker *m = &h->markers[(h->oldest + next) % MARKERS];
+  if (!m->event) st = b->event_create(b->self, &m->event);
+  if (!st) st = b->event_record(b->self, m->event, h->stream);
+  if (st) return st;
+  h->flying = next + 1;
+  h->marked = m->epoch = h->epoch++;
+  return WEIR_OK;
+}
+
+/* The event that covers all that is marked. */
+static void *latest(const weir_heap *h)
+{
+  return h->markers[(h->oldest + h->flying + MARKERS - 1) % MARKERS].event;
+}
+
+static void ask(weir_heap *h)
+{
+  const weir_backend *b = h->pool->backend;
+  while (h->flying) {
+    const weir_marker *m = &h->markers[h->oldest];
+    bool complete = false;
+    if (b->event_query(b->self, m->event, &complete) || !complete) return;
+    h->done = m->epoch;
+    h->oldest = (h->oldest + 1) % MARKERS;
+    h->flying--;
+  }
 }
 
 static void poll(weir_heap *h, bool may_mark)
 {
-  const weir_backend *b = h->pool->backend;
-  bool complete = false;
-  if (h->dirty <= h->done) return;
-  for (int i = 0; i < 2; i++) {
-    if (h->marked > h->done) {
-      if (b->event_query(b->self, h->marker, &complete) || !complete) return;
-      h->done = h->marked;
-    }
-    if (h->dirty <= h->done || !may_mark || i || mark(h)) return;
-  }
+  ask(h);
+  if (may_mark && h->dirty > h->marked && !mark(h)) ask(h);
 }
 
 void weir_epoch_poll(weir_pool *p, bool may_mark, const weir_heap *except)
@@ -59,9 +90,10 @@ weir_status weir_epoch_sync(weir_pool *p)
     weir_heap *h = weir_heaps[p->numbers[i]];
     if (h->dirty <= h->done) continue;
     weir_status st = h->dirty > h->marked ? mark(h) : WEIR_OK;
-    if (!st) st = b->event_sync(b->self, h->marker);
+    if (!st) st = b->event_sync(b->self, latest(h));
     if (!st) {
       h->done = h->marked;
+      h->flying = 0;
       p->syncs++;
     }
     if (st && st != WEIR_ENOTSUP && !first) first = st;
@@ -90,6 +122,7 @@ void weir_epoch_retire(weir_pool *p, const weir_heap *except)
       for (uint32_t in = h->second[f]; in; in &= in - 1)
         retire_bin(h, h->bins[f][__builtin_ctz(in)]);
   }
+  weir_graph_retire(p);
 }
 
 /* After a wait on `waited` up to and including `epoch`. */
@@ -103,9 +136,9 @@ static void learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch)
 weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
 {
   const weir_backend *b = waiter->pool->backend;
-  if (capturing(waiter)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
+  if (closed(waiter)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
   weir_status st = mark(waited);
-  if (!st) st = b->event_wait(b->self, waiter->stream, waited->marker);
+  if (!st) st = b->event_wait(b->self, waiter->stream, latest(waited));
   if (st) return st;
   learn(waiter, waited, waited->marked);
   waiter->pool->waits++;
@@ -121,7 +154,7 @@ void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
  * stream does from now on. *complete: they have finished. */
 static bool uses_over(block_id id, bool *complete)
 {
-  const weir_heap *own = weir_heaps[block(id)->heap];
+  const weir_heap *own = weir_heaps[block(id)->heap]->clock;
   *complete = true;
   for (block_id u = block(id)->uses; u; u = block(u)->next) {
     uint16_t n = block(u)->heap;
@@ -148,10 +181,11 @@ void weir_epoch_pending(weir_pool *p)
       weir_block_drop(u);
     }
     block(id)->uses = 0;
-    p->pending_blocks--;
-    p->pending_bytes -= (int64_t)block(id)->bytes;
+    bool large = block(id)->bytes > CLASS_LIMIT;
+    p->pending_blocks[large]--;
+    p->pending_bytes[large] -= (int64_t)block(id)->bytes;
     /* Only ordered, not complete: then it is the own stream's next marker that tells. */
-    const weir_heap *own = weir_heaps[block(id)->heap];
+    const weir_heap *own = weir_heaps[block(id)->heap]->clock;
     weir_pool_release_at(id, complete ? block(id)->stamp : own->epoch);
   }
   p->pending = kept;
@@ -159,12 +193,14 @@ void weir_epoch_pending(weir_pool *p)
 
 void weir_epoch_alert(weir_pool *p)
 {
+  if (!p->alert) p->unmarked = 0;
   p->alert = p->reserved;
 }
 
 void weir_epoch_breathe(weir_pool *p)
 {
-  if (p->heap_count < 2 || !p->alert || p->unmarked <= p->reserved / BATCHES) return;
+  if (p->heap_count < 2) p->unmarked = 0;
+  if (!p->alert || p->unmarked <= p->reserved / BATCHES) return;
   p->alert -= p->unmarked < p->alert ? p->unmarked : p->alert;
   weir_epoch_poll(p, true, NULL);
   weir_epoch_pending(p);

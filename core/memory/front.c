@@ -16,14 +16,17 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "core/device/plugin.h"
 #include "core/memory/pool.h"
 
-enum { FRONT_ROOM = 16 << 20 }; /* bytes a front keeps at most */
+enum { FRONT_ROOM = 16 << 20 };       /* bytes a front keeps at most */
+#define UNITS_SHIFT (64 - LIVE_SHIFT) /* of live_units() */
 
 weir_heap *_Atomic weir_heaps[HEAPS];
 weir_front *_Atomic weir_fronts[FRONTS];
 __thread uint32_t weir_tag_now;
 
+static weir_front nobody = {.number = UINT32_MAX}; /* no block's */
 static __thread weir_thread *mine __attribute__((tls_model("initial-exec")));
 static pthread_key_t ended;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -87,31 +90,43 @@ static inline void set(_Atomic int64_t *n, int64_t value)
 /* ---- blocks in and out ------------------------------------------------------------------------
  */
 
-static inline void put(weir_front *f, block_id id)
+/* Units come to the bins, or leave them, otherwise than by the owner's malloc and free. */
+static inline void shift_room(weir_front *f, int64_t units)
 {
-  weir_block *b = block(id);
-  b->next = f->bins[b->class];
-  f->bins[b->class] = id;
-  f->cached += b->bytes;
+  f->least += (int64_t)((uint64_t)units << UNITS_SHIFT);
 }
 
-static inline void count_malloc(weir_front *f, weir_block *b, uint64_t bytes)
+static uint64_t cached_bytes(const weir_front *f)
 {
-  int64_t all = get(&f->allocated_bytes) + (int64_t)b->bytes;
-  int64_t live = all - get(&f->freed_bytes);
+  return (uint64_t)((f->least - live_units(get(&f->live))) >> (UNITS_SHIFT - UNIT_SHIFT)) +
+         FRONT_ROOM;
+}
+
+static inline void put(weir_front *f, block_id id, unsigned class)
+{
+  block(id)->next = f->bins[class].head;
+  f->bins[class].head = id;
+}
+
+static inline void count_malloc(weir_front *f, weir_block *b, unsigned class, uint64_t bytes)
+{
+  int64_t live = get(&f->live) + weir_class_live[class];
+  _Atomic uint64_t *served = &f->bins[class].served;
   b->requested = bytes;
   b->when = weir_tag_now;
-  set(&f->allocated_bytes, all);
-  set(&f->allocated, get(&f->allocated) + 1);
-  set(&f->requested, get(&f->requested) + (int64_t)bytes);
-  if (live > get(&f->high)) set(&f->high, live);
+  set(&f->live, live);
+  set(&f->requested_in, get(&f->requested_in) + (int64_t)bytes);
+  atomic_store_explicit(served, atomic_load_explicit(served, memory_order_relaxed) + 1,
+                        memory_order_relaxed);
+  if (live_units(live) > get(&f->high)) set(&f->high, live_units(live));
 }
 
-static inline void count_free(weir_front *f, const weir_block *b)
+static inline int64_t count_free(weir_front *f, const weir_block *b, unsigned class)
 {
-  set(&f->freed_bytes, get(&f->freed_bytes) + (int64_t)b->bytes);
-  set(&f->freed, get(&f->freed) + 1);
-  set(&f->requested, get(&f->requested) - (int64_t)b->requested);
+  int64_t live = get(&f->live) - weir_class_live[class];
+  set(&f->live, live);
+  set(&f->requested_out, get(&f->requested_out) + (int64_t)b->requested);
+  return live;
 }
 
 static void take_remote(weir_front *f)
@@ -119,9 +134,11 @@ static void take_remote(weir_front *f)
   if (!atomic_load_explicit(&f->remote, memory_order_relaxed)) return;
   block_id id = atomic_exchange_explicit(&f->remote, 0, memory_order_acquire);
   for (block_id next; id; id = next) {
-    next = block(id)->next;
-    block_set(block(id), BLOCK_CACHED);
-    put(f, id);
+    weir_block *b = block(id);
+    next = b->next;
+    block_set(b, BLOCK_CACHED);
+    put(f, id, b->class);
+    shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
   }
 }
 
@@ -139,11 +156,11 @@ static void push_remote(weir_front *f, block_id id)
 static void flush(weir_front *f, uint64_t keep)
 {
   take_remote(f);
-  for (int c = CLASSES - 1; c >= 0 && f->cached > keep; c--)
-    while (f->bins[c] && f->cached > keep) {
-      block_id id = f->bins[c];
-      f->bins[c] = block(id)->next;
-      f->cached -= block(id)->bytes;
+  for (int c = CLASSES - 1; c >= 0 && cached_bytes(f) > keep; c--)
+    while (f->bins[c].head && cached_bytes(f) > keep) {
+      block_id id = f->bins[c].head;
+      f->bins[c].head = block(id)->next;
+      shift_room(f, -(int64_t)(block(id)->bytes >> UNIT_SHIFT));
       weir_pool_release(id);
     }
 }
@@ -199,7 +216,21 @@ static weir_thread *thread_make(void)
     free(t);
     return NULL;
   }
+  t->recent = &nobody;
   return mine = t;
+}
+
+void weir_front_forget(void)
+{
+  if (mine) (void)pthread_setspecific(ended, NULL);
+  mine = NULL;
+}
+
+/* Whether a front stays stopped: its stream's requests go elsewhere. Lock held. */
+static bool diverted(const weir_front *f)
+{
+  const weir_heap *h = atomic_load_explicit((weir_heap * _Atomic *)&f->heap, memory_order_relaxed);
+  return h->diverted || h->pool->diverted;
 }
 
 /* A front of the heap whose thread has ended, or a new one. Lock held. NULL: no memory. */
@@ -219,7 +250,8 @@ static weir_front *front_make(weir_heap *h)
   }
   if (f) {
     atomic_store(&f->heap, h);
-    f->room = FRONT_ROOM;
+    atomic_store(&f->stop, diverted(f));
+    f->least = -((int64_t)(FRONT_ROOM >> UNIT_SHIFT) << UNITS_SHIFT);
     f->next = h->pool->fronts;
     h->pool->fronts = f;
   }
@@ -241,98 +273,131 @@ static weir_front *front_find(weir_heap *h)
   return f;
 }
 
-static inline weir_front *front_of(weir_heap *h)
+/* The thread's front of the heap where it was used lately; NULL: it has none, or must look. */
+static inline weir_front *front_seen(const weir_heap *h)
 {
   weir_front *f = mine ? mine->slots[h->number % THREAD_SLOTS] : NULL;
   if (__builtin_expect(f && atomic_load_explicit(&f->heap, memory_order_relaxed) == h &&
                            atomic_load_explicit(&f->owner, memory_order_relaxed) == mine,
                        1))
     return f;
-  return front_find(h);
+  return NULL;
 }
 
-/* ---- malloc and free --------------------------------------------------------------------------
+static weir_front *front_of(weir_heap *h)
+{
+  weir_front *f = front_seen(h);
+  return f ? f : front_find(h);
+}
+
+/* ---- malloc -----------------------------------------------------------------------------------
  */
 
-static inline bool hit(weir_front *f, unsigned class, uint64_t bytes, void **out)
+static inline unsigned class_for(uint64_t bytes)
 {
-  block_id id = f->bins[class];
-  if (!id) return false;
+  return weir_class_of[(bytes + UNIT - 1) >> UNIT_SHIFT];
+}
+
+static inline bool by_front(const weir_heap *h, uint64_t bytes)
+{
+  return bytes <= CLASS_LIMIT && h->by_front;
+}
+
+static inline bool hit(weir_front *f, uint64_t bytes, void **out)
+{
+  unsigned class = class_for(bytes);
+  block_id id = f->bins[class].head;
+  if (__builtin_expect(!id, 0)) return false;
   weir_block *b = block(id);
-  f->bins[class] = b->next;
-  f->cached -= b->bytes;
-  block_set(b, BLOCK_LIVE);
-  count_malloc(f, b, bytes);
   *out = (void *)b->address;
+  f->bins[class].head = b->next;
+  block_set(b, BLOCK_LIVE);
+  count_malloc(f, b, class, bytes);
   return true;
 }
 
-static __attribute__((noinline)) weir_status miss(weir_heap *h, weir_front *f, uint64_t bytes,
-                                                  void **out)
+static __attribute__((noinline)) weir_status miss(weir_heap *h, uint64_t bytes, void **out)
 {
+  weir_front *f = by_front(h, bytes) ? front_of(h) : NULL;
   if (f && enter(f)) {
     take_remote(f);
-    bool now = hit(f, weir_class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], bytes, out);
+    bool now = hit(f, bytes, out);
     leave(f);
     if (now) return WEIR_OK;
   }
   pthread_mutex_lock(&h->pool->lock);
+  weir_pool_peak(h->pool);
+  weir_front *own = f ? f : front_seen(h);
+  if (own) set(&own->high, live_units(get(&own->live)));
   weir_status st = weir_pool_alloc_slow(h, bytes, f, out);
-  if (f) set(&f->high, get(&f->allocated_bytes) - get(&f->freed_bytes));
   if (!st) {
     weir_block *b = block(weir_page_map_find((uint64_t)*out));
-    if (b->front) count_malloc(f, b, bytes);
+    if (b->front) {
+      shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
+      count_malloc(f, b, b->class, bytes);
+    }
   }
+  weir_pool_peak(h->pool);
   pthread_mutex_unlock(&h->pool->lock);
   return st;
 }
 
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
 {
-  weir_front *f = NULL;
-  if (__builtin_expect(bytes <= CLASS_LIMIT && h->by_front, 1)) {
-    f = front_of(h);
-    if (__builtin_expect(f && enter(f), 1)) {
-      bool now = hit(f, weir_class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], bytes, out);
-      leave(f);
-      if (__builtin_expect(now, 1)) return WEIR_OK;
-    }
+  weir_front *f = __builtin_expect(by_front(h, bytes), 1) ? front_seen(h) : NULL;
+  if (__builtin_expect(f && enter(f), 1)) {
+    bool now = hit(f, bytes, out);
+    leave(f);
+    if (__builtin_expect(now, 1)) return WEIR_OK;
   }
-  return miss(h, f, bytes, out);
+  return miss(h, bytes, out);
 }
 
-static void free_large(weir_pool *p, block_id id)
+/* ---- free -------------------------------------------------------------------------------------
+ */
+
+/* A block of a front's that is freed where no front can count it. Lock held. */
+static void count_gone(weir_pool *p, const weir_block *b)
+{
+  p->gone.live -= weir_class_live[b->class];
+  p->gone.requested_out += (int64_t)b->requested;
+}
+
+/* Other streams use it: it waits for them. Lock held. */
+static void suspend(weir_pool *p, block_id id)
 {
   weir_block *b = block(id);
-  stat_add(&p->large_bytes, -(int64_t)b->bytes);
-  stat_add(&p->large_blocks, -1);
-  p->large_requested -= (int64_t)b->requested;
+  weir_heap *own = weir_heaps[b->heap]->clock;
+  bool large = b->bytes > CLASS_LIMIT;
+  weir_pool_leave_front(p, b);
+  block_set(b, BLOCK_PENDING);
+  b->stamp = own->dirty = own->epoch;
+  for (block_id u = b->uses; u; u = block(u)->next) {
+    weir_heap *h = weir_heaps[block(u)->heap];
+    block(u)->stamp = h->dirty = h->epoch;
+  }
+  b->next = p->pending;
+  p->pending = id;
+  p->pending_blocks[large]++;
+  p->pending_bytes[large] += (int64_t)b->bytes;
+  p->unmarked += b->bytes;
 }
 
-/* A block other streams use, one that passes by the fronts, or a front that is full or stopped. */
+/* A block other streams use, one that passes by the fronts, or one no front will take. */
 static __attribute__((noinline)) weir_status free_slow(block_id id)
 {
   weir_block *b = block(id);
   weir_pool *p = weir_heaps[b->heap]->pool;
   pthread_mutex_lock(&p->lock);
   weir_pool_peak(p);
-  if (!b->front) free_large(p, id);
-  if (b->uses) {
-    weir_heap *own = weir_heaps[b->heap];
-    block_set(b, BLOCK_PENDING);
-    b->stamp = own->dirty = own->epoch;
-    for (block_id u = b->uses; u; u = block(u)->next) {
-      weir_heap *h = weir_heaps[block(u)->heap];
-      block(u)->stamp = h->dirty = h->epoch;
-    }
-    b->next = p->pending;
-    p->pending = id;
-    p->pending_blocks++;
-    p->pending_bytes += (int64_t)b->bytes;
-    p->unmarked += b->bytes;
-  } else {
+  if (b->front)
+    count_gone(p, b);
+  else
+    weir_pool_count_live(p, b, -1);
+  if (b->uses)
+    suspend(p, id);
+  else
     weir_pool_release(id);
-  }
   weir_epoch_breathe(p);
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
@@ -342,12 +407,13 @@ static __attribute__((noinline)) void overflow(weir_front *f)
 {
   weir_pool *p = atomic_load_explicit(&f->heap, memory_order_relaxed)->pool;
   pthread_mutex_lock(&p->lock);
-  flush(f, f->room - f->room / 64); /* little by little: nobody waits long for it */
+  flush(f, FRONT_ROOM - FRONT_ROOM / 64); /* little by little: nobody waits long for it */
   pthread_mutex_unlock(&p->lock);
 }
 
 static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id)
 {
+  if (weir_device_forked()) return WEIR_ECUDA;
   if (id) return weir_fail(WEIR_EINVAL, "the block at %p has been freed before", ptr);
   return weir_fail(WEIR_EINVAL, "%p is not the start of a block of this allocator", ptr);
 }
@@ -358,51 +424,63 @@ static __attribute__((noinline)) weir_status free_remote(weir_front *owner, bloc
 {
   weir_heap *h = weir_heaps[block(id)->heap];
   weir_front *f = front_of(h);
-  if (!f || !enter(f)) {
-    weir_pool *p = h->pool;
-    pthread_mutex_lock(&p->lock);
-    p->gone_freed_bytes += (int64_t)block(id)->bytes;
-    p->gone_freed++;
-    p->gone_requested -= (int64_t)block(id)->requested;
-    weir_pool_release(id);
-    pthread_mutex_unlock(&p->lock);
-    return WEIR_OK;
-  }
-  count_free(f, block(id));
+  if (!f || !enter(f)) return free_slow(id);
+  weir_block *b = block(id);
+  (void)count_free(f, b, b->class);
+  shift_room(f, -(int64_t)(b->bytes >> UNIT_SHIFT));
   push_remote(owner, id);
   leave(f);
   return WEIR_OK;
 }
 
-weir_status weir_front_free(void *ptr)
+/* Into the bin of this thread's own front, in which it is. */
+static inline weir_status free_own(weir_front *f, block_id id, unsigned class)
+{
+  weir_block *b = block(id);
+  block_set(b, BLOCK_CACHED);
+  int64_t live = count_free(f, b, class);
+  put(f, id, class);
+  bool full = live_units(live) < f->least;
+  leave(f);
+  if (__builtin_expect(full, 0)) overflow(f);
+  return WEIR_OK;
+}
+
+/* Whatever is not the plain case of weir_front_free(). */
+static __attribute__((noinline)) weir_status free_other(void *ptr)
 {
   block_id id = weir_page_map_find((uint64_t)ptr);
   weir_block *b = block(id);
   uint8_t live = BLOCK_LIVE;
-  if (__builtin_expect(!id || block_state(b) != BLOCK_LIVE, 0)) return not_ours(ptr, id);
+  if (!id || block_state(b) != BLOCK_LIVE) return not_ours(ptr, id);
   weir_front *f =
       b->front ? atomic_load_explicit(&weir_fronts[b->front], memory_order_relaxed) : NULL;
-  bool own = f && mine && atomic_load_explicit(&f->owner, memory_order_relaxed) == mine;
-  if (__builtin_expect(own && !b->uses, 1) && __builtin_expect(enter(f), 1)) {
-    block_set(b, BLOCK_CACHED);
-    count_free(f, b);
-    put(f, id);
-    bool full = f->cached > f->room;
-    leave(f);
-    if (__builtin_expect(full, 0)) overflow(f);
-    return WEIR_OK;
+  if (f && !b->uses && mine && atomic_load_explicit(&f->owner, memory_order_relaxed) == mine) {
+    mine->recent = f;
+    if (enter(f)) return free_own(f, id, b->class);
   }
   /* Two threads may free the same block at once; one of them is told. */
   if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE)) return not_ours(ptr, id);
-  if (f && !b->uses) return free_remote(f, id);
-  if (f) {
-    pthread_mutex_lock(&weir_heaps[b->heap]->pool->lock);
-    weir_heaps[b->heap]->pool->gone_freed_bytes += (int64_t)b->bytes;
-    weir_heaps[b->heap]->pool->gone_freed++;
-    weir_heaps[b->heap]->pool->gone_requested -= (int64_t)b->requested;
-    pthread_mutex_unlock(&weir_heaps[b->heap]->pool->lock);
-  }
-  return free_slow(id);
+  return f && !b->uses ? free_remote(f, id) : free_slow(id);
+}
+
+/* The plain case: the block came through the front this thread freed to last. That it is this one
+ * is a guess that the block's record confirms, so nothing waits for the record to come from memory.
+ */
+weir_status weir_front_free(void *ptr)
+{
+  uint64_t entry = map_look((uint64_t)ptr);
+  block_id id = map_block(entry);
+  weir_block *b = block(id);
+  weir_thread *t = mine;
+  if (__builtin_expect(!id || !t, 0)) return free_other(ptr);
+  weir_front *f = t->recent;
+  if (__builtin_expect(b->front == f->number && block_state(b) == BLOCK_LIVE && !b->uses &&
+                           atomic_load_explicit(&f->owner, memory_order_relaxed) == t,
+                       1) &&
+      __builtin_expect(enter(f), 1))
+    return free_own(f, id, map_class(entry));
+  return free_other(ptr);
 }
 
 /* ---- reclaiming -------------------------------------------------------------------------------
@@ -420,7 +498,17 @@ void weir_front_freeze(weir_pool *p)
 void weir_front_thaw(weir_pool *p)
 {
   for (weir_front *f = p->fronts; f; f = f->next)
-    atomic_store(&f->stop, false);
+    atomic_store(&f->stop, diverted(f));
+}
+
+void weir_front_divert(weir_pool *p, weir_heap *h, int by)
+{
+  weir_front_freeze(p);
+  if (h)
+    h->diverted += (unsigned)by;
+  else
+    p->diverted += (unsigned)by;
+  weir_front_thaw(p);
 }
 
 void weir_front_reclaim(weir_pool *p)
@@ -435,7 +523,7 @@ void weir_front_reset_high(weir_pool *p)
 {
   weir_front_freeze(p);
   for (weir_front *f = p->fronts; f; f = f->next)
-    set(&f->high, get(&f->allocated_bytes) - get(&f->freed_bytes));
+    set(&f->high, live_units(get(&f->live)));
   weir_front_thaw(p);
 }
 
@@ -446,12 +534,12 @@ void weir_front_detach(weir_pool *p)
     weir_front *f = p->fronts;
     p->fronts = f->next;
     f->next = NULL;
-    set(&f->allocated_bytes, 0);
-    set(&f->freed_bytes, 0);
-    set(&f->allocated, 0);
-    set(&f->freed, 0);
-    set(&f->requested, 0);
+    set(&f->live, 0);
+    set(&f->requested_in, 0);
+    set(&f->requested_out, 0);
     set(&f->high, 0);
+    for (int c = 0; c < CLASSES; c++)
+      f->bins[c] = (weir_bin){0};
     atomic_store(&f->owner, NULL);
     atomic_store(&f->heap, NULL);
   }

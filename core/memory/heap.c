@@ -11,6 +11,7 @@ enum { LOOKS = 4, STAMP_LOOKS = 64 };
 
 uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
 uint32_t weir_class_bytes[CLASSES];
+int64_t weir_class_live[CLASSES];
 
 typedef struct bin {
   int first, second;
@@ -44,13 +45,15 @@ static bool common(const weir_heap *h)
   return h == &h->pool->common[HEAP_HOLE];
 }
 
-static void count_free(weir_heap *h, int sign, uint64_t bytes)
+static void count_free(weir_heap *h, int sign, const weir_block *b)
 {
+  int64_t bytes = (int64_t)b->bytes;
+  bool large = b->bytes > CLASS_LIMIT;
   h->free_blocks += (uint64_t)(int64_t)sign;
-  h->free_bytes += (uint64_t)(sign * (int64_t)bytes);
-  if (common(h)) return;
-  stat_add(&h->pool->inactive, sign * (int64_t)bytes);
-  stat_add(&h->pool->inactive_blocks, sign);
+  h->free_bytes += (uint64_t)(sign * bytes);
+  if (common(h) || (!b->left && !b->right)) return; /* a whole segment can be given back */
+  stat_add(&h->pool->inactive[large], sign * bytes);
+  stat_add(&h->pool->inactive_blocks[large], sign);
 }
 
 void weir_heap_put(weir_heap *h, block_id id)
@@ -66,7 +69,7 @@ void weir_heap_put(weir_heap *h, block_id id)
   h->first |= 1u << at.first;
   b->heap = h->number;
   block_set(b, common(h) ? BLOCK_HOLE : BLOCK_FREE);
-  count_free(h, 1, b->bytes);
+  count_free(h, 1, b);
 }
 
 void weir_heap_remove(weir_heap *h, block_id id)
@@ -81,7 +84,7 @@ void weir_heap_remove(weir_heap *h, block_id id)
     if (!b->next && !(h->second[at.first] &= ~(1u << at.second))) h->first &= ~(1u << at.first);
   }
   b->next = b->prev = 0;
-  count_free(h, -1, b->bytes);
+  count_free(h, -1, b);
 }
 
 block_id weir_heap_find(const weir_heap *h, uint64_t bytes)
@@ -208,7 +211,10 @@ __attribute__((constructor)) static void fill_classes(void)
   uint64_t last = 0;
   for (uint64_t u = 1; u <= CLASS_LIMIT / UNIT; u++) {
     uint64_t c = class_units(u);
-    if (c != last) weir_class_bytes[count++] = (uint32_t)(c << UNIT_SHIFT);
+    if (c != last) {
+      weir_class_bytes[count] = (uint32_t)(c << UNIT_SHIFT);
+      weir_class_live[count++] = LIVE_ONE + (int64_t)c;
+    }
     last = c;
     weir_class_of[u] = (uint8_t)(count - 1);
   }

@@ -4,50 +4,66 @@
  * Records are 64 bytes in one array, so that a record is a 32-bit number. The array is address
  * space that is committed in steps; records are recycled and never given back.
  *
- * The page map takes an address to the block that starts there. It is a radix tree over the 39 bits
- * above UNIT_SHIFT of a 48-bit address: a root by bits 32-47, a table by bits 21-31, then nodes of
- * 8 entries (32 bytes) by three bits each. An entry is empty, a block, or a node (MAP_NODE_BIT); a
- * block stands as high in the tree as it is the only one below its entry, so a large block costs 4
- * bytes and a small one its share of a node.
+ * The page map takes an address to the block that starts there: a hash table of 8-byte entries, in
+ * segments of 512. An entry holds the block's number, its class, and 30 bits of the hash that tell
+ * it from its neighbours; the block's own address has the last word. Within its segment an entry is
+ * at its slot or, where that is taken, in one of the next (linear probing). The table grows by one
+ * segment at a time (linear hashing): when segment n comes, the entries of the one segment whose
+ * names end in the same bits are shared out between the two, so that no operation waits for more
+ * than a few hundred of them to move. SEGMENT_FILL keeps the table at 23 bytes a block, and the
+ * fullest segment about two thirds full; what does not fit into a full one all the same, by a freak
+ * of the hash, is in a list of its own.
  *
- * Readers take no lock: they only look up the starts of blocks that stay there meanwhile. A node is
- * complete before it is linked (release), and is recycled only when no block is below it, when no
- * reader can be on its way through it. Writers hold meta_lock.
+ * Readers take no lock. They only look up the starts of blocks that stay there meanwhile, so what
+ * they find is right; but an entry that a writer is moving may be missed, so who has found nothing
+ * and must know looks again under the lock. Writers hold meta_lock.
+ *
+ * Both arrays are address space that is committed in steps of a huge page, and backed by huge pages
+ * from the second on: a program with few blocks pays for few.
  */
 #include <sys/mman.h>
 #include <string.h>
 #include "core/memory/pool.h"
 
 enum {
-  RECORDS = 1 << 26,
-  COMMIT_RECORDS = 1 << 15,
-  NODES = 1 << 26,
-  COMMIT_NODES = 1 << 16,
+  RECORDS = 1 << 26, /* MAP_ID names them */
+  SEGMENTS = 1 << 19,
+  SEGMENT_FILL = 176, /* entries a segment, on average */
+  SPARES = 256,       /* for pools that take at the same time */
+  STEP = 2 << 20,     /* bytes committed at once, a huge page */
 };
 weir_block *weir_blocks;
 
 static pthread_mutex_t meta_lock = PTHREAD_MUTEX_INITIALIZER;
-map_node *weir_map_nodes; /* [0] is never used */
-map_entry *_Atomic weir_map_root[65536];
-static uint32_t records_end, records_committed, nodes_end, nodes_committed, tables;
-static uint32_t free_record, free_node; /* recycled, linked */
-static uint32_t records_used, nodes_used, records_spare, nodes_spare;
+static map_entry nothing[MAP_SLOTS]; /* while there is no segment */
+map_entry *_Atomic weir_map = nothing;
+_Atomic uint64_t weir_map_shape;
 
-static void *space(uint64_t bytes, int how)
+static map_entry *map_space;
+static uint32_t records_end, records_committed, segments_committed;
+static uint32_t free_record; /* recycled, linked */
+static uint32_t records_used, records_spare;
+static uint32_t segments, entries; /* of the page map */
+static block_id crowded;           /* blocks whose segment is full, linked by `prev` */
+
+/* Address space for `bytes`, aligned to a huge page. */
+static void *space(uint64_t bytes)
 {
-  void *at = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
+  char *at =
+      mmap(NULL, bytes + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return NULL;
+  at += -(uintptr_t)at % STEP;
+  (void)madvise(at + STEP, bytes - STEP, MADV_HUGEPAGE);
+  return at;
 }
 
 static weir_status init(void)
 {
-  if (!weir_blocks) weir_blocks = space((uint64_t)RECORDS * sizeof(weir_block), PROT_NONE);
-  if (!weir_map_nodes) weir_map_nodes = space((uint64_t)NODES * sizeof(map_node), PROT_NONE);
-  if (!weir_blocks || !weir_map_nodes)
+  if (!weir_blocks) weir_blocks = space((uint64_t)RECORDS * sizeof(weir_block));
+  if (!map_space) map_space = space((uint64_t)SEGMENTS * MAP_SLOTS * sizeof(map_entry));
+  if (!weir_blocks || !map_space)
     return weir_fail(WEIR_ENOMEM, "no address space for the allocator's records (6 GiB)");
-  (void)madvise(weir_blocks, (uint64_t)RECORDS * sizeof(weir_block), MADV_HUGEPAGE);
-  (void)madvise(weir_map_nodes, (uint64_t)NODES * sizeof(map_node), MADV_HUGEPAGE);
-  if (!records_end) records_end = nodes_end = 1;
+  if (!records_end) records_end = 1;
   return WEIR_OK;
 }
 
@@ -59,25 +75,173 @@ weir_status weir_meta_init(void)
   return st;
 }
 
-static uint32_t left(uint32_t committed, uint32_t end)
+void weir_meta_forget(void)
 {
-  return committed > end ? committed - end : 0;
+  pthread_mutex_init(&meta_lock, NULL);
+  crowded = 0;
+  atomic_store(&weir_map_shape, 0);
+  atomic_store(&weir_map, nothing);
 }
 
-/* Commits `count` more items of an array. */
-static weir_status commit(weir_pool *p, void *array, size_t item, uint32_t *committed,
-                          uint32_t count, uint32_t most)
+/* Commits one more step of an array of `item` bytes each. */
+static weir_status commit(weir_pool *p, void *array, uint32_t item, uint32_t *committed,
+                          uint32_t most)
 {
   const weir_source *s = &p->backend->source;
-  uint64_t bytes = (uint64_t)count * item;
+  uint32_t count = STEP / item;
   if (*committed + count > most)
     return weir_fail(WEIR_ENOMEM, "the allocator has %u records, the most it can have", *committed);
-  weir_status st = s->host_commit ? s->host_commit(p->backend->self, bytes) : WEIR_OK;
+  weir_status st = s->host_commit ? s->host_commit(p->backend->self, STEP) : WEIR_OK;
   if (st) return st;
-  if (mprotect((char *)array + *committed * item, bytes, PROT_READ | PROT_WRITE))
+  if (mprotect((char *)array + (uint64_t)*committed * item, STEP, PROT_READ | PROT_WRITE))
     return weir_fail(WEIR_ENOMEM, "no host memory for %u more records of the allocator", count);
   *committed += count;
   return WEIR_OK;
+}
+
+/* ---- page map ---------------------------------------------------------------------------------
+ */
+
+static map_entry *slot_of(map_entry *segment, uint64_t hash)
+{
+  return &segment[hash >> MAP_SLOT_AT & (MAP_SLOTS - 1)];
+}
+
+static map_entry *after(map_entry *segment, map_entry *slot)
+{
+  return slot + 1 == segment + MAP_SLOTS ? segment : slot + 1;
+}
+
+static uint64_t entry_at(const map_entry *slot)
+{
+  return atomic_load_explicit((map_entry *)slot, memory_order_relaxed);
+}
+
+static uint64_t entry_hash(uint64_t entry)
+{
+  return map_hash(block(map_block(entry))->address);
+}
+
+/* Into the first empty slot; false: the segment is full. */
+static bool insert(map_entry *segment, uint64_t hash, uint64_t entry)
+{
+  map_entry *at = slot_of(segment, hash);
+  for (int i = 0; i < MAP_SLOTS; i++, at = after(segment, at)) {
+    if (entry_at(at)) continue;
+    atomic_store_explicit(at, entry, memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+/* Empties a slot, and closes the gap: an entry behind it that would be found no more moves up. */
+static void erase(map_entry *segment, map_entry *gap)
+{
+  map_entry *at = after(segment, gap);
+  for (uint64_t e; at != gap && (e = entry_at(at)); at = after(segment, at)) {
+    uint64_t from_home = (uint64_t)(at - slot_of(segment, entry_hash(e))) % MAP_SLOTS;
+    uint64_t from_gap = (uint64_t)(at - gap) % MAP_SLOTS;
+    if (from_home < from_gap) continue;
+    atomic_store_explicit(gap, e, memory_order_release);
+    gap = at;
+  }
+  atomic_store_explicit(gap, 0, memory_order_release);
+}
+
+static uint64_t shape_of(uint32_t count)
+{
+  uint64_t mask = count > 1 ? (UINT64_C(1) << (32 - __builtin_clz(count - 1))) - 1 : 0;
+  return mask << 32 | count;
+}
+
+/* Takes out of a segment the entries whose segment is another by now. Every entry is looked at: an
+ * entry that erase() moves comes from behind, or around the end, from where no entry that belongs
+ * elsewhere is left. */
+static void purge(map_entry *segment)
+{
+  for (int round = 0; round < 2; round++)
+    for (map_entry *at = segment; at < segment + MAP_SLOTS;) {
+      uint64_t e = entry_at(at);
+      if (e && map_segment(entry_hash(e)) != segment)
+        erase(segment, at);
+      else
+        at++;
+    }
+}
+
+/* One more segment, committed and empty. */
+static void add_segment(void)
+{
+  uint32_t n = segments++;
+  uint64_t shape = shape_of(segments), mask = shape >> 32;
+  map_entry *old = map_space + (n & mask >> 1) * MAP_SLOTS, *new = map_space + n *MAP_SLOTS;
+  if (n)
+    for (int i = 0; i < MAP_SLOTS; i++) {
+      uint64_t e = entry_at(&old[i]), hash = e ? entry_hash(e) : 0;
+      if (e && (hash & mask) == n) (void)insert(new, hash, e);
+    }
+  atomic_store_explicit(&weir_map, map_space, memory_order_release);
+  atomic_store_explicit(&weir_map_shape, shape, memory_order_release);
+  if (n) purge(old);
+}
+
+static weir_status map_ensure(weir_pool *p, unsigned count)
+{
+  while (entries + count + SPARES > segments * SEGMENT_FILL) {
+    weir_status st =
+        segments < segments_committed
+            ? WEIR_OK
+            : commit(p, map_space, MAP_SLOTS * sizeof(map_entry), &segments_committed, SEGMENTS);
+    if (st) return st;
+    add_segment();
+  }
+  return WEIR_OK;
+}
+
+void weir_page_map_put(block_id id)
+{
+  weir_block *b = block(id);
+  uint64_t hash = map_hash(b->address);
+  pthread_mutex_lock(&meta_lock);
+  entries++;
+  if (!insert(map_segment(hash), hash,
+              hash >> MAP_TAG_AT << MAP_TAG_AT | (uint64_t)b->class << MAP_CLASS_AT | id)) {
+    b->prev = crowded;
+    crowded = id;
+  }
+  pthread_mutex_unlock(&meta_lock);
+}
+
+void weir_page_map_remove(block_id id)
+{
+  uint64_t hash = map_hash(block(id)->address);
+  pthread_mutex_lock(&meta_lock);
+  map_entry *segment = map_segment(hash), *at = slot_of(segment, hash);
+  entries--;
+  for (int i = 0; i < MAP_SLOTS && entry_at(at); i++, at = after(segment, at))
+    if (map_block(entry_at(at)) == id) {
+      erase(segment, at);
+      pthread_mutex_unlock(&meta_lock);
+      return;
+    }
+  block_id *link = &crowded;
+  while (*link && *link != id)
+    link = &block(*link)->prev;
+  if (*link) *link = block(id)->prev;
+  block(id)->prev = 0;
+  pthread_mutex_unlock(&meta_lock);
+}
+
+block_id weir_page_map_find(uint64_t address)
+{
+  block_id id = map_block(map_look(address));
+  if (id) return id;
+  pthread_mutex_lock(&meta_lock);
+  id = map_block(map_look(address));
+  for (block_id c = crowded; c && !id; c = block(c)->prev)
+    if (block(c)->address == address) id = c;
+  pthread_mutex_unlock(&meta_lock);
+  return id;
 }
 
 /* ---- records ----------------------------------------------------------------------------------
@@ -85,11 +249,10 @@ static weir_status commit(weir_pool *p, void *array, size_t item, uint32_t *comm
 
 weir_status weir_block_ensure(weir_pool *p, unsigned count)
 {
-  weir_status st = WEIR_OK;
   pthread_mutex_lock(&meta_lock);
-  /* Other pools may take from the same spares: leave each of them as much again. */
-  while (!st && records_spare + left(records_committed, records_end) < count + 256)
-    st = commit(p, weir_blocks, sizeof(weir_block), &records_committed, COMMIT_RECORDS, RECORDS);
+  weir_status st = map_ensure(p, count);
+  while (!st && records_spare + records_committed < records_end + count + SPARES)
+    st = commit(p, weir_blocks, sizeof(weir_block), &records_committed, RECORDS);
   pthread_mutex_unlock(&meta_lock);
   return st;
 }
@@ -123,121 +286,11 @@ void weir_block_drop(block_id id)
   pthread_mutex_unlock(&meta_lock);
 }
 
-/* ---- page map ---------------------------------------------------------------------------------
- */
-
-static map_entry *table_of(uint64_t address)
-{
-  return atomic_load_explicit(&weir_map_root[address >> 32], memory_order_acquire);
-}
-
-static weir_status ensure_nodes(weir_pool *p, unsigned count)
-{
-  weir_status st = WEIR_OK;
-  if (nodes_spare + left(nodes_committed, nodes_end) < count)
-    st = commit(p, weir_map_nodes, sizeof(map_node), &nodes_committed, COMMIT_NODES, NODES);
-  return st;
-}
-
-static uint32_t node_new(void)
-{
-  uint32_t n = free_node;
-  if (n) {
-    free_node = atomic_load_explicit(&weir_map_nodes[n].at[0], memory_order_relaxed);
-    nodes_spare--;
-  } else {
-    n = nodes_end++;
-  }
-  nodes_used++;
-  for (int i = 0; i < MAP_FAN; i++)
-    atomic_store_explicit(&weir_map_nodes[n].at[i], 0, memory_order_relaxed);
-  return n;
-}
-
-static void node_drop(uint32_t n)
-{
-  atomic_store_explicit(&weir_map_nodes[n].at[0], free_node, memory_order_relaxed);
-  free_node = n;
-  nodes_spare++;
-  nodes_used--;
-}
-
-static weir_status table_new(weir_pool *p, uint64_t address, map_entry **out)
-{
-  const weir_source *s = &p->backend->source;
-  uint64_t bytes = sizeof(map_entry) << MAP_TABLE_BITS;
-  weir_status st = s->host_commit ? s->host_commit(p->backend->self, bytes) : WEIR_OK;
-  if (st) return st;
-  if (!(*out = space(bytes, PROT_READ | PROT_WRITE)))
-    return weir_fail(WEIR_ENOMEM, "no host memory for the allocator's page map");
-  tables++;
-  atomic_store_explicit(&weir_map_root[address >> 32], *out, memory_order_release);
-  return WEIR_OK;
-}
-
-/* Puts `id` below `e`, which stands above level `level`. Nodes are ensured. */
-static void put_below(map_entry *e, int level, block_id id)
-{
-  uint32_t old;
-  while ((old = atomic_load_explicit(e, memory_order_relaxed)) & MAP_NODE_BIT)
-    e = &weir_map_nodes[old & ~MAP_NODE_BIT].at[map_at_level(block(id)->address, level++)];
-  if (!old) {
-    atomic_store_explicit(e, id, memory_order_release);
-    return;
-  }
-  uint32_t n = node_new();
-  put_below(&weir_map_nodes[n].at[map_at_level(block(old)->address, level)], level + 1, old);
-  put_below(&weir_map_nodes[n].at[map_at_level(block(id)->address, level)], level + 1, id);
-  atomic_store_explicit(e, n | MAP_NODE_BIT, memory_order_release);
-}
-
-weir_status weir_page_map_put(weir_pool *p, block_id id)
-{
-  uint64_t address = block(id)->address;
-  pthread_mutex_lock(&meta_lock);
-  map_entry *table = table_of(address);
-  weir_status st = table ? WEIR_OK : table_new(p, address, &table);
-  if (!st) st = ensure_nodes(p, MAP_LEVELS);
-  if (!st) put_below(map_first(table, address), 0, id);
-  pthread_mutex_unlock(&meta_lock);
-  return st;
-}
-
-static bool node_empty(const map_node *n)
-{
-  for (int i = 0; i < MAP_FAN; i++)
-    if (atomic_load_explicit(&n->at[i], memory_order_relaxed)) return false;
-  return true;
-}
-
-void weir_page_map_remove(block_id id)
-{
-  uint64_t address = block(id)->address;
-  pthread_mutex_lock(&meta_lock);
-  map_entry *path[MAP_LEVELS + 1];
-  int level = 0;
-  uint32_t e;
-  path[0] = map_first(table_of(address), address);
-  while ((e = atomic_load_explicit(path[level], memory_order_relaxed)) & MAP_NODE_BIT) {
-    map_entry *next = &weir_map_nodes[e & ~MAP_NODE_BIT].at[map_at_level(address, level)];
-    path[++level] = next;
-  }
-  atomic_store_explicit(path[level], 0, memory_order_release);
-  while (level--) {
-    e = atomic_load_explicit(path[level], memory_order_relaxed) & ~MAP_NODE_BIT;
-    if (!node_empty(&weir_map_nodes[e])) break;
-    atomic_store_explicit(path[level], 0, memory_order_release);
-    node_drop(e);
-  }
-  pthread_mutex_unlock(&meta_lock);
-}
-
 uint64_t weir_meta_bytes(void)
 {
   pthread_mutex_lock(&meta_lock);
   uint64_t bytes = (uint64_t)records_used * sizeof(weir_block) +
-                   (uint64_t)nodes_used * sizeof(map_node) +
-                   ((uint64_t)tables * sizeof(map_entry) << MAP_TABLE_BITS);
+                   (uint64_t)segments * MAP_SLOTS * sizeof(map_entry);
   pthread_mutex_unlock(&meta_lock);
   return bytes;
 }

@@ -19,6 +19,7 @@
 #include "core/memory/pool.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t serials; /* given so far */
 
 static uint32_t now_ms(void)
 {
@@ -43,6 +44,14 @@ static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
   return !p->space && b->bytes > most && (bytes <= most || b->bytes - bytes >= (20u << 20));
 }
 
+/* The class of a block that has its size; NO_CLASS where the fronts have no bin for it. */
+static uint8_t class_of(const weir_block *b)
+{
+  if (b->bytes > CLASS_LIMIT) return NO_CLASS;
+  uint8_t class = weir_class_of[b->bytes >> UNIT_SHIFT];
+  return weir_class_bytes[class] == b->bytes ? class : NO_CLASS;
+}
+
 /* Takes a free block out of heap `from` for heap h: `bytes` of it, the rest stays. Records ensured.
  */
 static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t bytes, block_id *out)
@@ -50,13 +59,13 @@ static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t byt
   weir_pool *p = h->pool;
   weir_block *b = block(id);
   if (!id || too_large(p, b, bytes)) return WEIR_EOOM;
-  weir_status st = weir_page_map_put(p, id);
-  if (st) return st;
   weir_heap_remove(from, id);
   if (may_split(p) && !(b->bytes > p->config.max_split_bytes && !p->space))
     weir_block_split(id, bytes, from);
   b->heap = h->number;
   b->stamp = 0;
+  b->class = class_of(b);
+  weir_page_map_put(id);
   *out = id;
   return WEIR_OK;
 }
@@ -68,9 +77,17 @@ static weir_status take_from(weir_heap *from, weir_heap *h, uint64_t bytes, bloc
   return take(from, h, id, bytes, out);
 }
 
+void weir_pool_leave_front(weir_pool *p, weir_block *b)
+{
+  if (!b->front) return;
+  p->front_bytes -= (int64_t)b->bytes;
+  p->front_blocks--;
+  b->front = 0;
+}
+
 void weir_pool_release(block_id id)
 {
-  weir_pool_release_at(id, weir_heaps[block(id)->heap]->epoch);
+  weir_pool_release_at(id, weir_heaps[block(id)->heap]->clock->epoch);
 }
 
 void weir_pool_release_at(block_id id, uint64_t stamp)
@@ -78,9 +95,11 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   weir_block *b = block(id);
   weir_heap *h = weir_heaps[b->heap];
   weir_page_map_remove(id);
+  weir_pool_leave_front(h->pool, b);
   b->stamp = stamp;
-  if (stamp > h->dirty) h->dirty = stamp;
+  if (stamp > h->clock->dirty) h->clock->dirty = stamp;
   h->pool->unmarked += b->bytes;
+  if (h->graph) h = weir_graph_leave(h);
   b->when = h->pool->clock();
   weir_block_give(h, id);
 }
@@ -91,7 +110,7 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
 /* Steps 1 and 2 without asking the device anything. */
 static weir_status reuse(weir_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_heap *idle = &h->pool->common[HEAP_IDLE];
+  weir_heap *idle = weir_idle_of(h);
   if (may_split(h->pool)) {
     block_id a = weir_heap_find(h, bytes), b = weir_heap_find(idle, bytes);
     bool other = b && (!a || block(b)->bytes < block(a)->bytes);
@@ -109,7 +128,7 @@ static weir_status reuse_known(weir_heap *h, uint64_t bytes, block_id *out)
   weir_epoch_pending(p);
   weir_epoch_retire(p, h);
   weir_status st = reuse(h, bytes, out);
-  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM; i++) {
+  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM && !h->graph; i++) {
     weir_heap *from = weir_heaps[p->numbers[i]];
     if (from == h || !h->known[from->number] || !may_split(p)) continue;
     st = take(from, h, weir_heap_find_stamp(from, bytes, h->known[from->number]), bytes, out);
@@ -142,7 +161,7 @@ static weir_status reuse_after_wait(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
   weir_status st = WEIR_EOOM;
-  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM; i++) {
+  for (unsigned i = 0; i < p->heap_count && st == WEIR_EOOM && !h->graph; i++) {
     weir_heap *from = weir_heaps[p->numbers[i]];
     block_id id = from == h || !may_split(p) ? 0 : weir_heap_find(from, bytes);
     if (!id || too_large(p, block(id), bytes) || weir_epoch_wait(h, from)) continue;
@@ -241,25 +260,24 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   weir_pool *p = h->pool;
   block_id id = 0;
   uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
-  weir_pool_peak(p);
-  weir_status st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
+  weir_status st = p->capture_count ? weir_graph_route(&h) : WEIR_OK;
+  if (!st) st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
   weir_block *b = block(id);
-  b->front = f ? f->number : 0;
-  b->class = b->bytes <= CLASS_LIMIT ? weir_class_of[b->bytes >> UNIT_SHIFT] : NO_CLASS;
-  if (b->class == NO_CLASS || weir_class_bytes[b->class] != b->bytes) b->front = 0;
+  b->front = f && !h->graph && b->class != NO_CLASS ? f->number : 0;
   b->uses = 0;
+  if (h->graph) h->graph->live++;
   b->requested = bytes;
   b->when = weir_tag_now;
   block_set(b, BLOCK_LIVE);
   *out = (void *)b->address;
-  if (!b->front) {
-    stat_add(&p->large_bytes, (int64_t)b->bytes);
-    stat_add(&p->large_blocks, 1);
-    p->large_requested += (int64_t)bytes;
+  if (b->front) {
+    p->front_bytes += (int64_t)b->bytes;
+    p->front_blocks++;
+  } else {
+    weir_pool_count_live(p, b, 1);
   }
-  weir_pool_peak(p);
   return WEIR_OK;
 }
 
@@ -273,7 +291,7 @@ weir_status weir_pool_use(void *ptr, weir_heap *h)
   if (p != h->pool)
     return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
                      p->backend->index, h->pool->backend->index);
-  if (b->heap == h->number) return WEIR_OK;
+  if (weir_heaps[b->heap]->clock == h) return WEIR_OK;
   pthread_mutex_lock(&p->lock);
   block_id u = b->uses;
   while (u && block(u)->heap != h->number)
@@ -299,8 +317,7 @@ uint64_t weir_pool_limit(const weir_pool *p)
   return p->config.limit_bytes && p->config.limit_bytes < limit ? p->config.limit_bytes : limit;
 }
 
-/* A number of its own among all heaps. */
-static weir_status number(weir_heap *h, weir_pool *p)
+weir_status weir_heap_number(weir_heap *h, weir_pool *p)
 {
   weir_status st =
       weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
@@ -308,6 +325,7 @@ static weir_status number(weir_heap *h, weir_pool *p)
   for (uint16_t i = 1; i < HEAPS && st; i++) {
     if (weir_heaps[i]) continue;
     h->number = i;
+    h->serial = ++serials;
     h->pool = p;
     h->epoch = 1;
     weir_heaps[i] = h;
@@ -317,7 +335,7 @@ static weir_status number(weir_heap *h, weir_pool *p)
   return st;
 }
 
-static void unnumber(const weir_heap *h)
+void weir_heap_unnumber(const weir_heap *h)
 {
   pthread_mutex_lock(&number_lock);
   weir_heaps[h->number] = NULL;
@@ -336,14 +354,15 @@ weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const we
   p->clock = now_ms;
   p->decayed = now_ms();
   p->fraction = 1;
-  if (!(st = number(&p->common[HEAP_IDLE], p)) && !(st = number(&p->common[HEAP_HOLE], p)))
+  if (!(st = weir_heap_number(&p->common[HEAP_IDLE], p)) &&
+      !(st = weir_heap_number(&p->common[HEAP_HOLE], p)))
     st = weir_back_init(p);
   if (!st) {
     *out = p;
     return WEIR_OK;
   }
   for (int i = 0; i < 2; i++)
-    if (p->common[i].number) unnumber(&p->common[i]);
+    if (p->common[i].number) weir_heap_unnumber(&p->common[i]);
   pthread_mutex_destroy(&p->lock);
   free(p->heads);
   free(p);
@@ -361,9 +380,11 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
     }
   weir_heap *h = calloc(1, sizeof *h);
   uint64_t *known = calloc(HEAPS, sizeof *known);
-  weir_status st = h && known ? number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
+  weir_status st =
+      h && known ? weir_heap_number(h, p) : weir_fail(WEIR_ENOMEM, "no host memory for a heap");
   if (h && !st) {
     h->stream = stream;
+    h->clock = h;
     h->by_front = !p->config.whole_block && !p->config.roundup_divisions;
     h->known = known;
     p->numbers[p->heap_count++] = h->number;
@@ -403,9 +424,14 @@ static weir_status drop_heaps(weir_pool *p)
 {
   while (p->heap_count) {
     weir_heap *h = weir_heaps[p->numbers[p->heap_count - 1]];
-    weir_status st = h->marker ? p->backend->event_destroy(p->backend->self, h->marker) : WEIR_OK;
-    if (st) return st;
-    unnumber(h);
+    for (int i = 0; i < MARKERS; i++) {
+      weir_status st = h->markers[i].event
+                           ? p->backend->event_destroy(p->backend->self, h->markers[i].event)
+                           : WEIR_OK;
+      if (st) return st;
+      h->markers[i].event = NULL;
+    }
+    weir_heap_unnumber(h);
     free(h->known);
     free(h);
     p->heap_count--;
@@ -417,18 +443,24 @@ weir_status weir_pool_free(weir_pool *p)
 {
   pthread_mutex_lock(&p->lock);
   weir_status st = drain(p);
+  unsigned graphs = 0;
+  for (const weir_graph_pool *g = p->graphs; g; g = g->next)
+    graphs += g->uses != 0;
+  if (!st && graphs)
+    st = weir_fail(WEIR_EINVAL, "%u private pools of graphs were not released", graphs);
   if (!st && p->reserved)
     st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed",
                    (unsigned long long)p->reserved);
   if (!st) st = weir_back_fini(p);
   if (!st) {
     weir_front_detach(p);
+    weir_graph_drop(p);
     st = drop_heaps(p);
   }
   pthread_mutex_unlock(&p->lock);
   if (st) return st;
-  unnumber(&p->common[HEAP_IDLE]);
-  unnumber(&p->common[HEAP_HOLE]);
+  weir_heap_unnumber(&p->common[HEAP_IDLE]);
+  weir_heap_unnumber(&p->common[HEAP_HOLE]);
   pthread_mutex_destroy(&p->lock);
   free(p->heads);
   free(p);

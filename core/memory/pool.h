@@ -3,9 +3,11 @@
  * Words. block: a piece of address space with a record (weir_block) of its own; blocks of a range
  * are chained by address. heap: the free blocks that belong to one stream, as a TLSF index; the
  * pool's idle heap holds free blocks no work may touch any more, for anybody to take, and its hole
- * heap the address space that has no memory. front: what one thread keeps of one heap, by size
- * class. stamp: the epoch of its heap in which a block was freed; the work that may touch it was
- * submitted to the heap's stream before that epoch's marker. 0: none.
+ * heap the address space that has no memory. lend: to map a page at a second place, for later work
+ * of the same stream; leaving: the first place, until the work before is complete. front: what one
+ * thread keeps of one heap, by size class. stamp: the epoch of its heap in which a block was freed;
+ * the work that may touch it was submitted to the heap's stream before that epoch's marker. 0:
+ * none.
  *
  * Who may touch what. A pool's lock guards its heaps, blocks' chains, pages and counters. A front
  * belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds the
@@ -26,6 +28,7 @@
 #include <stdint.h>
 #include "core/device/backend.h"
 #include "core/memory/config.h"
+#include "core/weir/memory.h"
 
 typedef uint32_t block_id; /* 0: none */
 
@@ -38,7 +41,9 @@ enum {
   TLSF_FIRST = 27, /* first levels; the top one takes blocks up to 512 GiB */
   TLSF_SECOND = 32,
   HEAPS = 4096,
+  MARKERS = 4, /* of a stream on their way */
   FRONTS = 65536,
+  CAPTURES = 64, /* underway at once on a device */
   THREAD_SLOTS = 64,
   HEAP_IDLE = 0, /* of pool->common */
   HEAP_HOLE = 1,
@@ -72,16 +77,27 @@ typedef struct weir_block { /* 64 bytes, one cache line */
   uint32_t when;  /* FREE: ms at which it was freed; LIVE: its tag */
 } weir_block;
 
+typedef struct weir_marker {
+  void *event;    /* the backend's, NULL: none yet */
+  uint64_t epoch; /* it covers this one and all before */
+} weir_marker;
+
 typedef struct weir_heap {
   struct weir_pool *pool;
-  uint16_t number; /* in weir_heaps */
-  bool by_front;   /* small blocks go through the threads' fronts */
-  void *stream;    /* the backend's */
-  uint64_t epoch;  /* current, from 1 */
-  uint64_t dirty;  /* latest epoch a block was freed or used in */
-  uint64_t marked; /* epoch the marker covers, 0: never recorded */
-  uint64_t done;   /* all work of epochs <= done is complete */
-  void *marker;    /* the backend's event, NULL: none yet */
+  uint16_t number;               /* in weir_heaps */
+  uint64_t serial;               /* never given twice */
+  bool by_front;                 /* small blocks go through the threads' fronts */
+  void *stream;                  /* the backend's */
+  struct weir_heap *clock;       /* whose epochs stamp its blocks: itself, NULL: none has */
+  struct weir_graph_pool *graph; /* private pool it belongs to, NULL: none */
+  struct weir_heap *next;        /* of the private pool */
+  unsigned diverted; /* requests to route its mallocs elsewhere: its fronts are stopped */
+  uint64_t epoch;    /* current, from 1 */
+  uint64_t dirty;    /* latest epoch a block was freed or used in */
+  uint64_t marked;   /* epoch the latest marker covers, 0: never recorded */
+  uint64_t done;     /* all work of epochs <= done is complete */
+  weir_marker markers[MARKERS]; /* a ring */
+  unsigned oldest, flying;      /* of the ring: the first that may not be complete; how many */
   uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
@@ -89,24 +105,38 @@ typedef struct weir_heap {
   block_id bins[TLSF_FIRST][TLSF_SECOND]; /* heads */
 } weir_heap;
 
+/* One class of a front. */
+typedef struct weir_bin {
+  block_id head;           /* CACHED blocks, linked by `next` */
+  uint32_t unused;         /* 0 */
+  _Atomic uint64_t served; /* blocks handed out since the front was made */
+} weir_bin;
+
+/* What a thread has of a heap. `live` is what it allocated less what it freed, whosever the blocks
+ * were: LIVE_ONE a block, plus their units. It may be below 0; the sum over all fronts and the pool
+ * is what lives. What the bins hold is the units that came to the front and did not leave, less
+ * `live`: `least` says how low `live` may fall before they hold more than they may. */
 typedef struct weir_front {
   _Atomic bool busy;                   /* its thread is inside */
   _Atomic bool stop;                   /* its thread shall take the pool's lock */
+  uint32_t number;                     /* in weir_fronts */
   _Atomic(struct weir_heap *) heap;    /* NULL: unused */
   _Atomic(struct weir_thread *) owner; /* NULL: its thread has ended */
-  uint32_t number;                     /* in weir_fronts */
-  uint64_t cached;                     /* bytes in the bins */
-  uint64_t room;                       /* most bytes to keep there */
   /* Written by the owner, read by anybody: */
-  _Atomic int64_t allocated_bytes, freed_bytes, allocated, freed; /* since the front was made */
-  _Atomic int64_t requested,
-      high; /* bytes asked for and live; highest live bytes since the last look */
-  block_id bins[CLASSES];
+  _Atomic int64_t live; /* LIVE_ONE a block + units */
+  _Atomic int64_t high; /* most units live since the last look, shifted as in live_units() */
+  _Atomic int64_t requested_in, requested_out; /* bytes asked for, in all and of what was freed */
+  int64_t least;                               /* of live's units before a flush, shifted */
+  _Alignas(64) weir_bin bins[CLASSES];
   struct weir_front *next;              /* of the pool */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
 } weir_front;
 
+#define LIVE_SHIFT 36 /* units below, blocks above */
+#define LIVE_ONE   (INT64_C(1) << LIVE_SHIFT)
+
 typedef struct weir_thread {
+  weir_front *recent;              /* the one it freed to last; never NULL */
   weir_front *slots[THREAD_SLOTS]; /* last used, by heap number */
 } weir_thread;
 
@@ -115,6 +145,31 @@ typedef struct weir_stat {
   int64_t current, peak, allocated, freed;
 } weir_stat;
 
+/* A private pool: graph.c. */
+typedef struct weir_graph_pool {
+  struct weir_pool *pool;
+  struct weir_graph_pool *next; /* of the pool */
+  uint64_t id;                  /* from 1, never given twice */
+  uint64_t uses;                /* the handle's and the graphs'; 0: released */
+  bool dead;                    /* released and its work complete: what is freed is ordinary */
+  uint64_t live;                /* blocks LIVE or PENDING */
+  uint64_t *stamps;             /* owned; epochs, by heap, that must be done before it is dead */
+  weir_heap *heaps;             /* owned; one a stream */
+  weir_heap idle;
+} weir_graph_pool;
+
+typedef struct weir_capture {
+  weir_graph_pool *graph;
+  weir_heap *stream; /* NULL: all that are being captured */
+} weir_capture;
+
+/* What went through fronts. `live` as a front's. */
+typedef struct weir_tally {
+  int64_t live, requested_in, requested_out;
+} weir_tally;
+
+enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
+
 typedef struct weir_pool {
   pthread_mutex_t lock;
   const weir_backend *backend; /* borrowed */
@@ -122,29 +177,36 @@ typedef struct weir_pool {
   weir_heap common[2];     /* idle, holes */
   uint16_t numbers[HEAPS]; /* this pool's stream heaps */
   unsigned heap_count;
-  weir_front *fronts; /* all of this pool */
-  block_id pending;   /* blocks that wait for other streams */
-  block_id *heads;    /* owned: the first block of every range */
+  weir_front *fronts;      /* all of this pool */
+  block_id pending;        /* blocks that wait for other streams */
+  weir_graph_pool *graphs; /* owned */
+  weir_capture captures[CAPTURES];
+  unsigned capture_count;
+  unsigned diverted; /* requests to stop all fronts */
+  block_id *heads;   /* owned: the first block of every range */
   unsigned head_count, head_room;
   uint64_t base, space; /* VMM: the reservation */
   uint64_t *pages;      /* VMM: page of each place, 0: none */
   uint64_t *spare;      /* VMM: pages that are mapped nowhere */
   uint64_t spare_count;
   block_id leaving;        /* VMM: holes that are mapped until old work is complete, in no heap */
-  uint64_t total;          /* bytes of the device */
   uint64_t alert;          /* bytes of frees for which weir_epoch_breathe() goes on */
   uint64_t unmarked;       /* bytes freed since the last weir_epoch_breathe() */
+  uint64_t total;          /* bytes of the device */
   uint64_t reserved;       /* bytes the source gave and has not got back */
   uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
   uint32_t decayed;        /* ms of the last decay */
   uint32_t (*clock)(void); /* ms; tests put their own here */
   double fraction;         /* of `total` we may reserve */
-  weir_stat large_bytes, large_blocks; /* blocks that pass by the fronts */
-  weir_stat reserved_stat, segment_stat, inactive, inactive_blocks;
-  int64_t large_requested, pending_bytes, pending_blocks;
-  int64_t gone_allocated_bytes, gone_freed_bytes, gone_allocated, gone_freed, gone_requested;
-  int64_t peak_bytes; /* highest live bytes seen */
-  int64_t peak_small, peak_count;
+  /* Figures (stats.c). [0]: blocks up to CLASS_LIMIT, [1]: larger ones. */
+  weir_stat by_bytes[2], by_blocks[2], by_requested[2]; /* live blocks that pass by the fronts */
+  weir_stat inactive[2], inactive_blocks[2]; /* free in heaps, and not all of a segment */
+  int64_t pending_bytes[2], pending_blocks[2];
+  weir_stat reserved_stat, segment_stat, oversize, oversize_segments;
+  int64_t front_bytes, front_blocks; /* blocks that belong to fronts: live, cached, remote */
+  weir_tally gone;                   /* what no front counted */
+  int64_t peak[WEIR_METRICS][3];     /* seen; all, small, large */
+  weir_memory_stats reset;           /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
   bool (*oom)(void *user, uint64_t bytes); /* called without the lock; true: try again */
   void *oom_user;
@@ -155,17 +217,21 @@ extern weir_heap *_Atomic weir_heaps[HEAPS];
 extern weir_front *_Atomic weir_fronts[FRONTS];
 extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1]; /* by units */
 extern uint32_t weir_class_bytes[CLASSES];
+extern int64_t weir_class_live[CLASSES]; /* what one block of the class adds to a front's `live` */
 
 /* meta.c: records and the page map. */
 weir_status weir_meta_init(void);
-/* Makes sure that the next `count` weir_block_new() succeed until the caller gives the lock back.
- */
+/* Makes sure that the next `count` weir_block_new() and weir_page_map_put() succeed until the
+ * caller gives the lock back. */
 weir_status weir_block_ensure(weir_pool *p, unsigned count);
 block_id weir_block_new(void);
 void weir_block_drop(block_id id);
-weir_status weir_page_map_put(weir_pool *p, block_id id);
+/* Puts a block whose class is known; it was ensured. */
+void weir_page_map_put(block_id id);
 void weir_page_map_remove(block_id id);
-uint64_t weir_meta_bytes(void); /* host bytes in records and page map in use */
+void weir_meta_forget(void); /* in a forked child: the page map knows no block any more */
+block_id weir_page_map_find(uint64_t address); /* of a block that is not free; 0: none */
+uint64_t weir_meta_bytes(void);                /* host bytes in records and page map in use */
 
 /* heap.c: TLSF, splitting and coalescing. Pool's lock held. */
 void weir_heap_put(weir_heap *h, block_id id);
@@ -202,6 +268,15 @@ void weir_epoch_pending(weir_pool *p);
  * helps: until as much as is reserved was freed since somebody last ran short (alert). */
 void weir_epoch_breathe(weir_pool *p);
 void weir_epoch_alert(weir_pool *p);
+bool weir_epoch_capturing(const weir_heap *h);
+
+/* graph.c: private pools. Pool's lock held. */
+weir_status
+weir_graph_route(weir_heap **h);           /* to the private heap that serves it now, if one does */
+weir_heap *weir_graph_leave(weir_heap *h); /* a block of the private heap is freed: where it goes */
+void weir_graph_retire(weir_pool *p);
+weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out);
+void weir_graph_drop(weir_pool *p); /* all; none holds memory */
 
 /* front.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);
@@ -209,7 +284,10 @@ weir_status weir_front_free(void *ptr);
 void weir_front_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
 void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; lock held */
 void weir_front_thaw(weir_pool *p);
+/* Adds `by` to the requests that the fronts of `h` (NULL: all) stay stopped; lock held. */
+void weir_front_divert(weir_pool *p, weir_heap *h, int by);
 void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
+void weir_front_forget(void);             /* in a forked child: its thread keeps nothing */
 void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
 /* One thread may play several, one at a time: whose fronts it uses from now on. NULL: a new one's,
  * made at the first use. Returns whom it played before, to be played again or ended. */
@@ -221,18 +299,26 @@ extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")))
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config);
 weir_status weir_pool_free(weir_pool *p);
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
+weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
+void weir_heap_unnumber(const weir_heap *h);
 weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
+void weir_pool_leave_front(weir_pool *p, weir_block *b); /* it will not come back there */
 weir_status weir_pool_use(void *ptr, weir_heap *h);
 weir_status weir_pool_empty(weir_pool *p);
 uint64_t weir_pool_limit(const weir_pool *p);
 
+/* stats.c. Lock held. */
+void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
+void weir_pool_peak(weir_pool *p); /* takes what is now, and the fronts' highest, into the peaks */
+void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign); /* passes by the fronts */
+
+/* api.c: the pool of an attached device. Errors: EINVAL. */
+weir_status weir_pool_of(weir_device device, weir_pool **out);
+
 /* report.c */
-typedef struct weir_memory_stats weir_memory_stats;
-void weir_pool_stats(weir_pool *p, weir_memory_stats *out);               /* lock held */
 weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why); /* lock held; words it */
-void weir_pool_peak(weir_pool *p); /* takes the fronts' highest into the peak; lock held */
 /* Calls visit for every block in address order, range by range. Lock held. */
 typedef void (*weir_visit)(void *user, const weir_block *b);
 void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user);
@@ -240,44 +326,72 @@ void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user);
 /* check.c: NULL when all invariants hold, else which does not (static). Takes the lock. */
 const char *weir_pool_check(weir_pool *p);
 
+/* Where the blocks are that a heap may take besides its own. */
+static inline weir_heap *weir_idle_of(const weir_heap *h)
+{
+  return h->graph ? &h->graph->idle : &h->pool->common[HEAP_IDLE];
+}
+
 static inline weir_block *block(block_id id)
 {
   return &weir_blocks[id];
 }
 
 /* The page map: see meta.c. */
-enum { MAP_FAN = 8, MAP_LEVELS = 4, MAP_TABLE_BITS = 11 };
-#define MAP_NODE_BIT 0x80000000u
+enum {
+  MAP_SLOTS = 512, /* of a segment: 4 KiB */
+  MAP_SLOT_AT = 20,
+  MAP_TAG_AT = 34,
+  MAP_CLASS_AT = 26,
+};
+#define MAP_HASH UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / the golden ratio, odd */
+#define MAP_ID   ((UINT64_C(1) << MAP_CLASS_AT) - 1)
 
-typedef _Atomic uint32_t map_entry; /* 0, a block, or a node */
-typedef struct map_node {
-  map_entry at[MAP_FAN];
-} map_node;
+typedef _Atomic uint64_t map_entry; /* tag of the hash, class, block; 0: empty */
 
-extern map_node *weir_map_nodes;
-extern map_entry *_Atomic weir_map_root[65536]; /* tables, by address bits 32-47 */
+extern map_entry *_Atomic weir_map; /* segments, one after the other */
+/* How many segments there are (low half), and the mask of the bits that name one (high half). */
+extern _Atomic uint64_t weir_map_shape;
 
-static inline unsigned map_at_level(uint64_t address, int level)
+static inline uint64_t map_hash(uint64_t address)
 {
-  return (unsigned)(address >> (18 - 3 * level)) & (MAP_FAN - 1);
+  uint64_t h = address * MAP_HASH;
+  return h ^ h >> 32;
 }
 
-static inline map_entry *map_first(map_entry *table, uint64_t address)
+/* The segment of a hash: by the mask's bits, or one less where that segment is not there yet. */
+static inline map_entry *map_segment(uint64_t hash)
 {
-  return &table[(address >> 21) & ((1 << MAP_TABLE_BITS) - 1)];
+  uint64_t shape = atomic_load_explicit(&weir_map_shape, memory_order_acquire);
+  uint64_t mask = shape >> 32, at = hash & mask, low = hash & mask >> 1;
+  at ^= (at ^ low) & -(uint64_t)(at >= (uint32_t)shape); /* half and half: no branch to guess */
+  return atomic_load_explicit(&weir_map, memory_order_relaxed) + at * MAP_SLOTS;
 }
 
-/* The block that starts at `address` and is not free; 0: none. Any thread, no lock. */
-static inline block_id weir_page_map_find(uint64_t address)
+static inline block_id map_block(uint64_t entry)
 {
-  if (__builtin_expect(address >> 48 != 0, 0)) return 0;
-  map_entry *table = atomic_load_explicit(&weir_map_root[address >> 32], memory_order_acquire);
-  if (__builtin_expect(!table, 0)) return 0;
-  uint32_t e = atomic_load_explicit(map_first(table, address), memory_order_acquire);
-  for (int level = 0; e & MAP_NODE_BIT; level++)
-    e = atomic_load_explicit(&weir_map_nodes[e & ~MAP_NODE_BIT].at[map_at_level(address, level)],
-                             memory_order_acquire);
-  return e && block(e)->address == address ? e : 0;
+  return (block_id)(entry & MAP_ID);
+}
+
+static inline unsigned map_class(uint64_t entry)
+{
+  return (uint8_t)(entry >> MAP_CLASS_AT);
+}
+
+/* The entry of the block that starts at `address` and is not free; 0: none was met, and who must
+ * know asks weir_page_map_find(). Any thread, no lock. */
+static inline uint64_t map_look(uint64_t address)
+{
+  uint64_t hash = map_hash(address), tag = hash >> MAP_TAG_AT;
+  const map_entry *segment = map_segment(hash);
+  unsigned slot = (unsigned)(hash >> MAP_SLOT_AT);
+  for (int i = 0; i < MAP_SLOTS; i++) {
+    uint64_t e =
+        atomic_load_explicit((map_entry *)&segment[slot++ % MAP_SLOTS], memory_order_acquire);
+    if (!e) return 0;
+    if (e >> MAP_TAG_AT == tag && weir_blocks[map_block(e)].address == address) return e;
+  }
+  return 0;
 }
 
 static inline uint8_t block_state(const weir_block *b)
@@ -288,6 +402,22 @@ static inline uint8_t block_state(const weir_block *b)
 static inline void block_set(weir_block *b, uint8_t state)
 {
   atomic_store_explicit(&b->state, state, memory_order_relaxed);
+}
+
+/* The units in a `live`, times 2^28: good to be compared with its like. */
+static inline int64_t live_units(int64_t live)
+{
+  return (int64_t)((uint64_t)live << (64 - LIVE_SHIFT));
+}
+
+static inline int64_t live_bytes(int64_t live)
+{
+  return live_units(live) >> (64 - LIVE_SHIFT - UNIT_SHIFT);
+}
+
+static inline int64_t live_blocks(int64_t live)
+{
+  return (live - (live_units(live) >> (64 - LIVE_SHIFT))) >> LIVE_SHIFT;
 }
 
 static inline void stat_add(weir_stat *s, int64_t by)

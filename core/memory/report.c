@@ -1,86 +1,10 @@
-/* report.c: what the allocator says of itself: figures, and why it is out of memory. */
+/* report.c: why the allocator is out of memory. */
 #include <stdio.h>
 #include <string.h>
 #include "core/memory/pool.h"
 #include "core/memory/tags.h"
-#include "core/weir/memory.h"
 
 enum { GROUPS = 64 };
-
-static int64_t get(const _Atomic int64_t *n)
-{
-  return atomic_load_explicit((_Atomic int64_t *)n, memory_order_relaxed);
-}
-
-typedef struct small {
-  int64_t allocated_bytes, freed_bytes, allocated, freed, requested,
-      above; /* above: most a front fell since its high */
-} small;
-
-static small sum_fronts(const weir_pool *p)
-{
-  small s = {p->gone_allocated_bytes, p->gone_freed_bytes, p->gone_allocated,
-             p->gone_freed,           p->gone_requested,   0};
-  for (const weir_front *f = p->fronts; f; f = f->next) {
-    int64_t in = get(&f->allocated_bytes), out = get(&f->freed_bytes);
-    int64_t above = get(&f->high) - (in - out);
-    if (above > 0) s.above += above;
-    s.allocated_bytes += in;
-    s.freed_bytes += out;
-    s.allocated += get(&f->allocated);
-    s.freed += get(&f->freed);
-    s.requested += get(&f->requested);
-  }
-  return s;
-}
-
-void weir_pool_peak(weir_pool *p)
-{
-  small s = sum_fronts(p);
-  int64_t now = s.allocated_bytes - s.freed_bytes + s.above + p->large_bytes.current;
-  if (now > p->peak_bytes) p->peak_bytes = now;
-}
-
-void weir_pool_stats(weir_pool *p, weir_memory_stats *o)
-{
-  weir_pool_peak(p);
-  small s = sum_fronts(p);
-  int64_t small_bytes = s.allocated_bytes - s.freed_bytes, small_blocks = s.allocated - s.freed;
-  *o = (weir_memory_stats){
-      .allocated_bytes = small_bytes + p->large_bytes.current,
-      .allocated_bytes_peak = p->peak_bytes,
-      .allocated_bytes_allocated = s.allocated_bytes + p->large_bytes.allocated,
-      .allocated_bytes_freed = s.freed_bytes + p->large_bytes.freed,
-      .allocated_bytes_small = small_bytes,
-      .allocated_bytes_large = p->large_bytes.current,
-      .allocation = small_blocks + p->large_blocks.current,
-      .allocation_allocated = s.allocated + p->large_blocks.allocated,
-      .allocation_freed = s.freed + p->large_blocks.freed,
-      .allocation_small = small_blocks,
-      .allocation_large = p->large_blocks.current,
-      .requested_bytes = s.requested + p->large_requested,
-      .reserved_bytes = p->reserved_stat.current,
-      .reserved_bytes_peak = p->reserved_stat.peak,
-      .reserved_bytes_allocated = p->reserved_stat.allocated,
-      .reserved_bytes_freed = p->reserved_stat.freed,
-      .segment = p->segment_stat.current,
-      .segment_peak = p->segment_stat.peak,
-      .segment_allocated = p->segment_stat.allocated,
-      .segment_freed = p->segment_stat.freed,
-      .active_bytes = small_bytes + p->large_bytes.current + p->pending_bytes,
-      .active = small_blocks + p->large_blocks.current + p->pending_blocks,
-      .inactive_split_bytes = p->inactive.current,
-      .inactive_split = p->inactive_blocks.current,
-      .num_alloc_retries = (int64_t)p->retries,
-      .num_ooms = (int64_t)p->ooms,
-      .num_sync_all_streams = (int64_t)p->syncs,
-      .num_device_alloc = (int64_t)p->device_allocs,
-      .num_device_free = (int64_t)p->device_frees,
-      .num_stream_waits = (int64_t)p->waits,
-      .num_stitches = (int64_t)p->stitches,
-      .metadata_bytes = (int64_t)weir_meta_bytes(),
-  };
-}
 
 void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user)
 {

@@ -52,7 +52,7 @@ static struct {
   _Atomic uint64_t retry_at; /* CLOCK_MONOTONIC ns before which growing waits; 0: free to */
   _Atomic int reason;        /* errno of the last refusal */
   _Atomic uint64_t early_dropped, early_errno; /* drops while there was no header */
-  weir_guard clock_guard;                      /* of the header's last pair */
+  weir_trylock clock_guard;                    /* of the header's last pair */
   char path[PATH_MAX];
 } spool;
 
@@ -360,12 +360,12 @@ weir_status weir_spool_open(const weir_spool_options *options)
 static void refresh_clock(weir_spool_header *h)
 {
   uint32_t epoch = weir_spool_epoch();
-  if (!weir_guard_try(&spool.clock_guard, epoch)) return;
+  if (!weir_trylock_take(&spool.clock_guard, epoch)) return;
   weir_clock_pair now = weir_clock_now();
   atomic_store(&h->last_ticks, 0);
   atomic_store(&h->last_mono_ns, now.mono_ns);
   atomic_store(&h->last_ticks, now.ticks);
-  weir_guard_leave(&spool.clock_guard);
+  weir_trylock_leave(&spool.clock_guard);
 }
 
 void weir_spool_close(void)

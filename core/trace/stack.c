@@ -317,7 +317,7 @@ typedef struct module {
 } module;
 
 static struct {
-  weir_guard guard;     /* of the table */
+  weir_trylock guard;   /* of the table */
   uint32_t spool_epoch; /* of the spool they are recorded in */
   module *table;        /* mapped, grows by doubling */
   size_t count, capacity;
@@ -497,7 +497,8 @@ static bool map_is_right(counters now, uint32_t spool_epoch)
 static void update_modules(weir_writer *w)
 {
   uint32_t spool_epoch = weir_spool_epoch();
-  if (map_is_right(loader_counters(), spool_epoch) || !weir_guard_try(&modules.guard, spool_epoch))
+  if (map_is_right(loader_counters(), spool_epoch) ||
+      !weir_trylock_take(&modules.guard, spool_epoch))
     return;
   walk k = {.writer = w, .complete = true};
   if (modules.spool_epoch != spool_epoch) modules.count = 0;
@@ -515,7 +516,7 @@ static void update_modules(weir_writer *w)
     atomic_store_explicit(&modules.subs, k.at.subs, memory_order_relaxed);
     atomic_store_explicit(&modules.right_for, spool_epoch, memory_order_release);
   }
-  weir_guard_leave(&modules.guard);
+  weir_trylock_leave(&modules.guard);
 }
 
 /* ---- interning --------------------------------------------------------------------------------

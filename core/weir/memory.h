@@ -5,7 +5,8 @@
  * must be told with weir_record_stream(). Semantics and the names of figures follow PyTorch's
  * CUDACachingAllocator. All functions may be called from any thread.
  *
- * A device is used through the backend that was attached to its index.
+ * A CUDA device is opened at the first use of its index (device.h), unless another backend was
+ * attached there by hand.
  */
 #ifndef WEIR_MEMORY_H
 #define WEIR_MEMORY_H
@@ -14,24 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/status.h"
+#include "core/weir/device.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct weir_backend;
-
-typedef enum weir_device_type { WEIR_DEVICE_CPU = 0, WEIR_DEVICE_CUDA = 1 } weir_device_type;
-
-typedef struct weir_device {
-  weir_device_type type;
-  int index; /* -1: none given; the current device of its type */
-} weir_device;
-
-typedef struct weir_stream weir_stream;
-
-/* "cpu", "cpu:0", "cuda", "cuda:1". Errors: EINVAL. */
-WEIR_PUBLIC weir_status weir_device_parse(weir_device *out, const char *text);
 
 /* Makes `backend` (borrowed until detached) device cuda:backend->index. WEIR_ALLOC_CONF is read
  * here; `conf` (may be NULL) is applied after it. Errors: EINVAL (options, index taken). */
@@ -40,14 +30,17 @@ WEIR_PUBLIC weir_status weir_memory_attach(const struct weir_backend *backend, c
 WEIR_PUBLIC weir_status weir_memory_detach(weir_device device);
 
 /* The allocator's view of a stream of the device (borrowed, lives until weir_memory_detach).
- * `native` is the backend's handle; NULL: its default stream. */
+ * `native` is the backend's handle, for CUDA a cudaStream_t or CUstream of the device, to be kept
+ * until weir_memory_detach; NULL: its default stream (CUDA: the legacy one, whatever the program
+ * was compiled for). Errors: EINVAL (not a stream of the device; cudaStreamPerThread, which is
+ * another stream in every thread). */
 WEIR_PUBLIC weir_status weir_stream_from_native(weir_stream **out, weir_device device,
                                                 void *native);
 /* Tells the allocator that the program made `waiter` wait for everything now in `waited`. */
 WEIR_PUBLIC weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited);
 
-/* *out is new: weir_free() it; NULL for 0 bytes. `stream` NULL: the device's default stream.
- * Alignment 512. Errors: EOOM with a sentence that says why, EINVAL. */
+/* *out is new: weir_free() it; NULL for 0 bytes. `stream` NULL: the thread's current stream of the
+ * device. Alignment 512. Errors: EOOM with a sentence that says why, EINVAL. */
 WEIR_PUBLIC weir_status weir_malloc(void **out, size_t bytes, weir_device device,
                                     weir_stream *stream);
 /* Steals ptr; NULL is nothing. Errors: EINVAL (freed before, not ours), nothing has changed. */
@@ -69,35 +62,63 @@ WEIR_PUBLIC weir_status weir_memory_set_tag(const char *tag);
 WEIR_PUBLIC weir_status weir_memory_on_oom(weir_device device,
                                            bool (*ask)(void *user, uint64_t bytes), void *user);
 
-/* Figures. X(name as in PyTorch's memory_stats, field). Byte and block figures count what is handed
- * out (allocated), what the device gave (reserved, segment), what is neither free nor the device's
- * (active), and what is free in ranges we hold (inactive_split). Small: up to 1 MiB. Peaks are
- * exact for one thread on one stream and an upper bound for several. */
+/* Figures, with the names of PyTorch's torch.cuda.memory_stats() (its documentation as of 2.8).
+ *
+ * A metric has a pool and a kind. Pools: small_pool are blocks up to 1 MiB, large_pool larger ones,
+ * all both. Kinds: current; peak, the highest since the last reset; allocated and freed, the sums
+ * of all increases and decreases since the last reset of sums. allocation, allocated_bytes  blocks
+ * handed out, and their sizes requested_bytes              what was asked for, of these active,
+ * active_bytes         the same, and blocks that were freed while other streams use them segment,
+ * reserved_bytes      what the device gave: segments, or VMM pages, mapped or kept
+ *   inactive_split(_bytes)       free blocks we hold, in heaps and with threads; not a segment that
+ *                                is free as a whole
+ * Where this allocator is not PyTorch's:
+ *   - There is no wall between small and large: what is reserved serves both. segment and
+ *     reserved_bytes are all large_pool, and a pool is told by a block's size.
+ *   - allocated_bytes' peaks are exact for one thread on one stream, and an upper bound for more:
+ *     each thread's share has its own peak. The other peaks of small_pool (and with it of all) are
+ *     the highest seen when a thread went past its own cache or figures were read; while history is
+ *     recorded all peaks are exact.
+ *   - inactive_split's sums also count blocks that move between free lists, split or join.
+ *   - max_split_size is -1 without a bound. An oversize allocation or segment is one of at least
+ *     max_split_size.
+ *
+ * X(name, field): the field of weir_memory_stats. */
+#define WEIR_MEMORY_METRICS(X)                                                                     \
+  X(allocation)                                                                                    \
+  X(segment)                                                                                       \
+  X(active)                                                                                        \
+  X(inactive_split)                                                                                \
+  X(allocated_bytes)                                                                               \
+  X(reserved_bytes)                                                                                \
+  X(active_bytes)                                                                                  \
+  X(inactive_split_bytes)                                                                          \
+  X(requested_bytes)
+
+#define WEIR_MEMORY_KINDS_(X, name, field)                                                         \
+  X(name ".current", field)                                                                        \
+  X(name ".peak", field##_peak)                                                                    \
+  X(name ".allocated", field##_allocated)                                                          \
+  X(name ".freed", field##_freed)
+
+#define WEIR_MEMORY_POOLS_(X, metric)                                                              \
+  WEIR_MEMORY_KINDS_(X, #metric ".all", metric)                                                    \
+  WEIR_MEMORY_KINDS_(X, #metric ".small_pool", metric##_small)                                     \
+  WEIR_MEMORY_KINDS_(X, #metric ".large_pool", metric##_large)
+
 #define WEIR_MEMORY_STATS_MAP(X)                                                                   \
-  X("allocated_bytes.all.current", allocated_bytes)                                                \
-  X("allocated_bytes.all.peak", allocated_bytes_peak)                                              \
-  X("allocated_bytes.all.allocated", allocated_bytes_allocated)                                    \
-  X("allocated_bytes.all.freed", allocated_bytes_freed)                                            \
-  X("allocated_bytes.small_pool.current", allocated_bytes_small)                                   \
-  X("allocated_bytes.large_pool.current", allocated_bytes_large)                                   \
-  X("allocation.all.current", allocation)                                                          \
-  X("allocation.all.allocated", allocation_allocated)                                              \
-  X("allocation.all.freed", allocation_freed)                                                      \
-  X("allocation.small_pool.current", allocation_small)                                             \
-  X("allocation.large_pool.current", allocation_large)                                             \
-  X("requested_bytes.all.current", requested_bytes)                                                \
-  X("reserved_bytes.all.current", reserved_bytes)                                                  \
-  X("reserved_bytes.all.peak", reserved_bytes_peak)                                                \
-  X("reserved_bytes.all.allocated", reserved_bytes_allocated)                                      \
-  X("reserved_bytes.all.freed", reserved_bytes_freed)                                              \
-  X("segment.all.current", segment)                                                                \
-  X("segment.all.peak", segment_peak)                                                              \
-  X("segment.all.allocated", segment_allocated)                                                    \
-  X("segment.all.freed", segment_freed)                                                            \
-  X("active_bytes.all.current", active_bytes)                                                      \
-  X("active.all.current", active)                                                                  \
-  X("inactive_split_bytes.all.current", inactive_split_bytes)                                      \
-  X("inactive_split.all.current", inactive_split)                                                  \
+  WEIR_MEMORY_POOLS_(X, allocation)                                                                \
+  WEIR_MEMORY_POOLS_(X, segment)                                                                   \
+  WEIR_MEMORY_POOLS_(X, active)                                                                    \
+  WEIR_MEMORY_POOLS_(X, inactive_split)                                                            \
+  WEIR_MEMORY_POOLS_(X, allocated_bytes)                                                           \
+  WEIR_MEMORY_POOLS_(X, reserved_bytes)                                                            \
+  WEIR_MEMORY_POOLS_(X, active_bytes)                                                              \
+  WEIR_MEMORY_POOLS_(X, inactive_split_bytes)                                                      \
+  WEIR_MEMORY_POOLS_(X, requested_bytes)                                                           \
+  WEIR_MEMORY_KINDS_(X, "oversize_allocations", oversize_allocations)                              \
+  WEIR_MEMORY_KINDS_(X, "oversize_segments", oversize_segments)                                    \
+  X("max_split_size", max_split_size)                                                              \
   X("num_alloc_retries", num_alloc_retries)                                                        \
   X("num_ooms", num_ooms)                                                                          \
   X("num_sync_all_streams", num_sync_all_streams)                                                  \
@@ -116,12 +137,29 @@ typedef struct weir_memory_stats {
 WEIR_PUBLIC weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device);
 /* The figure called `name`. Errors: EINVAL. */
 WEIR_PUBLIC weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name);
+/* Peaks begin anew at what is now (torch.cuda.reset_peak_memory_stats). */
 WEIR_PUBLIC weir_status weir_memory_reset_peak(weir_device device);
+/* The sums (allocated, freed) and the num_... begin anew at 0
+ * (torch.cuda.reset_accumulated_memory_stats). */
+WEIR_PUBLIC weir_status weir_memory_reset_accumulated(weir_device device);
+
+/* allocated_bytes and reserved_bytes, now and at their peak, bytes; 0 where no backend is attached
+ * (as PyTorch's functions of these names before CUDA is used). */
+WEIR_PUBLIC uint64_t weir_memory_allocated(weir_device device);
+WEIR_PUBLIC uint64_t weir_max_memory_allocated(weir_device device);
+WEIR_PUBLIC uint64_t weir_memory_reserved(weir_device device);
+WEIR_PUBLIC uint64_t weir_max_memory_reserved(weir_device device);
+/* What the device itself says, bytes: free for anybody, and in all (cudaMemGetInfo). Errors: EINVAL
+ * and the device's. */
+WEIR_PUBLIC weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes,
+                                          weir_device device);
+
 /* The largest request that would succeed from cached memory of the stream alone, bytes. */
 WEIR_PUBLIC weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device,
                                                        weir_stream *stream);
-/* A table for people; *out is new: free() it. */
-WEIR_PUBLIC weir_status weir_memory_summary(char **out, weir_device device);
+/* The table of torch.cuda.memory_summary(); abbreviated: without the lines by pool. *out is new:
+ * free() it. */
+WEIR_PUBLIC weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated);
 /* Every segment and block as JSON, shaped as PyTorch's memory snapshot; *out is new: free() it. */
 WEIR_PUBLIC weir_status weir_memory_snapshot(char **out, weir_device device);
 

@@ -33,6 +33,7 @@ struct side {
   enum memory memory;
   struct sim_device *device; /* NULL: host */
   bool sync_memops;
+  uint32_t readers, writers; /* bit a device that may reach it */
 };
 
 struct copy {
@@ -41,6 +42,7 @@ struct copy {
   size_t width, height, depth; /* bytes, rows, planes */
   enum sim_direction direction;
   char *staged; /* a copy of the source, owned */
+  bool denied;  /* the device may not reach a mapping */
 };
 
 struct fill {
@@ -49,6 +51,7 @@ struct fill {
   size_t width, height; /* elements, rows */
   uint32_t value;
   unsigned element; /* bytes: 1, 2, 4 */
+  bool denied;      /* the device may not reach a mapping */
 };
 
 /* ---- doing it -----------------------------------------------------------------------------------
@@ -93,7 +96,9 @@ static void run_copy(struct sim_op *op, CUstream s)
 {
   struct copy *c = (struct copy *)op;
   CUresult error = CUDA_SUCCESS;
-  if (atomic_load_explicit(&sim_link_slow, memory_order_relaxed))
+  if (c->denied)
+    error = CUDA_ERROR_ILLEGAL_ADDRESS;
+  else if (atomic_load_explicit(&sim_link_slow, memory_order_relaxed))
     copy_slowly(c, s, &error);
   else
     sim_guard_run(copy_rows, c, &error);
@@ -120,8 +125,9 @@ static void fill_rows(void *argument)
 
 static void run_fill(struct sim_op *op, CUstream s)
 {
-  CUresult error = CUDA_SUCCESS;
-  if (!sim_guard_run(fill_rows, op, &error)) sim_context_fail(s->context, error);
+  CUresult error = CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (((struct fill *)op)->denied || !sim_guard_run(fill_rows, op, &error))
+    sim_context_fail(s->context, error);
 }
 
 /* ---- what memory it is --------------------------------------------------------------------------
@@ -137,11 +143,16 @@ static size_t extent(const struct side *s, size_t width, size_t height, size_t d
   return __builtin_add_overflow(all, width, &all) ? 0 : all;
 }
 
-static bool in_device_space(uintptr_t p)
+static bool in_device_space(uintptr_t p) /* sim_memory_lock held */
 {
   for (int i = 0; i < sim_device_count; i++)
     if (p - (uintptr_t)sim_devices[i].base < sim_devices[i].span) return true;
-  return false;
+  return sim_reserved_at(p, NULL, NULL);
+}
+
+static enum memory memory_of(enum sim_kind kind)
+{
+  return kind == SIM_DEVICE || kind == SIM_MAPPED ? DEVICE : kind == SIM_MANAGED ? MANAGED : PINNED;
 }
 
 /* Classifies a side by the range its box lies in. A pointer said to be of a device must be known;
@@ -149,21 +160,25 @@ static bool in_device_space(uintptr_t p)
 static CUresult classify(struct side *s, bool must_be_known, size_t width, size_t height,
                          size_t depth)
 {
+  s->readers = s->writers = UINT32_MAX;
   if (s->device) return CUDA_SUCCESS; /* an array: checked by its own shape */
   size_t bytes = extent(s, width, height, depth);
   if (!s->start || !bytes) return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_memory_lock);
-  struct sim_range *whole = sim_range_at((uintptr_t)s->start, bytes);
-  s->memory = !whole                       ? PAGEABLE
-              : whole->kind == SIM_DEVICE  ? DEVICE
-              : whole->kind == SIM_MANAGED ? MANAGED
-                                           : PINNED;
+  struct sim_range *whole = sim_range_reach((uintptr_t)s->start, bytes, &s->readers, &s->writers);
+  s->memory = whole ? memory_of(whole->kind) : PAGEABLE;
   if (s->memory == DEVICE || s->memory == MANAGED) s->device = whole->device;
   s->sync_memops = whole && whole->sync_memops;
+  bool wrong = !whole && (must_be_known || in_device_space((uintptr_t)s->start));
   pthread_mutex_unlock(&sim_memory_lock);
-  if (whole) return CUDA_SUCCESS;
-  if (must_be_known || in_device_space((uintptr_t)s->start)) return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS; /* host memory registered in part only is copied as pageable memory */
+  /* host memory registered in part only is copied as pageable memory */
+  return wrong ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* Whether the device that does the work may not: of a mapping it was given no access to. */
+static bool denied(CUstream s, uint32_t who)
+{
+  return !(who >> s->context->device->ordinal & 1);
 }
 
 static enum sim_direction direction_of(const struct copy *c)
@@ -255,6 +270,7 @@ static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src
     return error;
   }
   c->direction = direction_of(c);
+  c->denied = denied(s, c->src.readers) || denied(s, c->dst.writers);
   return submit_copy(c, s, async, NULL);
 }
 
@@ -328,6 +344,8 @@ static CUresult array_side(struct side *out, const struct box_side *b, const str
   *out = (struct side){.pitch = a->pitch,
                        .slice = a->pitch * a->rows,
                        .memory = DEVICE,
+                       .readers = UINT32_MAX,
+                       .writers = UINT32_MAX,
                        .device = a->context->device};
   out->start = (char *)a->start + b->z * out->slice + b->y * out->pitch + b->x;
   return CUDA_SUCCESS;
@@ -391,7 +409,9 @@ static CUresult copy_box(const struct box *box, CUstream stream, bool async)
   if (error) return error;
   struct copy *c;
   error = box_op(box, &c);
-  return error || !c ? error : submit_copy(c, s, async, NULL);
+  if (error || !c) return error;
+  c->denied = denied(s, c->src.readers) || denied(s, c->dst.writers);
+  return submit_copy(c, s, async, NULL);
 }
 
 #define BOX_SIDE_2D(p, side)                                                                       \
@@ -617,6 +637,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned element, uint32_t v
     sim_op_free(&f->op);
     return error;
   }
+  f->denied = denied(s, f->dst.writers);
   bool wait = !async && (f->dst.memory == PINNED || f->dst.sync_memops);
   return sim_submit(s, &f->op, wait ? SIM_AND_WAIT : SIM_QUEUE, NULL);
 }

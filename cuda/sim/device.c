@@ -73,6 +73,8 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
   X(MAX_BLOCKS_PER_MULTIPROCESSOR, 32)                                                             \
   X(RESERVED_SHARED_MEMORY_PER_BLOCK, 1024)                                                        \
   X(READ_ONLY_HOST_REGISTER_SUPPORTED, 1)                                                          \
+  X(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1)                                                        \
+  X(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1)                                                \
   X(MEMORY_POOLS_SUPPORTED, 1)                                                                     \
   X(MEM_SYNC_DOMAIN_COUNT, 1)                                                                      \
   X(UNIFIED_FUNCTION_POINTERS, 0)                                                                  \
@@ -87,9 +89,16 @@ static const struct {
 #undef ATTRIBUTE_ROW
 };
 
+static bool needs_file(CUdevice_attribute attribute)
+{
+  return attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
+         attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
+}
+
 int sim_device_attribute(const struct sim_device *device, CUdevice_attribute attribute)
 {
   if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return 0x10 + device->index;
+  if (device->file < 0 && needs_file(attribute)) return 0;
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
     if (attributes[i].attribute == (int)attribute) return attributes[i].value;
   return 0;

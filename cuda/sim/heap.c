@@ -1,10 +1,12 @@
 /* heap.c: a device's memory: which addresses of its range are in use.
  *
- * A device reserves its address range once, without access. Allocations above 1 MiB take whole
- * granules (2 MiB), which are opened for access and closed again, so that a twin's or a copy's
- * access to freed memory faults. Smaller ones share granules in units of 512 bytes; one empty
- * granule is kept open so that a small allocation in a loop costs no system call. Capacity counts
- * granules in use.
+ * A device reserves its address range once, without access: a shared mapping of a file in memory,
+ * so that the same pages can be mapped elsewhere (vmm.c) and by other processes (ipc.c). Where
+ * such a file is not to be had it is private memory, and both are not supported. Allocations above
+ * 1 MiB take whole granules (2 MiB), which are opened for access and closed again, so that a twin's
+ * or a copy's access to freed memory faults. Smaller ones share granules in units of 512 bytes; one
+ * empty granule is kept open so that a small allocation in a loop costs no system call. Capacity
+ * counts granules in use.
  *
  * Runs: a span of units is cut into runs, used or free; a run's length stands at its first and last
  * unit (boundary tags), free runs of about one length are linked in a bin (powers of two). Freeing
@@ -14,6 +16,8 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #define SMALL_MAX   (SIM_GRANULE / 2)
 #define SMALL_SHIFT 12 /* units in a granule: 4096 */
@@ -119,9 +123,15 @@ static uint32_t granule_count(const struct sim_device *d)
   return (uint32_t)(d->span / SIM_GRANULE);
 }
 
+static bool has_room(const struct sim_device *d, size_t bytes)
+{
+  size_t capacity = atomic_load(&d->capacity);
+  return d->used <= capacity && bytes <= capacity - d->used;
+}
+
 static bool granules_take(struct sim_device *d, uint32_t n, uint32_t *first)
 {
-  if (d->used + n * SIM_GRANULE > atomic_load(&d->capacity)) return false;
+  if (!has_room(d, n * SIM_GRANULE)) return false;
   if (!run_take(&d->granules, n, first)) return false;
   if (mprotect(d->base + *first * SIM_GRANULE, n * SIM_GRANULE, PROT_READ | PROT_WRITE)) {
     run_give(&d->granules, *first, granule_count(d));
@@ -134,7 +144,7 @@ static bool granules_take(struct sim_device *d, uint32_t n, uint32_t *first)
 static void granules_give(struct sim_device *d, uint32_t first, uint32_t n)
 {
   char *start = d->base + first * SIM_GRANULE;
-  madvise(start, n * SIM_GRANULE, MADV_DONTNEED);
+  madvise(start, n * SIM_GRANULE, d->file < 0 ? MADV_DONTNEED : MADV_REMOVE);
   mprotect(start, n * SIM_GRANULE, PROT_NONE);
   run_give(&d->granules, first, granule_count(d));
 }
@@ -232,16 +242,55 @@ void sim_heap_free(struct sim_device *d, uintptr_t start, size_t reserved)
   granules_give(d, (uint32_t)(at / SIM_GRANULE), (uint32_t)(reserved / SIM_GRANULE));
 }
 
+bool sim_heap_charge(struct sim_device *d, size_t bytes)
+{
+  if (!has_room(d, bytes)) return false;
+  d->used += bytes;
+  return true;
+}
+
+char *sim_heap_take(struct sim_device *d, size_t bytes)
+{
+  uint32_t first, n = (uint32_t)(bytes / SIM_GRANULE);
+  if (d->file < 0 || bytes > d->span || !has_room(d, bytes)) return NULL;
+  if (!run_take(&d->granules, n, &first)) return NULL;
+  d->used += bytes;
+  return d->base + first * SIM_GRANULE;
+}
+
+void sim_heap_give(struct sim_device *d, char *home, size_t bytes)
+{
+  mprotect(home, bytes, PROT_READ | PROT_WRITE); /* only so can pages be taken out of the file */
+  d->used -= bytes;
+  granules_give(d, (uint32_t)((size_t)(home - d->base) / SIM_GRANULE),
+                (uint32_t)(bytes / SIM_GRANULE));
+}
+
+/* A file in memory, as long as `bytes`; -1: none to be had, or not of that length. */
+static int file_of(size_t bytes)
+{
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < bytes) return -1;
+  int file = memfd_create("weir-sim-device", MFD_CLOEXEC);
+  if (file >= 0 && ftruncate(file, (off_t)bytes)) {
+    close(file);
+    return -1;
+  }
+  return file;
+}
+
 /* Reserves the device's range: a few times its capacity, so that addresses do not run out before
  * memory does; less where the address space is limited. */
 static char *reserve(struct sim_device *d, size_t *span)
 {
   uintptr_t hint = UINT64_C(0x7e8200000000) + (uintptr_t)d->index * *span;
+  d->file = file_of(*span + SIM_GRANULE);
+  int kind = d->file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   while (*span >= 64 * SIM_GRANULE) {
-    char *p = mmap((void *)hint, *span + SIM_GRANULE, PROT_NONE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *p = mmap((void *)hint, *span + SIM_GRANULE, PROT_NONE, kind | MAP_NORESERVE, d->file, 0);
     if (p != MAP_FAILED) {
       madvise(p, *span + SIM_GRANULE, MADV_DONTDUMP);
+      d->home = p;
       return (char *)(((uintptr_t)p + SIM_GRANULE - 1) & ~(SIM_GRANULE - 1));
     }
     *span /= 2;

@@ -88,7 +88,8 @@ enum sim_magic { /* first word of every object; 0 while its slot is free */
                  SIM_LIBRARY = 0x77c0006,
                  SIM_KERNEL = 0x77c0007,
                  SIM_ARRAY = 0x77c0008,
-                 SIM_POOL = 0x77c0009
+                 SIM_POOL = 0x77c0009,
+                 SIM_PHYSICAL = 0x77c000a
 };
 
 struct sim_arena {
@@ -148,7 +149,9 @@ struct sim_device {
   int index;   /* before CUDA_VISIBLE_DEVICES */
   CUuuid uuid;
   char *base;               /* device address range, a multiple of the granule */
-  size_t span;              /* bytes of it */
+  char *home;               /* where byte 0 of the file is mapped, less than a granule below */
+  int file;                 /* memory behind the range; -1: private memory */
+  size_t span;              /* bytes of the range */
   _Atomic size_t capacity;  /* bytes a program may hold */
   size_t used;              /* bytes of it in use, in granules; sim_memory_lock */
   struct sim_runs granules; /* the range in granules */
@@ -303,9 +306,13 @@ bool sim_context_idle(CUcontext context);
 enum sim_kind {
   SIM_DEVICE, /* cuMemAlloc, pools, globals */
   SIM_MANAGED,
-  SIM_PINNED,    /* cuMemHostAlloc */
-  SIM_REGISTERED /* cuMemHostRegister */
+  SIM_PINNED,     /* cuMemHostAlloc */
+  SIM_REGISTERED, /* cuMemHostRegister */
+  SIM_MAPPED      /* cuMemMap */
 };
+
+struct sim_physical;    /* memory of cuMemCreate; vmm.c */
+struct sim_reservation; /* addresses of cuMemAddressReserve */
 
 struct sim_range {
   uintptr_t start; /* address the program holds */
@@ -313,13 +320,16 @@ struct sim_range {
   size_t reserved; /* bytes behind it */
   enum sim_kind kind;
   struct sim_device *device;      /* of the memory, or of the context it was made in */
-  CUcontext context;              /* it dies with; referenced */
+  CUcontext context;              /* it dies with; referenced; NULL: a mapping */
   struct sim_range *next, **link; /* ranges of the context */
   unsigned flags;                 /* of cuMemHostAlloc, cuMemHostRegister, cuMemAllocManaged */
   uint64_t id;                    /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
   bool sync_memops;               /* cuPointerSetAttribute */
   bool hidden;                    /* a module's variable: cuMemFree refuses it */
   CUmemoryPool pool;              /* NULL: not from a pool */
+  struct sim_physical *physical;  /* of a mapping */
+  struct sim_reservation *within; /* of a mapping */
+  uint32_t readers, writers;      /* of a mapping: bit a device that may */
 };
 
 extern pthread_mutex_t sim_memory_lock;
@@ -328,9 +338,19 @@ extern pthread_mutex_t sim_memory_lock;
 uintptr_t sim_heap_alloc(struct sim_device *device, size_t bytes, size_t *reserved);
 void sim_heap_free(struct sim_device *device, uintptr_t start, size_t reserved);
 CUresult sim_heap_start(struct sim_device *device, size_t capacity);
+/* Whole granules without an address of their own: where in the device's range they can be found,
+ * inaccessible there; NULL when the capacity does not allow it. sim_memory_lock held. */
+char *sim_heap_take(struct sim_device *device, size_t bytes);
+void sim_heap_give(struct sim_device *device, char *home, size_t bytes);
+/* Counts memory that is kept elsewhere; false when the capacity does not allow it. Lock held. */
+bool sim_heap_charge(struct sim_device *device, size_t bytes);
 
 /* The range that holds [address, address + bytes), NULL when none does wholly. Lock held. */
 struct sim_range *sim_range_at(uintptr_t address, size_t bytes);
+/* The same, but adjacent mappings count as one; *readers and *writers are the devices that may
+ * reach all of it (every device, for what is not a mapping). Lock held. */
+struct sim_range *sim_range_reach(uintptr_t address, size_t bytes, uint32_t *readers,
+                                  uint32_t *writers);
 /* The first range that touches it. Lock held. */
 struct sim_range *sim_range_touching(uintptr_t address, size_t bytes);
 /* A new device range; *error says why it is NULL. */
@@ -340,6 +360,10 @@ bool sim_range_add(struct sim_range *range); /* lock held; into the tree and its
 void sim_range_detach(struct sim_range *range); /* lock held; the record ends, the memory stays */
 void sim_range_remove(struct sim_range *range); /* lock held; gives the memory back */
 void sim_ranges_free_of(CUcontext context);
+
+/* The addresses that are reserved around p; false: none. Lock held. */
+bool sim_reserved_at(uintptr_t p, uintptr_t *start, size_t *bytes);
+unsigned sim_physical_handle_types(const struct sim_physical *physical);
 
 CUresult sim_pools_start(struct sim_device *device);
 void sim_pool_forget(CUmemoryPool pool, size_t reserved); /* lock held */

@@ -43,10 +43,29 @@ struct sim_range *sim_range_at(uintptr_t address, size_t bytes)
   return r && address - r->start <= r->bytes && bytes <= r->bytes - (address - r->start) ? r : NULL;
 }
 
+struct sim_range *sim_range_reach(uintptr_t address, size_t bytes, uint32_t *readers,
+                                  uint32_t *writers)
+{
+  *readers = *writers = UINT32_MAX;
+  struct sim_range *first = sim_range_touching(address, 1), *r = first;
+  if (!first || first->kind != SIM_MAPPED) return sim_range_at(address, bytes);
+  uintptr_t end = address + bytes;
+  if (end < address) return NULL;
+  for (;;) {
+    *readers &= r->readers;
+    *writers &= r->writers;
+    uintptr_t next = r->start + r->bytes;
+    if (end <= next) return first;
+    r = sim_range_touching(next, 1);
+    if (!r || r->within != first->within) return NULL;
+  }
+}
+
 bool sim_range_add(struct sim_range *r)
 {
   if (!tsearch(r, &tree, compare)) return false;
   r->id = next_id++;
+  if (!r->context) return true;
   r->next = r->context->ranges;
   r->link = &r->context->ranges;
   if (r->next) r->next->link = &r->next;
@@ -58,9 +77,11 @@ bool sim_range_add(struct sim_range *r)
 void sim_range_detach(struct sim_range *r)
 {
   tdelete(r, &tree, compare);
-  *r->link = r->next;
-  if (r->next) r->next->link = r->link;
-  sim_context_unref(r->context);
+  if (r->context) {
+    *r->link = r->next;
+    if (r->next) r->next->link = r->link;
+    sim_context_unref(r->context);
+  }
   free(r);
 }
 
@@ -330,12 +351,26 @@ CUresult sim_cuMemHostGetFlags(unsigned int *flags, void *p)
 /* ---- pointer attributes -------------------------------------------------------------------------
  */
 
+/* Of the current context's device. */
+static unsigned access_flags(const struct sim_range *r)
+{
+  if (!r || r->kind != SIM_MAPPED) return r ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : 0;
+  CUcontext c = sim_current();
+  int bit = c ? c->device->ordinal : r->device->ordinal;
+  return r->writers >> bit & 1   ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+         : r->readers >> bit & 1 ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
+                                 : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+}
+
 /* The attribute of a pointer into `r` (NULL: unknown memory), stored in the type the documentation
  * gives for it. */
 static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr p,
                                   const struct sim_range *r)
 {
   bool host = r && (r->kind == SIM_PINNED || r->kind == SIM_REGISTERED);
+  uintptr_t start = r ? r->start : 0;
+  size_t bytes = r ? r->bytes : 0;
+  if (!r || r->kind == SIM_MAPPED) sim_reserved_at(p, &start, &bytes); /* not the mapped region */
   bool both = host || (r && r->kind == SIM_MANAGED);
   switch ((int)attribute) {
 #define POINTER_ATTRIBUTE(name, type, value)                                                       \
@@ -354,12 +389,13 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUd
     POINTER_ATTRIBUTE(IS_MANAGED, unsigned, r && r->kind == SIM_MANAGED);
     POINTER_ATTRIBUTE(DEVICE_ORDINAL, int, r ? r->device->ordinal : -2);
     POINTER_ATTRIBUTE(IS_LEGACY_CUDA_IPC_CAPABLE, unsigned, 0);
-    POINTER_ATTRIBUTE(RANGE_START_ADDR, CUdeviceptr, r ? r->start : 0);
-    POINTER_ATTRIBUTE(RANGE_SIZE, size_t, r ? r->bytes : 0);
+    POINTER_ATTRIBUTE(RANGE_START_ADDR, CUdeviceptr, start);
+    POINTER_ATTRIBUTE(RANGE_SIZE, size_t, bytes);
     POINTER_ATTRIBUTE(MAPPED, unsigned, r != NULL);
-    POINTER_ATTRIBUTE(ALLOWED_HANDLE_TYPES, unsigned long long, 0);
+    POINTER_ATTRIBUTE(ALLOWED_HANDLE_TYPES, unsigned long long,
+                      r && r->physical ? sim_physical_handle_types(r->physical) : 0);
     POINTER_ATTRIBUTE(IS_GPU_DIRECT_RDMA_CAPABLE, unsigned, 0);
-    POINTER_ATTRIBUTE(ACCESS_FLAGS, unsigned, r ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : 0);
+    POINTER_ATTRIBUTE(ACCESS_FLAGS, unsigned, access_flags(r));
     POINTER_ATTRIBUTE(MEMPOOL_HANDLE, CUmemoryPool, r ? r->pool : NULL);
     POINTER_ATTRIBUTE(MAPPING_SIZE, size_t, r ? r->reserved : 0);
     POINTER_ATTRIBUTE(MAPPING_BASE_ADDR, CUdeviceptr, r ? r->start : 0);
@@ -375,8 +411,9 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdevice
 {
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
+  bool known = r || sim_reserved_at(p, NULL, NULL);
   CUresult error =
-      r || !strict ? pointer_attribute(data, attribute, p, r) : CUDA_ERROR_INVALID_VALUE;
+      known || !strict ? pointer_attribute(data, attribute, p, r) : CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_unlock(&sim_memory_lock);
   return error;
 }
@@ -403,7 +440,7 @@ CUresult sim_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
   if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
-  if (r && r->kind != SIM_DEVICE) r = NULL;
+  if (r && r->kind != SIM_DEVICE && r->kind != SIM_MAPPED) r = NULL;
   if (r) r->sync_memops = *(const unsigned *)value != 0;
   pthread_mutex_unlock(&sim_memory_lock);
   return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;

@@ -289,12 +289,12 @@ END_TEST
 
 START_TEST(a_guard_of_a_former_epoch_is_free)
 {
-  weir_guard guard = 0;
-  ck_assert(weir_guard_try(&guard, 1));
-  ck_assert(!weir_guard_try(&guard, 1));
-  ck_assert(weir_guard_try(&guard, 2));
-  weir_guard_leave(&guard);
-  ck_assert(weir_guard_try(&guard, 2));
+  weir_trylock guard = 0;
+  ck_assert(weir_trylock_take(&guard, 1));
+  ck_assert(!weir_trylock_take(&guard, 1));
+  ck_assert(weir_trylock_take(&guard, 2));
+  weir_trylock_leave(&guard);
+  ck_assert(weir_trylock_take(&guard, 2));
 }
 END_TEST
 

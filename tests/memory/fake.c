@@ -190,13 +190,28 @@ static void record(fake *f, fake_event *e, fake_stream *s)
   pump(f, false);
 }
 
+/* A capture forbids its stream, and the default stream, which waits for all others. */
+static bool forbidden(const fake *f, const fake_stream *s)
+{
+  bool any = false;
+  for (int i = 0; i < FAKE_STREAMS; i++)
+    any = any || f->streams[i].capturing;
+  return s->capturing || (any && s == f->streams);
+}
+
+static weir_status refuse(fake *f, const fake_stream *s, const char *what)
+{
+  if (!forbidden(f, s)) return WEIR_OK;
+  f->offences++;
+  return weir_fail(WEIR_ECUDA, "the fake: a stream under capture was %s", what);
+}
+
 static weir_status event_record(void *self, void *event, void *stream)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "event_record");
-  if (!st && stream_of(f, stream)->capturing)
-    st = weir_fail(WEIR_ECUDA, "the fake: an event was recorded in a stream under capture");
+  if (!st) st = refuse(f, stream_of(f, stream), "recorded in");
   if (!st) {
     f->records++;
     record(f, event, stream_of(f, stream));
@@ -225,6 +240,7 @@ static weir_status event_wait(void *self, void *stream, void *event)
   fake_event *e = event;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "event_wait");
+  if (!st) st = refuse(f, stream_of(f, stream), "made to wait");
   if (!st) {
     f->waits++;
     push(stream_of(f, stream), (fake_op){.kind = WAIT, .event = e, .number = e->recorded});
@@ -265,7 +281,7 @@ static bool stream_capturing(void *self, void *stream)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
-  bool capturing = stream_of(f, stream)->capturing;
+  bool capturing = forbidden(f, stream_of(f, stream));
   pthread_mutex_unlock(&f->lock);
   return capturing;
 }
@@ -511,7 +527,7 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
 
 bool fake_clean(fake *f)
 {
-  return !f->used && !f->pages && !f->mapped && !f->reserved && !f->events;
+  return !f->offences && !f->used && !f->pages && !f->mapped && !f->reserved && !f->events;
 }
 
 void fake_fini(fake *f)

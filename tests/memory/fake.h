@@ -50,11 +50,12 @@ typedef struct fake {
   weir_status fail_with;
   uint64_t syncs, waits, records, queries; /* event calls by kind */
   int64_t events;                          /* events created and not destroyed */
+  uint64_t offences;                       /* calls that would have broken a capture */
 } fake;
 
 /* page_bytes 0: no VMM. */
 void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes);
-/* Fails the test (false) when memory, pages or events were left. */
+/* Fails the test (false) when memory, pages or events were left, or a capture was broken. */
 bool fake_clean(fake *f);
 void fake_fini(fake *f);
 

@@ -1,6 +1,7 @@
 /* test_faults.c: every Nth operation of the device or of host memory fails, for all N: the call
  * that met the failure says so, and the allocator is consistent and goes on. */
 #include <string.h>
+#include "core/weir.h"
 #include "tests/memory/rig.h"
 
 static const uint64_t pages[] = {2 * 1024 * 1024, 0};
@@ -11,6 +12,35 @@ enum { SLOTS = 24 };
 static void nothing(void *argument)
 {
   (void)argument;
+}
+
+/* A capture of stream 1 into a private pool; what fails leaves nothing underway. */
+static int capture(rig *r)
+{
+  weir_graph_pool *g = NULL;
+  weir_heap *h;
+  void *at[4] = {0};
+  int failed = 0;
+  if (weir_pool_heap(r->p, fake_handle(&r->f, 1), &h)) return 1;
+  pthread_mutex_lock(&r->p->lock);
+  weir_status st = weir_graph_new(r->p, &g);
+  pthread_mutex_unlock(&r->p->lock);
+  if (st) return 1;
+  ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)h), WEIR_OK);
+  r->f.streams[1].capturing = true;
+  for (int i = 0; i < 4; i++) {
+    failed += weir_front_malloc(h, i % 2 ? 3 * MIB : 9 * KIB, &at[i]) != WEIR_OK;
+    if (i == 1 && at[1]) ck_assert_int_eq(weir_front_free(at[1]), WEIR_OK);
+    rig_check(r);
+  }
+  r->f.streams[1].capturing = false;
+  ck_assert_int_eq(weir_graph_pool_end(g, (weir_stream *)h), WEIR_OK);
+  ck_assert_int_eq(weir_graph_pool_release(g), WEIR_OK);
+  for (int i = 0; i < 4; i++)
+    if (at[i] && i != 1) ck_assert_int_eq(weir_front_free(at[i]), WEIR_OK);
+  ck_assert_int_eq(weir_graph_pool_release(g), WEIR_OK);
+  rig_check(r);
+  return failed;
 }
 
 /* A program that meets every path; failures are allowed everywhere. How many calls failed. */
@@ -39,6 +69,7 @@ static int program(rig *r)
       else
         at[k] = out;
     }
+    if (i % 45 == 20) failed += capture(r);
     if (i % 30 == 29) failed += weir_pool_empty(r->p) != WEIR_OK;
     rig_check(r);
   }

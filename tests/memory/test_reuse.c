@@ -3,10 +3,13 @@
  * First the reuse order, step by step, on held streams. Then a model checker: every schedule of a
  * small program up to a bound, each run from the start on a fresh pool. A schedule is a string of
  * actions (malloc, launch, free, record_stream, depend, step a stream); work carries an owner mark
- * of its block, and finds out when it runs whether the block had become somebody else's.
+ * of its block, and finds out when it runs whether the block had become somebody else's. A capture
+ * keeps the work that its stream was given meanwhile, and a replay submits it again, any number of
+ * times, also after the blocks were freed.
  */
 #include <stdio.h>
 #include <string.h>
+#include "core/weir.h"
 #include "tests/memory/rig.h"
 
 static rig r;
@@ -206,12 +209,19 @@ typedef struct launch {
   bool first;      /* writes; later work of the same owner must find what it wrote */
 } launch;
 
+enum { MODEL_GRAPH = 16, MODEL_WORK = 192 };
+
 static struct model {
   void *at[MODEL_BLOCKS];
   uint64_t bytes[MODEL_BLOCKS], number[MODEL_BLOCKS];
   int home[MODEL_BLOCKS];
-  launch work[64];
+  enum { PLAIN, GRAPH, ORPHAN } ours[MODEL_BLOCKS]; /* orphan: its graph is gone */
+  launch work[MODEL_WORK];
   int launched;
+  weir_graph_pool *graph;
+  launch captured[MODEL_GRAPH]; /* of all graphs of the pool, in their order */
+  int captures;
+  bool capturing;
   uint64_t numbers;
   bool wrong;
 } m;
@@ -227,6 +237,10 @@ static void touch(void *argument)
 
 static void submit(int stream, int b, bool first)
 {
+  if (m.capturing && stream == 1) {
+    m.captured[m.captures++] = (launch){(uint64_t *)m.at[b], m.bytes[b], m.number[b], first};
+    return;
+  }
   launch *l = &m.work[m.launched++];
   *l = (launch){(uint64_t *)m.at[b], m.bytes[b], m.number[b], first};
   fake_submit(&r.f, stream, touch, l);
@@ -235,8 +249,14 @@ static void submit(int stream, int b, bool first)
 static bool do_malloc(int b, int stream)
 {
   if (m.at[b]) return false;
+  if (m.captures > MODEL_GRAPH - 3 && m.capturing) return false;
   m.bytes[b] = (uint64_t)(b + 1) * 2 * MIB;
-  m.at[b] = rig_malloc(&r, stream, m.bytes[b]);
+  weir_status st = weir_front_malloc(rig_stream(&r, stream), m.bytes[b], &m.at[b]);
+  rig_check(&r);
+  ck_assert(!st || (st == WEIR_EOOM && m.graph)); /* only what a graph keeps may be missing */
+  if (st) m.at[b] = NULL;
+  if (st) return false;
+  m.ours[b] = m.capturing && stream == 1 ? GRAPH : PLAIN;
   m.number[b] = ++m.numbers;
   m.home[b] = stream;
   submit(stream, b, true);
@@ -246,7 +266,9 @@ static bool do_malloc(int b, int stream)
 static bool do_free(int b)
 {
   if (!m.at[b]) return false;
-  submit(m.home[b], b, false); /* the latest work that may still see the block */
+  /* The latest work that may still see the block. What a capture uses must not be freed unless it
+   * is the capture's; what a graph wrote, only its next replay may look at. */
+  if (m.ours[b] == (m.capturing && m.home[b] == 1 ? GRAPH : PLAIN)) submit(m.home[b], b, false);
   rig_free(&r, m.at[b]);
   m.at[b] = NULL;
   return true;
@@ -255,12 +277,56 @@ static bool do_free(int b)
 /* Uses a block on the other stream, ordered after its home by an event, told by record_stream. */
 static bool do_share(int b)
 {
-  if (!m.at[b]) return false;
+  if (!m.at[b] || m.capturing || m.ours[b]) return false;
   int other = 3 - m.home[b];
   fake_depend(&r.f, other, m.home[b]);
   weir_epoch_depend(rig_stream(&r, other), rig_stream(&r, m.home[b]));
   ck_assert_int_eq(weir_pool_use(m.at[b], rig_stream(&r, other)), WEIR_OK);
   submit(other, b, false);
+  return true;
+}
+
+static bool do_capture(void)
+{
+  weir_heap *h = rig_stream(&r, 1);
+  if (m.capturing) {
+    m.capturing = r.f.streams[1].capturing = false;
+    return weir_graph_pool_end(m.graph, (weir_stream *)h) == WEIR_OK;
+  }
+  if (!m.graph) {
+    pthread_mutex_lock(&r.p->lock);
+    ck_assert_int_eq(weir_graph_new(r.p, &m.graph), WEIR_OK);
+    pthread_mutex_unlock(&r.p->lock);
+  }
+  m.capturing = r.f.streams[1].capturing = true;
+  return weir_graph_pool_begin(m.graph, (weir_stream *)h) == WEIR_OK;
+}
+
+/* All graphs once, in stream 2. */
+static bool do_replay(void)
+{
+  if (m.capturing || !m.captures || m.launched + m.captures > MODEL_WORK - 8) return false;
+  for (int i = 0; i < m.captures; i++) {
+    launch *l = &m.work[m.launched++];
+    *l = m.captured[i];
+    fake_submit(&r.f, 2, touch, l);
+  }
+  return true;
+}
+
+/* All graphs and the handle are gone. */
+static bool do_release(void)
+{
+  if (m.capturing || !m.graph) return false;
+  weir_graph_pool_stats s;
+  (void)rig_stream(&r, 2);
+  ck_assert_int_eq(weir_graph_pool_get_stats(&s, m.graph), WEIR_OK);
+  for (; s.uses; s.uses--)
+    ck_assert_int_eq(weir_graph_pool_release(m.graph), WEIR_OK);
+  m.graph = NULL;
+  m.captures = 0;
+  for (int b = 0; b < MODEL_BLOCKS; b++)
+    if (m.ours[b] == GRAPH) m.ours[b] = ORPHAN;
   return true;
 }
 
@@ -272,10 +338,24 @@ static bool act(int action)
   if (action < 8) return do_share(action - 6);
   if (action < 10) return fake_step(&r.f, action - 7);
   if (action == 10) return r.f.streams[1].held ? fake_release(&r.f, 1), true : false;
-  return weir_pool_empty(r.p) == WEIR_OK;
+  if (action == 11) return weir_pool_empty(r.p) == WEIR_OK;
+  if (action == 12) return do_capture();
+  return action == 13 ? do_replay() : do_release();
 }
 
-enum { MODEL_ACTIONS = 12 };
+enum { MODEL_ACTIONS = 15, PLAIN_ACTIONS = 12 };
+
+static void finish_model(void)
+{
+  if (m.capturing) (void)do_capture();
+  (void)do_replay();
+  for (int b = 0; b < MODEL_BLOCKS; b++)
+    (void)do_free(b);
+  (void)do_release();
+  fake_release(&r.f, 2);
+  fake_release(&r.f, 1);
+  rig_stop(&r);
+}
 
 static bool run_schedule(const int *actions, int count)
 {
@@ -286,19 +366,21 @@ static bool run_schedule(const int *actions, int count)
   bool sense = true;
   for (int i = 0; i < count && sense; i++)
     sense = act(actions[i]);
-  for (int b = 0; b < MODEL_BLOCKS; b++)
-    (void)do_free(b);
-  fake_release(&r.f, 2);
-  fake_release(&r.f, 1);
-  rig_stop(&r);
+  finish_model();
   return sense;
 }
 
 static int schedules;
 
-static void explore(int *actions, int count, int bound)
+/* The actions that meet in graphs: malloc on either stream, frees, steps, capture, replay, release.
+ */
+static const int graph_actions[] = {0, 3, 4, 5, 8, 9, 12, 13, 14};
+static const int plain_actions[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+
+static void explore(const int *some, int of, int *actions, int count, int bound)
 {
-  for (actions[count] = 0; actions[count] < MODEL_ACTIONS; actions[count]++) {
+  for (int k = 0; k < of; k++) {
+    actions[count] = some[k];
     bool sense = run_schedule(actions, count + 1);
     schedules += sense;
     if (m.wrong) {
@@ -307,14 +389,25 @@ static void explore(int *actions, int count, int bound)
         (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%d ", actions[i]);
       ck_abort_msg("memory in use was handed out: schedule %s", text);
     }
-    if (sense && count + 1 < bound) explore(actions, count + 1, bound);
+    if (sense && count + 1 < bound) explore(some, of, actions, count + 1, bound);
   }
 }
 
 START_TEST(no_schedule_hands_out_memory_in_use)
 {
   int actions[16];
-  explore(actions, 0, SANITIZED ? 4 : 5);
+  schedules = 0;
+  explore(plain_actions, PLAIN_ACTIONS, actions, 0, SANITIZED ? 4 : 5);
+  ck_assert_int_gt(schedules, SANITIZED ? 300 : 3000);
+}
+END_TEST
+
+START_TEST(no_schedule_hands_out_what_a_graph_may_touch)
+{
+  int actions[16];
+  schedules = 0;
+  explore(graph_actions, sizeof graph_actions / sizeof *graph_actions, actions, 0,
+          SANITIZED ? 5 : 6);
   ck_assert_int_gt(schedules, SANITIZED ? 300 : 3000);
 }
 END_TEST
@@ -328,13 +421,9 @@ START_TEST(random_schedules_hand_out_no_memory_in_use)
     start(6 * MIB, round % 2 ? NULL : "soft_limit_mb:4");
     fake_hold(&r.f, 1);
     fake_hold(&r.f, 2);
-    for (int i = 0; i < 40 && m.launched < 60; i++)
+    for (int i = 0; i < 40 && m.launched < MODEL_WORK - 8; i++)
       (void)act((int)(rig_random(&seed) % MODEL_ACTIONS));
-    for (int b = 0; b < MODEL_BLOCKS; b++)
-      (void)do_free(b);
-    fake_release(&r.f, 2);
-    fake_release(&r.f, 1);
-    rig_stop(&r);
+    finish_model();
     ck_assert(!m.wrong);
   }
 }
@@ -380,6 +469,7 @@ int main(void)
   t = tcase_create("model");
   tcase_set_timeout(t, 300);
   tcase_add_test(t, no_schedule_hands_out_memory_in_use);
+  tcase_add_test(t, no_schedule_hands_out_what_a_graph_may_touch);
   tcase_add_loop_test(t, random_schedules_hand_out_no_memory_in_use, 0, 4);
   tcase_add_test(t, the_checker_sees_a_missing_wait);
   suite_add_tcase(s, t);

@@ -264,7 +264,7 @@ START_TEST(what_is_not_done_says_so)
   CUgraph g;
   fails(cuGraphCreate(&g, 0), CUDA_ERROR_NOT_SUPPORTED);
   CUmemGenericAllocationHandle h;
-  fails(cuMemCreate(&h, 4096, NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
+  fails(cuMulticastCreate(&h, NULL), CUDA_ERROR_NOT_SUPPORTED);
   fails(cuStreamBeginCapture_v2(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_ERROR_NOT_SUPPORTED);
   bool listed = false;
   for (const char *const *u = weir_sim_unsupported(); *u; u++) {

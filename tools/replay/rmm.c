@@ -1,19 +1,20 @@
 /* rmm.c: the policy "rmm-pool": a model of RAPIDS RMM's pool_memory_resource.
  *
  * Source: RMM's documentation of pool_memory_resource, and the behaviour described and shown in
- * github.com/rapidsai/rmm, include/rmm/mr/device/pool_memory_resource.hpp and
- * detail/{stream_ordered_memory_resource,coalescing_free_list}.hpp (2023-2024). What is modelled:
+ * github.com/rapidsai/rmm, include/rmm/mr/pool_memory_resource.hpp and
+ * detail/{stream_ordered_memory_resource,coalescing_free_list}.hpp (26.04, whose pool `make
+ * bench-peers` compares it with). What is modelled:
  *
  * - Sizes are rounded up to 256 bytes. Each stream has a list of free blocks, which are joined with
  *   free neighbours of the same list and the same upstream allocation as they come.
  * - A request looks in its own stream's list for the smallest block that fits, the lowest address
  *   first; then in the other streams' lists, one after the other, as they are; then it merges the
  *   other lists into its own one by one until a block fits; then the pool grows. To take a block of
- *   another list, the stream waits for that list's event and the rest of that list comes along.
- *   Lists are visited in the order of their events, taken here as the order of their creation (RMM
- *   orders them by handle).
- * - What is left of a block goes to the stream's own list. A free records the stream's event and
- *   puts the block into the list of the stream it was freed on.
+ *   another list, or the list, the stream waits for that list's event. Lists are visited in the
+ *   order of their events, taken here as the order of their creation (RMM orders them by handle).
+ * - What is left of a block goes to the list it was taken from; of new memory, to the stream's own.
+ *   A free records the stream's event and puts the block into the list of the stream it was freed
+ *   on.
  * - Growth: with a maximum, half of what is left up to it; without, as much as the pool has, so it
  *   doubles; always at least the request. When the driver refuses, half as much is tried, down to
  *   the request. Nothing is given back before the end.
@@ -144,18 +145,21 @@ static void merge(heap *h, list *into, list *from)
   from->there = false;
 }
 
-static block *take_from_others(heap *h, list *own, uint64_t size, bool merge_first)
+/* A block of another list; *from is the list that what is left of it goes to. */
+static block *take_from_others(heap *h, list *own, uint64_t size, bool merge_first, list **from)
 {
   own->there = true;
   for (size_t i = 0; i < h->count; i++) {
     list *other = h->lists[i].list;
     if (other == own || !other->there) continue;
     if (merge_first) merge(h, own, other);
-    block *b = take_fit(merge_first ? own : other, size);
+    *from = merge_first ? own : other;
+    block *b = take_fit(*from, size);
     if (!b) continue;
-    if (!merge_first) merge(h, own, other);
+    if (!merge_first) h->driver->stream_waits++;
     return b;
   }
+  *from = own;
   return NULL;
 }
 
@@ -233,19 +237,19 @@ static weir_status rmm_alloc(void *at, const rp_op *op, void **out, uint64_t *ad
   heap *h = at;
   uint64_t size = rp_round(op->bytes, ALIGNMENT);
   weir_status s = WEIR_OK;
-  list *own = list_of(h, op->stream, op->thread);
+  list *own = list_of(h, op->stream, op->thread), *from = own;
   block *rest = rp_slab_take(&h->blocks); /* first, so that nothing fails half-way */
   if (!own || !rest) return no_memory();
   block *b = take_fit(own, size);
-  if (!b) b = take_from_others(h, own, size, false);
-  if (!b) b = take_from_others(h, own, size, true);
+  if (!b) b = take_from_others(h, own, size, false, &from);
+  if (!b) b = take_from_others(h, own, size, true, &from);
   if (!b) s = expand(h, size_to_grow(h, size), size, &b);
   if (s || b->size == size) {
     rp_slab_put(&h->blocks, rest);
   } else {
     *rest = (block){.address = b->address + size, .size = b->size - size};
     b->size = size;
-    insert(h, own, rest);
+    insert(h, from, rest);
   }
   if (s) return s;
   *out = b;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # check-exports.sh BUILD: a shared library of ours exports what it is for and nothing else.
-# libweir.so: weir_*. libweir-preload.so: the names of its export map, and libc is all it needs.
+# libweir.so: weir_*. libweir-cuda.so: its one entry. libweir-preload.so: the names of its export map. libc is
+# all the last two need.
 set -u
 build=$1
 bad=0
@@ -13,10 +14,17 @@ complain() { # LIBRARY WHAT LIST
   bad=1
 }
 
+beyond_libc() { # what a library needs that is not libc or a sanitizer
+  readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+    grep -vxE 'libc\.so\.6|ld-linux[a-z0-9-]*\.so\.[0-9]|libasan\.so.*|libubsan\.so.*|libtsan\.so.*'
+}
+
 complain libweir.so "exports more than weir_*" "$(exports "$build/lib/libweir.so" | grep -v '^weir_')"
+cuda=$build/lib/libweir-cuda.so
+complain libweir-cuda.so "exports more than its entry" "$(exports "$cuda" | grep -vx weir_cuda_plugin_open)"
+complain libweir-cuda.so "needs more than libc" "$(beyond_libc "$cuda")"
 preload=$build/lib/libweir-preload.so
 complain libweir-preload.so "exports what no hook is for" "$(exports "$preload" |
   grep -vxE '(cu|cuda|__cuda)[A-Za-z0-9_]+|dlsym|dlvsym|dlopen|dlmopen|dlclose|weir_note|__asan_default_options')"
-complain libweir-preload.so "needs more than libc" "$(readelf -d "$preload" |
-  sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vxE 'libc\.so\.6|ld-linux[a-z0-9-]*\.so\.[0-9]|libasan\.so.*|libubsan\.so.*|libtsan\.so.*')"
+complain libweir-preload.so "needs more than libc" "$(beyond_libc "$preload")"
 exit $bad

@@ -1,5 +1,5 @@
 #!/bin/sh
-# sources.sh KIND: the project's own files, one a line: c (C and CUDA sources and headers, written by
+# sources.sh KIND: the project's own files, one a line: c (C, C++ and CUDA sources and headers, written by
 # hand), tidy (C files clang-tidy reads), sh (shell scripts). Asked of git, so that nothing built is
 # among them; where there is no git (an unpacked archive), of find.
 files() {
@@ -7,7 +7,7 @@ files() {
     find . -path ./build -prune -o -type f -print | sed 's|^\./||'
 }
 case $1 in
-c) files | grep -E '\.(c|h|cu|cuh)$' | grep -v '\.gen\.' ;;
+c) files | grep -E '\.(c|h|cc|cu|cuh)$' | grep -v '\.gen\.' ;;
 tidy) files | grep -E '\.c$' | grep -v '\.gen\.' ;;
 sh)
   files | grep -E '\.sh$'

@@ -1,0 +1,163 @@
+/* current.c: what is current for a thread: its device and, for each device, a stream.
+ *
+ * Words. now: a thread's weir_now (core/memory/devices.h). guard: what a change brings back.
+ *
+ * A thread that only ever names its streams costs nothing here: its array of streams is made when
+ * it first sets one. A stream may be released, or its device detached, while it is a thread's
+ * current stream; an entry therefore carries the stream's serial number and the device's
+ * generation, and is never followed before both are known to hold. A guard keeps entries, not
+ * streams, for the same reason.
+ */
+#include <stdlib.h>
+#include "core/memory/devices.h"
+
+__thread weir_now weir_current;
+
+static pthread_key_t ended;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void end_thread(void *streams)
+{
+  weir_current.streams = NULL;
+  free(streams);
+}
+
+static void prepare(void)
+{
+  (void)pthread_key_create(&ended, end_thread);
+}
+
+/* The thread's entries; NULL: no host memory. */
+static weir_now_stream *entries(void)
+{
+  if (weir_current.streams) return weir_current.streams;
+  pthread_once(&once, prepare);
+  weir_now_stream *s = calloc(WEIR_DEVICES, sizeof *s);
+  if (s && pthread_setspecific(ended, s)) {
+    free(s);
+    s = NULL;
+  }
+  return weir_current.streams = s;
+}
+
+weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s)
+{
+  weir_pool *p = atomic_load_explicit(&d->pool, memory_order_acquire);
+  bool there = false;
+  if (!p) return NULL;
+  pthread_mutex_lock(&p->lock);
+  uint64_t generation = atomic_load(&d->generation);
+  for (unsigned i = 0; i < p->heap_count && !there; i++)
+    there = weir_heaps[p->numbers[i]] == s->heap && s->heap->serial == s->serial;
+  pthread_mutex_unlock(&p->lock);
+  s->generation = generation;
+  if (!there) s->heap = NULL;
+  return there ? s->heap : d->plain;
+}
+
+/* ---- the device -------------------------------------------------------------------------------
+ */
+
+/* Tells the device's own runtime, where the backend wants to know. */
+static void make_current(int index)
+{
+  weir_current.device = index;
+  weir_attached *d = weir_attached_of((weir_device){WEIR_DEVICE_CUDA, index});
+  weir_pool *p = d ? atomic_load_explicit(&d->pool, memory_order_acquire) : NULL;
+  if (p && p->backend->make_current) p->backend->make_current(p->backend->self);
+}
+
+weir_status weir_set_device(weir_device device)
+{
+  if (device.type != WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_EINVAL, "only cuda devices can be made current, not the cpu");
+  if (device.index >= WEIR_DEVICES)
+    return weir_fail(WEIR_EINVAL, "invalid device ordinal: cuda:%d, the highest there can be is %d",
+                     device.index, WEIR_DEVICES - 1);
+  if (device.index >= 0) make_current(device.index);
+  return WEIR_OK;
+}
+
+weir_status weir_current_device(weir_device *out)
+{
+  *out = (weir_device){WEIR_DEVICE_CUDA, weir_current.device};
+  return WEIR_OK;
+}
+
+/* ---- streams ----------------------------------------------------------------------------------
+ */
+
+/* The default stream needs no entry, so setting it needs no memory. */
+static weir_status set_stream(weir_heap *h)
+{
+  int index = h->pool->backend->index;
+  weir_attached *d = &weir_devices[index];
+  weir_now_stream *s = h == d->plain ? weir_current.streams : entries();
+  if (!s && h != d->plain) return weir_fail(WEIR_ENOMEM, "no host memory for the current streams");
+  if (s) s[index] = (weir_now_stream){h, h->serial, atomic_load(&d->generation)};
+  return WEIR_OK;
+}
+
+weir_status weir_set_current_stream(weir_stream *stream)
+{
+  weir_heap *h = (weir_heap *)stream;
+  weir_status st = h ? set_stream(h) : WEIR_OK;
+  if (h && !st) make_current(h->pool->backend->index);
+  return st;
+}
+
+weir_status weir_current_stream(weir_stream **out, weir_device device)
+{
+  weir_attached *d = weir_attached_of(device);
+  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
+  if (st) return st;
+  *out = (weir_stream *)weir_now_heap(d);
+  return WEIR_OK;
+}
+
+/* ---- guards -----------------------------------------------------------------------------------
+ */
+
+static void keep(weir_guard *g, int slot, int index)
+{
+  const weir_now_stream *s = weir_current.streams;
+  if (index < 0 || index >= WEIR_DEVICES) return;
+  g->of[slot] = index;
+  if (!s) return;
+  g->stream[slot] = (weir_stream *)s[index].heap;
+  g->serial[slot] = s[index].serial;
+  g->generation[slot] = s[index].generation;
+}
+
+void weir_device_enter(weir_guard *out, weir_device device)
+{
+  *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
+  if (device.type != WEIR_DEVICE_CUDA || device.index < 0) return;
+  out->device = weir_current.device;
+  make_current(device.index);
+}
+
+weir_status weir_stream_enter(weir_guard *out, weir_stream *stream)
+{
+  const weir_heap *h = (const weir_heap *)stream;
+  *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
+  if (!h) return WEIR_OK;
+  int index = h->pool->backend->index, before = weir_current.device;
+  weir_guard kept = *out;
+  kept.device = before;
+  keep(&kept, 0, index);
+  if (index != before) keep(&kept, 1, before);
+  weir_status st = weir_set_current_stream(stream);
+  if (!st) *out = kept;
+  return st;
+}
+
+void weir_guard_leave(weir_guard *g)
+{
+  for (int i = 0; i < 2; i++)
+    if (g->of[i] >= 0 && weir_current.streams)
+      weir_current.streams[g->of[i]] =
+          (weir_now_stream){(weir_heap *)g->stream[i], g->serial[i], g->generation[i]};
+  if (g->device >= 0) make_current(g->device);
+  *g = (weir_guard){.device = -1, .of = {-1, -1}};
+}

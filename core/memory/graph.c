@@ -1,0 +1,288 @@
+/* graph.c: private pools: memory that captured graphs keep.
+ *
+ * A captured graph holds addresses, and a replay may touch them at any time, also those that were
+ * freed while it was captured. So what is allocated during a capture comes from a private pool, and
+ * its memory serves nobody else as long as a graph may use it.
+ *
+ * A private pool has a heap for each stream that allocates in it, and an idle heap, beside those of
+ * the device's pool. Blocks of different heaps never merge, growing takes whole pages or segments,
+ * and trimming looks at the common idle heap only: that is all it takes to keep the memory apart.
+ * A private heap has no epochs: its stream's ordinary heap is its `clock`, and says when what was
+ * freed is complete. Until then a block is reused by its own stream only, afterwards by all streams
+ * of the pool.
+ *
+ * Uses. One for the handle, one for each capture begun: a graph's. When the last is released the
+ * pool is dying: replays may still run, in any stream. Every stream's epoch is noted, and when all
+ * of them are done the pool is dead: its blocks become ordinary ones. It is forgotten when nothing
+ * of it is live.
+ *
+ * While something allocates to a private pool, the fronts of its streams are stopped, so that every
+ * request passes weir_graph_route().
+ */
+#include <stdlib.h>
+#include "core/memory/devices.h"
+#include "core/weir/pools.h"
+
+static _Atomic uint64_t ids; /* given so far */
+
+/* ---- routing ----------------------------------------------------------------------------------
+ */
+
+static weir_status heap_new(weir_graph_pool *g, weir_heap *clock, weir_heap **out)
+{
+  weir_heap *h = calloc(1, sizeof *h);
+  weir_status st = h ? weir_heap_number(h, g->pool)
+                     : weir_fail(WEIR_ENOMEM, "no host memory for a heap of a private pool");
+  if (!h || st) {
+    free(h);
+    return st;
+  }
+  h->clock = clock;
+  h->stream = clock->stream;
+  h->graph = g;
+  h->next = g->heaps;
+  *out = g->heaps = h;
+  return WEIR_OK;
+}
+
+weir_status weir_graph_route(weir_heap **h)
+{
+  weir_pool *p = (*h)->pool;
+  weir_graph_pool *g = NULL;
+  for (unsigned i = 0; i < p->capture_count && !g; i++)
+    if (p->captures[i].stream == *h) g = p->captures[i].graph;
+  for (unsigned i = 0; i < p->capture_count && !g; i++)
+    if (!p->captures[i].stream && weir_epoch_capturing(*h)) g = p->captures[i].graph;
+  if (!g) return WEIR_OK;
+  for (weir_heap *own = g->heaps; own; own = own->next)
+    if (own->clock == *h) {
+      *h = own;
+      return WEIR_OK;
+    }
+  return heap_new(g, *h, h);
+}
+
+weir_heap *weir_graph_leave(weir_heap *h)
+{
+  h->graph->live--;
+  return h->graph->dead ? h->clock : h;
+}
+
+/* ---- retiring ---------------------------------------------------------------------------------
+ */
+
+/* Moves what is complete to `idle`, and the rest to `rest` (NULL: it stays). */
+static void sort_bin(weir_heap *h, block_id id, weir_heap *idle, weir_heap *rest)
+{
+  uint64_t done = h->clock ? h->clock->done : UINT64_MAX;
+  for (block_id next; id; id = next) {
+    next = block(id)->next;
+    bool complete = block(id)->stamp <= done;
+    if (!complete && !rest) continue;
+    weir_heap_remove(h, id);
+    if (complete) block(id)->stamp = 0;
+    weir_block_give(complete ? idle : rest, id);
+  }
+}
+
+static void sort_heap(weir_heap *h, weir_heap *idle, weir_heap *rest)
+{
+  for (int f = 0; f < TLSF_FIRST && h->free_blocks; f++)
+    for (uint32_t in = h->second[f]; in; in &= in - 1)
+      sort_bin(h, h->bins[f][__builtin_ctz(in)], idle, rest);
+}
+
+/* Whether the work of every stream at the time of the last release is complete. */
+static bool over(const weir_graph_pool *g)
+{
+  const weir_pool *p = g->pool;
+  for (unsigned i = 0; i < p->heap_count; i++)
+    if (g->stamps[p->numbers[i]] > weir_heaps[p->numbers[i]]->done) return false;
+  return true;
+}
+
+static void drop(weir_graph_pool *g)
+{
+  for (weir_heap *h = g->heaps, *next; h; h = next) {
+    next = h->next;
+    weir_heap_unnumber(h);
+    free(h);
+  }
+  weir_heap_unnumber(&g->idle);
+  free(g->stamps);
+  free(g);
+}
+
+static void retire(weir_graph_pool *g)
+{
+  weir_heap *common = &g->pool->common[HEAP_IDLE];
+  g->dead = g->dead || (!g->uses && over(g));
+  for (weir_heap *h = g->heaps; h; h = h->next)
+    sort_heap(h, g->dead ? common : &g->idle, g->dead ? h->clock : NULL);
+  if (g->dead) sort_heap(&g->idle, common, NULL);
+}
+
+void weir_graph_retire(weir_pool *p)
+{
+  for (weir_graph_pool **at = &p->graphs; *at;) {
+    weir_graph_pool *g = *at;
+    retire(g);
+    if (g->dead && !g->live) {
+      *at = g->next;
+      drop(g);
+    } else {
+      at = &g->next;
+    }
+  }
+}
+
+void weir_graph_drop(weir_pool *p)
+{
+  for (weir_graph_pool *g = p->graphs, *next; g; g = next) {
+    next = g->next;
+    drop(g);
+  }
+  p->graphs = NULL;
+}
+
+/* ---- the public side --------------------------------------------------------------------------
+ */
+
+weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out)
+{
+  weir_graph_pool *g = calloc(1, sizeof *g);
+  uint64_t *stamps = calloc(HEAPS, sizeof *stamps);
+  weir_status st = g && stamps ? weir_heap_number(&g->idle, p)
+                               : weir_fail(WEIR_ENOMEM, "no host memory for a private pool");
+  if (!g || st) {
+    free(stamps);
+    free(g);
+    return st;
+  }
+  g->pool = p;
+  g->id = ++ids;
+  g->idle.graph = g;
+  g->stamps = stamps;
+  g->uses = 1;
+  g->next = p->graphs;
+  p->graphs = g;
+  *out = g;
+  return WEIR_OK;
+}
+
+weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
+{
+  weir_pool *p;
+  weir_status st = weir_pool_of(device, &p);
+  if (st) return st;
+  pthread_mutex_lock(&p->lock);
+  st = weir_graph_new(p, out);
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+/* Where the allocating to a pool is noted; CAPTURES: nowhere. */
+static unsigned find_capture(const weir_pool *p, const weir_graph_pool *g, const weir_heap *stream)
+{
+  unsigned i = 0;
+  while (i < p->capture_count &&
+         (p->captures[i].stream != stream || (g && p->captures[i].graph != g)))
+    i++;
+  return i < p->capture_count ? i : CAPTURES;
+}
+
+static weir_status begin(weir_graph_pool *g, weir_heap *stream)
+{
+  weir_pool *p = g->pool;
+  if (!g->uses)
+    return weir_fail(WEIR_EINVAL, "private pool %llu has been released", (unsigned long long)g->id);
+  if (find_capture(p, NULL, stream) != CAPTURES)
+    return weir_fail(WEIR_EINVAL, "%s allocates to a private pool already",
+                     stream ? "the stream" : "every capture of the device");
+  if (p->capture_count == CAPTURES)
+    return weir_fail(WEIR_ELIMIT, "%d captures are underway, the most there can be", CAPTURES);
+  p->captures[p->capture_count++] = (weir_capture){g, stream};
+  g->uses++;
+  weir_front_divert(p, stream, 1);
+  return WEIR_OK;
+}
+
+weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
+{
+  weir_heap *h = (weir_heap *)stream;
+  if (h && h->pool != pool->pool)
+    return weir_fail(WEIR_EINVAL, "the stream is not of the private pool's device");
+  pthread_mutex_lock(&pool->pool->lock);
+  weir_status st = begin(pool, h);
+  pthread_mutex_unlock(&pool->pool->lock);
+  return st;
+}
+
+weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
+{
+  weir_pool *p = pool->pool;
+  weir_status st = WEIR_OK;
+  pthread_mutex_lock(&p->lock);
+  unsigned i = find_capture(p, pool, (weir_heap *)stream);
+  if (i == CAPTURES) {
+    st = weir_fail(WEIR_EINVAL, "nothing of that stream allocates to private pool %llu",
+                   (unsigned long long)pool->id);
+  } else {
+    p->captures[i] = p->captures[--p->capture_count];
+    weir_front_divert(p, (weir_heap *)stream, -1);
+  }
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+static bool underway(const weir_graph_pool *g)
+{
+  for (unsigned i = 0; i < g->pool->capture_count; i++)
+    if (g->pool->captures[i].graph == g) return true;
+  return false;
+}
+
+static weir_status release(weir_graph_pool *g)
+{
+  weir_pool *p = g->pool;
+  if (!g->uses || (g->uses == 1 && underway(g)))
+    return weir_fail(WEIR_EINVAL, "private pool %llu %s", (unsigned long long)g->id,
+                     g->uses ? "is being allocated to" : "has been released before");
+  if (--g->uses) return WEIR_OK;
+  for (unsigned i = 0; i < p->heap_count; i++) {
+    weir_heap *h = weir_heaps[p->numbers[i]];
+    g->stamps[h->number] = h->dirty = h->epoch;
+  }
+  weir_epoch_poll(p, true, NULL);
+  weir_graph_retire(p);
+  return WEIR_OK;
+}
+
+weir_status weir_graph_pool_release(weir_graph_pool *pool)
+{
+  weir_pool *p = pool->pool;
+  pthread_mutex_lock(&p->lock);
+  weir_status st = release(pool);
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+static void add_block(void *user, const weir_block *b)
+{
+  weir_graph_pool_stats *s = user;
+  const weir_graph_pool *g = weir_heaps[b->heap]->graph;
+  if (!g || g->dead || g->id != s->id) return;
+  s->reserved_bytes += b->bytes;
+  if (block_state(b) == BLOCK_LIVE) s->allocated_bytes += b->bytes;
+  if (block_state(b) == BLOCK_FREE) s->free_bytes += b->bytes;
+}
+
+weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out, weir_graph_pool *pool)
+{
+  *out = (weir_graph_pool_stats){.id = pool->id};
+  pthread_mutex_lock(&pool->pool->lock);
+  out->uses = pool->uses;
+  weir_pool_walk(pool->pool, add_block, out);
+  pthread_mutex_unlock(&pool->pool->lock);
+  return WEIR_OK;
+}

@@ -1,0 +1,97 @@
+/* device.h: devices by name, and what is current for a thread: its device and a stream of each
+ * device. Included by weir.h.
+ *
+ * Every thread starts on device 0 with every device's default stream. What is current says where a
+ * call goes that names no index (cuda without a number) or no stream. Semantics follow
+ * torch.cuda.device, torch.cuda.set_device and torch.cuda.stream.
+ */
+#ifndef WEIR_DEVICE_H
+#define WEIR_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum weir_device_type { WEIR_DEVICE_CPU = 0, WEIR_DEVICE_CUDA = 1 } weir_device_type;
+
+typedef struct weir_device {
+  weir_device_type type;
+  int index; /* -1: none given; the current device of its type */
+} weir_device;
+
+typedef struct weir_stream weir_stream;
+
+/* "cpu", "cpu:0", "cuda", "cuda:1". Errors: EINVAL. */
+WEIR_PUBLIC weir_status weir_device_parse(weir_device *out, const char *text);
+
+/* ---- what is current for the calling thread ---------------------------------------------------
+ */
+
+/* Makes a cuda device current. A negative index is nothing. Whether the device exists shows at its
+ * use. Errors: EINVAL (the cpu, an index no device can have). */
+WEIR_PUBLIC weir_status weir_set_device(weir_device device);
+/* The current cuda device. */
+WEIR_PUBLIC weir_status weir_current_device(weir_device *out);
+/* Makes `stream` (borrowed) its device's current stream, and its device current. NULL is nothing.
+ */
+WEIR_PUBLIC weir_status weir_set_current_stream(weir_stream *stream);
+/* The current stream of `device` (borrowed). Errors: EINVAL (no such device). */
+WEIR_PUBLIC weir_status weir_current_stream(weir_stream **out, weir_device device);
+
+/* What weir_guard_leave() brings back. All fields are Weir's own. */
+typedef struct weir_guard {
+  bool todo;              /* the macros' loop has yet to run */
+  int device;             /* current before, -1: nothing to bring back */
+  int of[2];              /* devices whose streams were current before, -1: none */
+  weir_stream *stream[2]; /* those streams, NULL: the default stream */
+  uint64_t serial[2], generation[2];
+} weir_guard;
+
+/* Makes a device current until weir_guard_leave(). The cpu and a negative index are nothing.
+ * Whether the device exists shows at its use. */
+WEIR_PUBLIC void weir_device_enter(weir_guard *out, weir_device device);
+/* Makes a stream and its device current until weir_guard_leave(). NULL is nothing. Errors: ENOMEM,
+ * nothing has changed and the guard holds nothing. */
+WEIR_PUBLIC weir_status weir_stream_enter(weir_guard *out, weir_stream *stream);
+/* Brings back what was current at the enter; on the same thread, the latest guard first. Once is
+ * enough, twice is nothing. */
+WEIR_PUBLIC void weir_guard_leave(weir_guard *guard);
+
+static inline weir_guard weir_guard_of_device(weir_device device)
+{
+  weir_guard guard;
+  weir_device_enter(&guard, device);
+  return guard;
+}
+
+static inline weir_guard weir_guard_of_stream(weir_stream *stream)
+{
+  weir_guard guard;
+  if (weir_stream_enter(&guard, stream)) guard.todo = false;
+  return guard;
+}
+
+#define WEIR_GUARD_JOIN_(a, b) a##b
+#define WEIR_GUARD_NAME_(line) WEIR_GUARD_JOIN_(weir_guard_at_, line)
+#define WEIR_GUARD_LOOP_(name, start)                                                              \
+  for (weir_guard name __attribute__((cleanup(weir_guard_leave))) = (start); (name).todo;          \
+       (name).todo = false)
+
+/* WEIR_WITH_DEVICE(device) { ... }: the device is current in the block, and however the block is
+ * left (its end, break, return, goto) what was current before comes back. They nest. */
+#define WEIR_WITH_DEVICE(device)                                                                   \
+  WEIR_GUARD_LOOP_(WEIR_GUARD_NAME_(__LINE__), weir_guard_of_device(device))
+/* The same for a stream and its device. Without host memory to note the stream the block is not
+ * run, and weir_error_message() says so. */
+#define WEIR_WITH_STREAM(stream)                                                                   \
+  WEIR_GUARD_LOOP_(WEIR_GUARD_NAME_(__LINE__), weir_guard_of_stream(stream))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,193 @@
+/* probe.c: a program that uses CUDA through libweir.so and says what it found; run by test_open.
+ *
+ *   probe WHAT...    each prints a line: "STATUS NUMBER" and, after a failure, the sentence
+ *
+ * available, count, properties, malloc, second (malloc on cuda:1), detach; race: 16 threads make
+ * the first use at once; fork: the parent uses CUDA, then its child tries everything, with a thread
+ * of the parent in the middle of slow paths meanwhile; child: the first use is in a child.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "core/weir.h"
+
+enum { THREADS = 16, BYTES = 3 << 20, CHILDREN = 40 };
+
+static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0}, cuda1 = {WEIR_DEVICE_CUDA, 1};
+
+static void say(weir_status st, long long number)
+{
+  printf("%d %lld %s\n", (int)st, number, st ? weir_error_message() : "");
+  (void)fflush(stdout);
+}
+
+static void malloc_on(weir_device device)
+{
+  void *out = NULL;
+  weir_status st = weir_malloc(&out, BYTES, device, NULL);
+  say(st ? st : weir_free(out), BYTES);
+}
+
+static void *first_use(void *go)
+{
+  void *out;
+  pthread_barrier_wait(go);
+  return weir_malloc(&out, BYTES, cuda0, NULL) || weir_free(out) ? go : NULL;
+}
+
+static void race(void)
+{
+  pthread_barrier_t go;
+  pthread_t ids[THREADS];
+  int failed = 0;
+  pthread_barrier_init(&go, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++)
+    if (pthread_create(&ids[i], NULL, first_use, &go)) _exit(1);
+  for (int i = 0; i < THREADS; i++) {
+    void *bad;
+    pthread_join(ids[i], &bad);
+    failed += bad != NULL;
+  }
+  say(WEIR_OK, failed);
+}
+
+/* ---- fork -------------------------------------------------------------------------------------
+ */
+
+static _Atomic bool enough;
+
+static void *busy(void *unused)
+{
+  char *text;
+  void *out;
+  while (!atomic_load(&enough)) {
+    if (!weir_malloc(&out, BYTES, cuda0, NULL)) (void)weir_free(out);
+    (void)weir_memory_empty_cache(cuda0);
+    if (!weir_memory_summary(&text, cuda0, false)) free(text);
+  }
+  return unused;
+}
+
+static bool refused(weir_status st)
+{
+  return st == WEIR_ECUDA &&
+         strstr(weir_error_message(), "Cannot re-initialize CUDA in forked subprocess");
+}
+
+/* How many of the calls were not refused as they should be. */
+static int child(void *small, void *large, weir_stream *stream)
+{
+  void *out;
+  int n, bad = 0;
+  char *text;
+  weir_memory_stats stats;
+  weir_cuda_device_properties p;
+  bad += weir_cuda_is_available();
+  bad += !refused(weir_cuda_device_count(&n)) || n != 0;
+  bad += !refused(weir_cuda_get_device_properties(&p, 0));
+  bad += !refused(weir_malloc(&out, 1000, cuda0, NULL));
+  bad += !refused(weir_malloc(&out, BYTES, cuda0, stream));
+  bad += !refused(weir_malloc(&out, BYTES, cuda1, NULL));
+  bad += !refused(weir_free(small));
+  bad += !refused(weir_free(large));
+  bad += !refused(weir_record_stream(large, stream));
+  bad += !refused(weir_stream_waited(stream, stream));
+  bad += !refused(weir_stream_from_native(&stream, cuda0, NULL));
+  bad += !refused(weir_memory_empty_cache(cuda0));
+  bad += !refused(weir_memory_get_stats(&stats, cuda0));
+  bad += !refused(weir_memory_summary(&text, cuda0, false));
+  bad += !refused(weir_memory_detach(cuda0));
+  bad += weir_memory_set_tag("child") != WEIR_OK;
+  return bad;
+}
+
+static void *fork_from_thread(void *unused)
+{
+  void *small, *large;
+  weir_stream *stream;
+  if (weir_malloc(&small, 1000, cuda0, NULL) || weir_malloc(&large, BYTES, cuda0, NULL) ||
+      weir_stream_from_native(&stream, cuda0, NULL))
+    _exit(1);
+  pid_t pid = fork();
+  if (!pid) {
+    int bad = child(small, large, stream);
+    if (bad) _exit(bad);
+    pthread_exit(NULL); /* its destructors run too; the last thread's end is exit(0) */
+  }
+  int status = -1;
+  (void)waitpid(pid, &status, 0);
+  if (weir_free(small) || weir_free(large)) status = -1;
+  return status ? &enough : unused;
+}
+
+static void fork_while_busy(void)
+{
+  pthread_t ids[2], forker;
+  int failed = 0;
+  malloc_on(cuda0);
+  for (int i = 0; i < 2; i++)
+    if (pthread_create(&ids[i], NULL, busy, NULL)) _exit(1);
+  for (int i = 0; i < CHILDREN; i++) {
+    void *bad;
+    if (pthread_create(&forker, NULL, fork_from_thread, NULL)) _exit(1);
+    pthread_join(forker, &bad);
+    failed += bad != NULL;
+  }
+  atomic_store(&enough, true);
+  for (int i = 0; i < 2; i++)
+    pthread_join(ids[i], NULL);
+  say(WEIR_OK, failed);
+}
+
+static void use_in_child(void)
+{
+  int status = -1;
+  (void)fflush(stdout);
+  pid_t pid = fork();
+  if (!pid) {
+    malloc_on(cuda0);
+    _exit(0);
+  }
+  (void)waitpid(pid, &status, 0);
+  say(WEIR_OK, status);
+}
+
+static void properties(void)
+{
+  weir_cuda_device_properties p;
+  weir_status st = weir_cuda_get_device_properties(&p, 0);
+  say(st, st ? 0 : (long long)p.total_memory);
+  if (!st)
+    printf("%s, capability %d.%d, %d multiprocessors, warps of %d, uuid %02x%02x\n", p.name,
+           p.major, p.minor, p.multi_processor_count, p.warp_size, p.uuid[0], p.uuid[15]);
+  say(weir_cuda_get_device_properties(&p, 99), 99);
+  say(weir_cuda_get_device_properties(&p, -1), -1);
+}
+
+int main(int argc, char **argv)
+{
+  for (int i = 1; i < argc; i++) {
+    const char *what = argv[i];
+    int n = -1;
+    if (!strcmp(what, "available")) {
+      bool there = weir_cuda_is_available();
+      printf("%d %s\n", there, there ? "" : weir_error_message());
+    }
+    if (!strcmp(what, "count")) {
+      weir_status st = weir_cuda_device_count(&n);
+      say(st, n);
+    }
+    if (!strcmp(what, "properties")) properties();
+    if (!strcmp(what, "malloc")) malloc_on(cuda0);
+    if (!strcmp(what, "second")) malloc_on(cuda1);
+    if (!strcmp(what, "detach")) say(weir_memory_detach(cuda0), 0);
+    if (!strcmp(what, "race")) race();
+    if (!strcmp(what, "fork")) fork_while_busy();
+    if (!strcmp(what, "child")) use_in_child();
+  }
+  return 0;
+}
