@@ -6,7 +6,9 @@
 
 CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/base/clock.c core/base/options.c core/base/map.c)
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/stack_path.c core/trace/stack_memory.c core/trace/api.c)
-CORE_MEMORY_OBJS       := $(call objs,core/device/current.c core/device/device.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c front.c graph.c heap.c meta.c pool.c report.c stats.c))
+CORE_MEMORY_OBJS       := $(call objs,core/device/current.c core/device/device.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c front.c graph.c heap.c hostroom.c meta.c pinned.c pool.c report.c slab.c stats.c))
+# The whole-block cache, alone: what the preload library needs of the allocator.
+CORE_WHOLE_OBJS        := $(call objs,core/memory/whole.c)
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 core: $(LIB)/libweir.so

@@ -135,6 +135,28 @@ static weir_status host_free(void *self, void *memory, uint64_t bytes)
                           (unsigned long long)bytes, memory, d->index);
 }
 
+/* Of memory that CUDA does not know it says CUDA_ERROR_INVALID_VALUE, which here is an answer.
+ * Managed memory moves, so it is not locked. */
+static weir_status host_is_pinned(void *self, const void *memory, bool *pinned)
+{
+  weir_cuda_device *d = self;
+  CUdeviceptr at = (CUdeviceptr)(uintptr_t)memory;
+  CUmemorytype type = 0;
+  unsigned managed = 0;
+  CUresult r;
+  WEIR_CUDA_WITHIN(d, r,
+                   weir_cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at));
+  *pinned = !r && type == CU_MEMORYTYPE_HOST;
+  if (*pinned) {
+    WEIR_CUDA_WITHIN(
+        d, r, weir_cuda.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at));
+    *pinned = !r && !managed;
+  }
+  return r == CUDA_ERROR_INVALID_VALUE
+             ? WEIR_OK
+             : weir_driver_fail(r, "cuPointerGetAttribute of %p on cuda:%d", memory, d->index);
+}
+
 /* By the driver (since CUDA 12.2), else by what Linux knows of the PCI device. */
 static int numa_node(void *self)
 {
@@ -248,6 +270,38 @@ static weir_status stream_adopt(void *self, void *native, void **stream)
   return weir_driver_fail(r, "cuStreamGetCtx of %p on cuda:%d", native, d->index);
 }
 
+/* A copy on a stream of its own, which waits for no other and no other for it. `to` or `from` is
+ * the device's. Within the device's context. */
+static CUresult copy_alone(void *host, CUdeviceptr at, uint64_t bytes, bool to_host)
+{
+  CUstream own;
+  CUresult r = weir_cuda.cuStreamCreate(&own, CU_STREAM_NON_BLOCKING);
+  if (r) return r;
+  r = to_host ? weir_cuda.cuMemcpyDtoHAsync(host, at, bytes, own)
+              : weir_cuda.cuMemcpyHtoDAsync(at, host, bytes, own);
+  CUresult waited = weir_cuda.cuStreamSynchronize(own);
+  CUresult gone = weir_cuda.cuStreamDestroy(own);
+  return r ? r : waited ? waited : gone;
+}
+
+static weir_status copy_to_host(void *self, void *to, uint64_t from, uint64_t bytes)
+{
+  weir_cuda_device *d = self;
+  CUresult r;
+  WEIR_CUDA_WITHIN(d, r, copy_alone(to, from, bytes, true));
+  return weir_driver_fail(r, "copying %llu bytes from cuda:%d to the host",
+                          (unsigned long long)bytes, d->index);
+}
+
+static weir_status copy_to_device(void *self, uint64_t to, const void *from, uint64_t bytes)
+{
+  weir_cuda_device *d = self;
+  CUresult r;
+  WEIR_CUDA_WITHIN(d, r, copy_alone((void *)from, to, bytes, false));
+  return weir_driver_fail(r, "copying %llu bytes from the host to cuda:%d",
+                          (unsigned long long)bytes, d->index);
+}
+
 /* As cudaSetDevice() does. An error is not worded: the next call into the driver meets it. */
 static void make_current(void *self)
 {
@@ -313,6 +367,7 @@ static void fill(weir_cuda_device *d, int index)
                                          .host_unregister = host_unregister,
                                          .host_alloc = host_alloc,
                                          .host_free = host_free,
+                                         .host_is_pinned = host_is_pinned,
                                          .numa_node = numa_node},
                               .event_create = event_create,
                               .event_destroy = event_destroy,
@@ -322,7 +377,9 @@ static void fill(weir_cuda_device *d, int index)
                               .event_sync = event_sync,
                               .stream_capturing = stream_capturing,
                               .stream_adopt = stream_adopt,
-                              .make_current = make_current};
+                              .make_current = make_current,
+                              .copy_to_host = copy_to_host,
+                              .copy_to_device = copy_to_device};
 }
 
 static weir_status open_device(int index, const weir_backend **out)

@@ -45,6 +45,12 @@
   X(cuMemMap, 10020)                                                                               \
   X(cuMemUnmap, 10020)                                                                             \
   X(cuMemSetAccess, 10020)                                                                         \
+  X(cuPointerGetAttribute, 4000)                                                                   \
+  X(cuMemcpyDtoHAsync, 3020)                                                                       \
+  X(cuMemcpyHtoDAsync, 3020)                                                                       \
+  X(cuStreamCreate, 2000)                                                                          \
+  X(cuStreamDestroy, 4000)                                                                         \
+  X(cuStreamSynchronize, 2000)                                                                     \
   X(cuStreamGetCtx, 9020)                                                                          \
   X(cuStreamIsCapturing, 10000)                                                                    \
   X(cuStreamWaitEvent, 3020)                                                                       \

@@ -2,6 +2,7 @@
 #include "interpose/context.h"
 
 #include <string.h>
+#include "interpose/reroute.h"
 
 enum { CONTEXTS = 254, OTHERS = 255 };
 
@@ -71,15 +72,18 @@ unsigned weir_context_device(uint64_t context)
 void weir_context_forget(uint64_t context)
 {
   known *k = find(context);
+  if (k) weir_route_context_gone((unsigned)(k - contexts) + 1);
   if (k) atomic_store_explicit(&k->handle, 0, memory_order_release);
   atomic_fetch_add(&weir_context_age, 1);
 }
 
 void weir_context_forget_device(unsigned device)
 {
-  for (int i = 0; i < CONTEXTS; i++)
-    if (atomic_load_explicit(&contexts[i].device, memory_order_relaxed) == device)
-      atomic_store_explicit(&contexts[i].handle, 0, memory_order_release);
+  for (int i = 0; i < CONTEXTS; i++) {
+    if (atomic_load_explicit(&contexts[i].device, memory_order_relaxed) != device) continue;
+    weir_route_context_gone((unsigned)i + 1);
+    atomic_store_explicit(&contexts[i].handle, 0, memory_order_release);
+  }
   atomic_fetch_add(&weir_context_age, 1);
 }
 

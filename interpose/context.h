@@ -18,6 +18,17 @@
   X(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020)                                               \
   X(cuDevicePrimaryCtxGetState, PFN_cuDevicePrimaryCtxGetState_v7000)                              \
   X(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000)                                        \
+  X(cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000)                                               \
+  X(cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000)                                                 \
+  X(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)                                                  \
+  X(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)                                                           \
+  X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
+  X(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)                                                       \
+  X(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020)                                       \
+  X(cuEventCreate, PFN_cuEventCreate_v2000)                                                        \
+  X(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)                                                   \
+  X(cuEventRecord, PFN_cuEventRecord_v2000)                                                        \
+  X(cuEventQuery, PFN_cuEventQuery_v2000)                                                          \
   X(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000)                                           \
   X(cuArray3DGetDescriptor_v2, PFN_cuArray3DGetDescriptor_v3020)                                   \
   X(cuFuncGetName, PFN_cuFuncGetName_v12030)                                                       \

@@ -6,6 +6,8 @@
 
 #include "interpose/context.h"
 #include "interpose/record.h"
+#include "interpose/reroute.h"
+#include "interpose/work.h"
 
 /* What an extractor fills; fields as in weir_event. */
 typedef struct weir_fill {
@@ -56,6 +58,13 @@ WEIR_INLINE void weir_set_stream(weir_fill *e, uint64_t stream)
   if (__builtin_expect(atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0, 0) &&
       stream != WEIR_STREAM_LEGACY && weir_is_capturing(stream))
     e->flags |= WEIR_EVF_CAPTURE;
+}
+
+/* The same for work that may touch memory: a relaxed free has to outlast it. */
+WEIR_INLINE void weir_set_work(weir_fill *e, uint64_t stream)
+{
+  weir_set_stream(e, stream);
+  if (weir_mode_now() == WEIR_RELAXED) weir_work_note(e->context, e->stream);
 }
 
 /* The event belongs to another context than the thread's. */

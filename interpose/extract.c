@@ -177,6 +177,8 @@ static weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
  * word there, and the driver does as for device memory. */
 static void mark_free(const weir_call *c, weir_fill *e)
 {
+  e->b = c->waited;
+  if (c->flags & WEIR_EVF_CACHED && !c->waited) return; /* relaxed: did not wait */
   if (e->a && c->status == 0 && !(c->held.tag & WEIR_TAG_POOL)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
 }
 
@@ -353,7 +355,7 @@ void weir_x_launch(weir_call *c, weir_word function, weir_word gx, weir_word gy,
                    weir_word bx, weir_word by, weir_word bz, weir_word stream)
 {
   weir_fill e = begin_launch(c, function, (uint64_t[]){gx, gy, gz}, bx * by * bz);
-  weir_set_stream(&e, stream);
+  weir_set_work(&e, stream);
   weir_commit(c, &e);
 }
 
@@ -503,6 +505,6 @@ void weir_x_call(weir_call *c, weir_word a, weir_word b, weir_word bytes, weir_w
   e.b = b;
   e.bytes = bytes;
   e.device = c->thread->last_device;
-  if (stream != WEIR_NO_STREAM) weir_set_stream(&e, stream);
+  if (stream != WEIR_NO_STREAM) weir_set_work(&e, stream);
   weir_commit(c, &e);
 }

@@ -96,7 +96,7 @@ static void record(weir_call *c, side dst, side src, uint64_t bytes, uint64_t st
   e.src_device = src.device;
   e.copy = (uint8_t)direction(&dst, &src);
   if (c->status == 0 && copy_waits(&e, &dst, &src)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_set_stream(&e, stream);
+  weir_set_work(&e, stream);
   weir_commit(c, &e);
 }
 
@@ -298,6 +298,6 @@ void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value
   bool host_sees = to.mem == WEIR_MEM_PINNED || to.mem == WEIR_MEM_MANAGED;
   bool blocking = c->status == 0 && bytes && !(e.flags & WEIR_EVF_ASYNC);
   if (host_sees && blocking) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_set_stream(&e, stream);
+  weir_set_work(&e, stream);
   weir_commit(c, &e);
 }

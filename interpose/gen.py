@@ -135,9 +135,10 @@ def table():
             if not eq:
                 sys.exit(f'hooks.tsv:{number}: role "{r}" has no expression')
             roles[key] = expr
+        route = roles.pop('route', '')
         before = f[4].endswith('+')
         rows.append(dict(line=number, name=f[0], variants=f[1].split(','), layer=f[2], category=f[3],
-                         extractor=f[4].rstrip('+'), before=before, roles=roles,
+                         extractor=f[4].rstrip('+'), before=before, roles=roles, route=route,
                          banks=[b for b in f[6].split(',') if b] or ['11', '12', '13'],
                          prototype=f[7].strip()))
     return rows
@@ -255,13 +256,22 @@ def body(row, symbol, api, params, row_expr, bank_expr):
         ptds = 'true' if symbol != handler else 'false'
         out.append(f"  {'' if void else 'return '}weir_s_{handler}({bank_expr}, {ptds}, real, {args});")
         return '\n'.join(out) + '\n'
-    out += ['  weir_call call, *c = &call;',
-            f"  if (!weir_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})) return real({args});"]
+    enter = f"weir_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
+    out.append('  weir_call call, *c = &call;')
+    go, again = f'real({args})', ''
+    if row['route']:
+        routed = f"weir_r_{row['route']}({', '.join(['c', 'real'] + names)})"
+        out.append(f'  if (!{enter}) {{\n    if (!weir_route_enter(c, {bank_expr})) return real({args});\n'
+                   f'    {ret} alone = {routed};\n    weir_self.depth = 0;\n    return alone;\n  }}')
+        go = f'weir_mode_now() != WEIR_OBSERVE ? {routed} : {go}'
+    else:
+        out.append(f'  if (!{enter}) return real({args});')
+        again = f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real({args});'
     b = before(row, names)
     if b:
         out.append(b.rstrip('\n'))
-    out += ['  weir_forward(c);', f'  {ret} r = real({args});', '  weir_returned(c, (uint32_t)r);',
-            '  ' + call(row, names), '  weir_leave(c);', '  return r;']
+    out += ['  weir_forward(c);', f'  {ret} r = {go};'] + ([again] if again else [])
+    out += ['  weir_returned(c, (uint32_t)r);', '  ' + call(row, names), '  weir_leave(c);', '  return r;']
     return '\n'.join(out) + '\n'
 
 

@@ -13,6 +13,7 @@ static CUresult w_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
   if (!weir_enter(c, 15, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
   weir_forward(c);
   CUresult r = real(dptr, bytesize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -27,9 +28,14 @@ static CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
   fn_cuMemAlloc_v2 real = (fn_cuMemAlloc_v2)(uintptr_t)weir_real(1);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 16, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
+  if (!weir_enter(c, 16, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
+    CUresult alone = weir_r_cuMemAlloc(c, real, dptr, bytesize);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dptr, bytesize);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAlloc(c, real, dptr, bytesize) : real(dptr, bytesize);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -47,6 +53,7 @@ static CUresult w_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, un
   if (!weir_enter(c, 17, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_forward(c);
   CUresult r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
   weir_leave(c);
@@ -61,9 +68,14 @@ static CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t W
   fn_cuMemAllocPitch_v2 real = (fn_cuMemAllocPitch_v2)(uintptr_t)weir_real(3);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 18, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  if (!weir_enter(c, 18, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    CUresult alone = weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
   weir_leave(c);
@@ -81,6 +93,7 @@ static CUresult w_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned
   if (!weir_enter(c, 56, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize, flags);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_MANAGED));
   weir_leave(c);
@@ -98,6 +111,7 @@ static CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream h
   if (!weir_enter(c, 97, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
   weir_leave(c);
@@ -115,6 +129,7 @@ static CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstr
   if (!weir_enter(c, 98, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
   weir_leave(c);
@@ -132,6 +147,7 @@ static CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CU
   if (!weir_enter(c, 99, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, pool, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
   weir_leave(c);
@@ -149,6 +165,7 @@ static CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesiz
   if (!weir_enter(c, 100, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, pool, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
   weir_leave(c);
@@ -167,6 +184,7 @@ static CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
   weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = real(dptr);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(dptr));
   weir_leave(c);
@@ -181,10 +199,15 @@ static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
   fn_cuMemFree_v2 real = (fn_cuMemFree_v2)(uintptr_t)weir_real(10);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 20, 0, WEIR_BANK_DRIVER)) return real(dptr);
+  if (!weir_enter(c, 20, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr);
+    CUresult alone = weir_r_cuMemFree(c, real, dptr);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_x_free_before(c, W(dptr));
   weir_forward(c);
-  CUresult r = real(dptr);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFree(c, real, dptr) : real(dptr);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(dptr));
   weir_leave(c);
@@ -199,10 +222,15 @@ static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
   fn_cuMemFreeAsync real = (fn_cuMemFreeAsync)(uintptr_t)weir_real(11);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+  if (!weir_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+    CUresult alone = weir_r_cuMemFreeAsync(c, real, dptr, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
-  CUresult r = real(dptr, hStream);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(dptr), W(hStream));
   weir_leave(c);
@@ -217,10 +245,15 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
   fn_cuMemFreeAsync_ptsz real = (fn_cuMemFreeAsync_ptsz)(uintptr_t)weir_real(12);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+  if (!weir_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+    CUresult alone = weir_r_cuMemFreeAsync(c, real, dptr, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
-  CUresult r = real(dptr, hStream);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(dptr), W(hStream));
   weir_leave(c);
@@ -238,6 +271,7 @@ static CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1
   if (!weir_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
   weir_leave(c);
@@ -255,6 +289,7 @@ static CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR
   if (!weir_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
   weir_leave(c);
@@ -272,6 +307,7 @@ static CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTO
   if (!weir_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
   weir_leave(c);
@@ -289,6 +325,7 @@ static CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRI
   if (!weir_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
   weir_leave(c);
@@ -306,6 +343,7 @@ static CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_A
   if (!weir_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
   weir_forward(c);
   CUresult r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pMipmappedArrayDesc ? W(weir_format_bytes(pMipmappedArrayDesc->Format, pMipmappedArrayDesc->NumChannels)) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Width) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Height) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Depth) : 0), W(numMipmapLevels), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Flags) : 0));
   weir_leave(c);
@@ -324,6 +362,7 @@ static CUresult w_cuArrayDestroy(CUarray hArray)
   weir_x_free_array_before(c, W(hArray));
   weir_forward(c);
   CUresult r = real(hArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hArray);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(hArray));
   weir_leave(c);
@@ -342,6 +381,7 @@ static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
   weir_x_free_array_before(c, W(hMipmappedArray));
   weir_forward(c);
   CUresult r = real(hMipmappedArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hMipmappedArray);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(hMipmappedArray));
   weir_leave(c);
@@ -359,6 +399,7 @@ static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
   if (!weir_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
   weir_forward(c);
   CUresult r = real(pp, bytesize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -376,6 +417,7 @@ static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
   if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
   weir_forward(c);
   CUresult r = real(pp, bytesize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -393,6 +435,7 @@ static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
   if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(pp, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(Flags));
   weir_leave(c);
@@ -411,6 +454,7 @@ static CUresult w_cuMemFreeHost(void *p)
   weir_x_free_host_before(c, W(p));
   weir_forward(c);
   CUresult r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(p));
   weir_leave(c);
@@ -428,6 +472,7 @@ static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags
   if (!weir_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(p, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, bytesize, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(p), W(bytesize), W(Flags));
   weir_leave(c);
@@ -445,6 +490,7 @@ static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fl
   if (!weir_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(p, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, bytesize, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(p), W(bytesize), W(Flags));
   weir_leave(c);
@@ -463,6 +509,7 @@ static CUresult w_cuMemHostUnregister(void *p)
   weir_x_host_unregister_before(c, W(p));
   weir_forward(c);
   CUresult r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_host_unregister(c, W(p));
   weir_leave(c);
@@ -480,6 +527,7 @@ static CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice 
   if (!weir_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
   weir_leave(c);
@@ -497,6 +545,7 @@ static CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUde
   if (!weir_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
   weir_leave(c);
@@ -514,6 +563,7 @@ static CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemL
   if (!weir_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
   weir_leave(c);
@@ -531,6 +581,7 @@ static CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, C
   if (!weir_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
   weir_leave(c);
@@ -548,6 +599,7 @@ static CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise adv
   if (!weir_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
   weir_forward(c);
   CUresult r = real(devPtr, count, advice, device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, device);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -565,6 +617,7 @@ static CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise 
   if (!weir_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
   weir_forward(c);
   CUresult r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -582,6 +635,7 @@ static CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, siz
   if (!weir_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   weir_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, dptr, length, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
   weir_leave(c);
@@ -599,6 +653,7 @@ static CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr
   if (!weir_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   weir_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, dptr, length, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
   weir_leave(c);
@@ -616,6 +671,7 @@ static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
   if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -633,6 +689,7 @@ static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -650,6 +707,7 @@ static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -667,6 +725,7 @@ static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t By
   if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -684,6 +743,7 @@ static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, un
   if (!weir_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -701,6 +761,7 @@ static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, si
   if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -718,6 +779,7 @@ static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHos
   if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -735,6 +797,7 @@ static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHos
   if (!weir_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -752,6 +815,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHos
   if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -769,6 +833,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *s
   if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -786,6 +851,7 @@ static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned
   if (!weir_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -803,6 +869,7 @@ static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t B
   if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -820,6 +887,7 @@ static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, siz
   if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -837,6 +905,7 @@ static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, uns
   if (!weir_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -854,6 +923,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
   if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -871,6 +941,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice
   if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -888,6 +959,7 @@ static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevic
   if (!weir_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -905,6 +977,7 @@ static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
   if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -922,6 +995,7 @@ static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -939,6 +1013,7 @@ static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 src
   if (!weir_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -956,6 +1031,7 @@ static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -973,6 +1049,7 @@ static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr s
   if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -990,6 +1067,7 @@ static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdevic
   if (!weir_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1007,6 +1085,7 @@ static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevicept
   if (!weir_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1024,6 +1103,7 @@ static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdev
   if (!weir_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1041,6 +1121,7 @@ static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsig
   if (!weir_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1058,6 +1139,7 @@ static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_
   if (!weir_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1075,6 +1157,7 @@ static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, 
   if (!weir_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1092,6 +1175,7 @@ static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray
   if (!weir_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1109,6 +1193,7 @@ static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray sr
   if (!weir_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1126,6 +1211,7 @@ static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarr
   if (!weir_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1143,6 +1229,7 @@ static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const v
   if (!weir_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1160,6 +1247,7 @@ static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void
   if (!weir_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1177,6 +1265,7 @@ static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const
   if (!weir_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1194,6 +1283,7 @@ static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, co
   if (!weir_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1211,6 +1301,7 @@ static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const
   if (!weir_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1228,6 +1319,7 @@ static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, 
   if (!weir_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1245,6 +1337,7 @@ static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int src
   if (!weir_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1262,6 +1355,7 @@ static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOff
   if (!weir_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1279,6 +1373,7 @@ static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t s
   if (!weir_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1296,6 +1391,7 @@ static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned in
   if (!weir_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1313,6 +1409,7 @@ static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t s
   if (!weir_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1330,6 +1427,7 @@ static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, siz
   if (!weir_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1347,6 +1445,7 @@ static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
   if (!weir_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1364,6 +1463,7 @@ static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1381,6 +1481,7 @@ static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1398,6 +1499,7 @@ static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
   if (!weir_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1415,6 +1517,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1432,6 +1535,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1449,6 +1553,7 @@ static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStrea
   if (!weir_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1466,6 +1571,7 @@ static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStrea
   if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1483,6 +1589,7 @@ static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream h
   if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1500,6 +1607,7 @@ static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
   if (!weir_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1517,6 +1625,7 @@ static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
   if (!weir_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(0));
   weir_leave(c);
@@ -1534,6 +1643,7 @@ static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
   if (!weir_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(0));
   weir_leave(c);
@@ -1551,6 +1661,7 @@ static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStrea
   if (!weir_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_v1(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1568,6 +1679,7 @@ static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStrea
   if (!weir_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1585,6 +1697,7 @@ static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream h
   if (!weir_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1602,6 +1715,7 @@ static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUde
   if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -1619,6 +1733,7 @@ static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
   if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -1636,6 +1751,7 @@ static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
   if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -1653,6 +1769,7 @@ static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstCon
   if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -1670,6 +1787,7 @@ static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
   if (!weir_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(0));
   weir_leave(c);
@@ -1687,6 +1805,7 @@ static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
   if (!weir_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(0));
   weir_leave(c);
@@ -1704,6 +1823,7 @@ static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream 
   if (!weir_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1721,6 +1841,7 @@ static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUst
   if (!weir_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1738,6 +1859,7 @@ static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigne
   if (!weir_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1755,6 +1877,7 @@ static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t 
   if (!weir_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1772,6 +1895,7 @@ static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, si
   if (!weir_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1789,6 +1913,7 @@ static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsig
   if (!weir_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1806,6 +1931,7 @@ static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_
   if (!weir_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1823,6 +1949,7 @@ static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, 
   if (!weir_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1840,6 +1967,7 @@ static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigne
   if (!weir_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -1857,6 +1985,7 @@ static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t 
   if (!weir_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -1874,6 +2003,7 @@ static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, si
   if (!weir_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -1891,6 +2021,7 @@ static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, 
   if (!weir_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -1908,6 +2039,7 @@ static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsign
   if (!weir_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -1925,6 +2057,7 @@ static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, u
   if (!weir_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -1942,6 +2075,7 @@ static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
   if (!weir_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -1959,6 +2093,7 @@ static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsig
   if (!weir_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -1976,6 +2111,7 @@ static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, 
   if (!weir_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -1993,6 +2129,7 @@ static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
   if (!weir_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2010,6 +2147,7 @@ static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsig
   if (!weir_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2027,6 +2165,7 @@ static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, 
   if (!weir_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2044,6 +2183,7 @@ static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_
   if (!weir_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
   weir_leave(c);
@@ -2061,6 +2201,7 @@ static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, 
   if (!weir_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
   weir_leave(c);
@@ -2078,6 +2219,7 @@ static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, siz
   if (!weir_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
   weir_leave(c);
@@ -2095,6 +2237,7 @@ static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us
   if (!weir_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
   weir_leave(c);
@@ -2112,6 +2255,7 @@ static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_
   if (!weir_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2129,6 +2273,7 @@ static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, 
   if (!weir_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2146,6 +2291,7 @@ static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsi
   if (!weir_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
   weir_leave(c);
@@ -2163,6 +2309,7 @@ static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
   if (!weir_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
   weir_leave(c);
@@ -2180,6 +2327,7 @@ static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, uns
   if (!weir_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
   weir_leave(c);
@@ -2197,6 +2345,7 @@ static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch
   if (!weir_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
   weir_leave(c);
@@ -2214,6 +2363,7 @@ static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, uns
   if (!weir_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2231,6 +2381,7 @@ static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch
   if (!weir_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2245,9 +2396,14 @@ static CUresult w_cuCtxSynchronize(void)
   fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)weir_real(131);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 342, 0, WEIR_BANK_DRIVER)) return real();
+  if (!weir_enter(c, 342, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real();
+    CUresult alone = weir_r_sync(c, real);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real();
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync(c, real) : real();
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
@@ -2265,6 +2421,7 @@ static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
   if (!weir_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(ctx));
   weir_leave(c);
@@ -2282,6 +2439,7 @@ static CUresult w_cuStreamSynchronize(CUstream hStream)
   if (!weir_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
   weir_leave(c);
@@ -2299,6 +2457,7 @@ static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
   if (!weir_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
   weir_leave(c);
@@ -2316,6 +2475,7 @@ static CUresult w_cuStreamQuery(CUstream hStream)
   if (!weir_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
   weir_leave(c);
@@ -2333,6 +2493,7 @@ static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
   if (!weir_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
   weir_leave(c);
@@ -2350,6 +2511,7 @@ static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned i
   if (!weir_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   weir_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hEvent, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   weir_leave(c);
@@ -2367,6 +2529,7 @@ static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsig
   if (!weir_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   weir_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hEvent, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   weir_leave(c);
@@ -2384,6 +2547,7 @@ static CUresult w_cuEventSynchronize(CUevent hEvent)
   if (!weir_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_EVENT), W(hEvent), W(0));
   weir_leave(c);
@@ -2401,6 +2565,7 @@ static CUresult w_cuEventQuery(CUevent hEvent)
   if (!weir_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_QUERY), W(hEvent), W(0));
   weir_leave(c);
@@ -2418,6 +2583,7 @@ static CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint3
   if (!weir_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2435,6 +2601,7 @@ static CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cu
   if (!weir_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2452,6 +2619,7 @@ static CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuui
   if (!weir_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2469,6 +2637,7 @@ static CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
   if (!weir_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2486,6 +2655,7 @@ static CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint6
   if (!weir_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2503,6 +2673,7 @@ static CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cu
   if (!weir_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2520,6 +2691,7 @@ static CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuui
   if (!weir_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2537,6 +2709,7 @@ static CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
   if (!weir_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2554,6 +2727,7 @@ static CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint
   if (!weir_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2571,6 +2745,7 @@ static CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, c
   if (!weir_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2588,6 +2763,7 @@ static CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuu
   if (!weir_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2605,6 +2781,7 @@ static CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr
   if (!weir_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2622,6 +2799,7 @@ static CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint
   if (!weir_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2639,6 +2817,7 @@ static CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, c
   if (!weir_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2656,6 +2835,7 @@ static CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuu
   if (!weir_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2673,6 +2853,7 @@ static CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr
   if (!weir_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2690,6 +2871,7 @@ static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
   if (!weir_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
   weir_forward(c);
   CUresult r = real(phStream, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phStream, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(Flags));
   weir_leave(c);
@@ -2707,6 +2889,7 @@ static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int fl
   if (!weir_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
   weir_forward(c);
   CUresult r = real(phStream, flags, priority);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phStream, flags, priority);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(flags));
   weir_leave(c);
@@ -2721,9 +2904,14 @@ static CUresult w_cuStreamDestroy(CUstream hStream)
   fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)weir_real(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 401, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  if (!weir_enter(c, 401, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(hStream);
+    CUresult alone = weir_r_cuStreamDestroy(c, real, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(hStream);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(hStream));
   weir_leave(c);
@@ -2738,9 +2926,14 @@ static CUresult w_cuStreamDestroy_v2(CUstream hStream)
   fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)weir_real(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 402, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  if (!weir_enter(c, 402, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(hStream);
+    CUresult alone = weir_r_cuStreamDestroy(c, real, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(hStream);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(hStream));
   weir_leave(c);
@@ -2758,6 +2951,7 @@ static CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callbac
   if (!weir_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
   weir_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, callback, userData, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -2775,6 +2969,7 @@ static CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback ca
   if (!weir_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
   weir_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, callback, userData, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -2792,6 +2987,7 @@ static CUresult w_cuStreamBeginCapture(CUstream hStream)
   if (!weir_enter(c, 637, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -2809,6 +3005,7 @@ static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
   if (!weir_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -2826,6 +3023,7 @@ static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode 
   if (!weir_enter(c, 639, 0, WEIR_BANK_DRIVER)) return real(hStream, mode);
   weir_forward(c);
   CUresult r = real(hStream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -2843,6 +3041,7 @@ static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCapture
   if (!weir_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, mode);
   weir_forward(c);
   CUresult r = real(hStream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -2860,6 +3059,7 @@ static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, 
   if (!weir_enter(c, 641, 0, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -2877,6 +3077,7 @@ static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGr
   if (!weir_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -2894,6 +3095,7 @@ static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
   if (!weir_enter(c, 643, 0, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, phGraph);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -2911,6 +3113,7 @@ static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
   if (!weir_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, phGraph);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -2928,6 +3131,7 @@ static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
   if (!weir_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
   weir_forward(c);
   CUresult r = real(phEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phEvent, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(phEvent), W(Flags));
   weir_leave(c);
@@ -2945,6 +3149,7 @@ static CUresult w_cuEventDestroy(CUevent hEvent)
   if (!weir_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(0));
   weir_leave(c);
@@ -2962,6 +3167,7 @@ static CUresult w_cuEventDestroy_v2(CUevent hEvent)
   if (!weir_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(0));
   weir_leave(c);
@@ -2979,6 +3185,7 @@ static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
   if (!weir_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   weir_forward(c);
   CUresult r = real(hEvent, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(0));
   weir_leave(c);
@@ -2996,6 +3203,7 @@ static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
   if (!weir_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   weir_forward(c);
   CUresult r = real(hEvent, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(0));
   weir_leave(c);
@@ -3013,6 +3221,7 @@ static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsig
   if (!weir_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   weir_forward(c);
   CUresult r = real(hEvent, hStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
   weir_leave(c);
@@ -3030,6 +3239,7 @@ static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, 
   if (!weir_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   weir_forward(c);
   CUresult r = real(hEvent, hStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
   weir_leave(c);
@@ -3047,6 +3257,7 @@ static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUeve
   if (!weir_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   weir_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pMilliseconds, hStart, hEnd);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hStart), W(hEnd));
   weir_leave(c);
@@ -3064,6 +3275,7 @@ static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CU
   if (!weir_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   weir_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pMilliseconds, hStart, hEnd);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hStart), W(hEnd));
   weir_leave(c);
@@ -3081,6 +3293,7 @@ static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned i
   if (!weir_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3098,6 +3311,7 @@ static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsig
   if (!weir_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3115,6 +3329,7 @@ static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
   if (!weir_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3132,6 +3347,7 @@ static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int grid
   if (!weir_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3149,6 +3365,7 @@ static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, v
   if (!weir_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, f, kernelParams, extra);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config(c, W(f), config);
   weir_leave(c);
@@ -3166,6 +3383,7 @@ static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction
   if (!weir_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, f, kernelParams, extra);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config(c, W(f), config);
   weir_leave(c);
@@ -3183,6 +3401,7 @@ static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launc
   if (!weir_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
   weir_forward(c);
   CUresult r = real(launchParamsList, numDevices, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(launchParamsList, numDevices, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_multi(c, launchParamsList, W(numDevices));
   weir_leave(c);
@@ -3200,6 +3419,7 @@ static CUresult w_cuLaunch(CUfunction f)
   if (!weir_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
   weir_forward(c);
   CUresult r = real(f);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(1), W(1), W(0));
   weir_leave(c);
@@ -3217,6 +3437,7 @@ static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
   if (!weir_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
   weir_forward(c);
   CUresult r = real(f, grid_width, grid_height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, grid_width, grid_height);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(0));
   weir_leave(c);
@@ -3234,6 +3455,7 @@ static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_heigh
   if (!weir_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
   weir_forward(c);
   CUresult r = real(f, grid_width, grid_height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, grid_width, grid_height, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(hStream));
   weir_leave(c);
@@ -3251,6 +3473,7 @@ static CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData
   if (!weir_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
   weir_forward(c);
   CUresult r = real(hStream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, fn, userData);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3268,6 +3491,7 @@ static CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *use
   if (!weir_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
   weir_forward(c);
   CUresult r = real(hStream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, fn, userData);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3285,6 +3509,7 @@ static CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const ch
   if (!weir_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
   weir_forward(c);
   CUresult r = real(hfunc, hmod, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hfunc, hmod, name);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(hfunc), name, W(hmod));
   weir_leave(c);
@@ -3302,6 +3527,7 @@ static CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const
   if (!weir_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
   weir_forward(c);
   CUresult r = real(pKernel, library, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pKernel, library, name);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
   weir_leave(c);
@@ -3319,6 +3545,7 @@ static CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numK
   if (!weir_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
   weir_forward(c);
   CUresult r = real(kernels, numKernels, lib);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernels, numKernels, lib);
   weir_returned(c, (uint32_t)r);
   weir_x_named_list(c, kernels, W(numKernels), W(lib));
   weir_leave(c);
@@ -3336,6 +3563,7 @@ static CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
   if (!weir_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
   weir_forward(c);
   CUresult r = real(pFunc, kernel);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pFunc, kernel);
   weir_returned(c, (uint32_t)r);
   weir_x_named_like(c, WEIR_OUT(pFunc), W(kernel));
   weir_leave(c);
@@ -3354,6 +3582,7 @@ static CUresult w_cuInit(unsigned int Flags)
   if (!weir_enter(c, 802, 0, WEIR_BANK_DRIVER)) return real(Flags);
   weir_forward(c);
   CUresult r = real(Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(Flags));
   weir_leave(c);
@@ -3372,6 +3601,7 @@ static CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
   if (!weir_enter(c, 758, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -3390,6 +3620,7 @@ static CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice d
   if (!weir_enter(c, 759, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -3408,6 +3639,7 @@ static CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArr
   if (!weir_enter(c, 760, 0, WEIR_BANK_DRIVER)) return real(pctx, paramsArray, numParams, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, paramsArray, numParams, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, paramsArray, numParams, flags, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -3426,6 +3658,7 @@ static CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreatePa
   if (!weir_enter(c, 761, 0, WEIR_BANK_DRIVER)) return real(pctx, ctxCreateParams, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, ctxCreateParams, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, ctxCreateParams, flags, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -3444,6 +3677,7 @@ static CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
   if (!weir_enter(c, 757, 0, WEIR_BANK_DRIVER)) return real(pctx, flags);
   weir_forward(c);
   CUresult r = real(pctx, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -3462,6 +3696,7 @@ static CUresult w_cuCtxDetach(CUcontext ctx)
   if (!weir_enter(c, 764, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3480,6 +3715,7 @@ static CUresult w_cuCtxDestroy(CUcontext ctx)
   if (!weir_enter(c, 762, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context_destroy(c, W(ctx));
   weir_leave(c);
@@ -3498,6 +3734,7 @@ static CUresult w_cuCtxDestroy_v2(CUcontext ctx)
   if (!weir_enter(c, 763, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context_destroy(c, W(ctx));
   weir_leave(c);
@@ -3516,6 +3753,7 @@ static CUresult w_cuCtxPushCurrent(CUcontext ctx)
   if (!weir_enter(c, 780, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3534,6 +3772,7 @@ static CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
   if (!weir_enter(c, 781, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3552,6 +3791,7 @@ static CUresult w_cuCtxPopCurrent(CUcontext *pctx)
   if (!weir_enter(c, 778, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
   CUresult r = real(pctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3570,6 +3810,7 @@ static CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
   if (!weir_enter(c, 779, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
   CUresult r = real(pctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3588,6 +3829,7 @@ static CUresult w_cuCtxSetCurrent(CUcontext ctx)
   if (!weir_enter(c, 784, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3606,6 +3848,7 @@ static CUresult w_cuCtxSetFlags(unsigned int flags)
   if (!weir_enter(c, 785, 0, WEIR_BANK_DRIVER)) return real(flags);
   weir_forward(c);
   CUresult r = real(flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -3624,6 +3867,7 @@ static CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
   if (!weir_enter(c, 786, 0, WEIR_BANK_DRIVER)) return real(limit, value);
   weir_forward(c);
   CUresult r = real(limit, value);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(limit, value);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(limit), W(WEIR_DEVICE_NONE), W(value));
   weir_leave(c);
@@ -3642,6 +3886,7 @@ static CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
   if (!weir_enter(c, 783, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
   CUresult r = real(config);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
   weir_leave(c);
@@ -3660,6 +3905,7 @@ static CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
   if (!weir_enter(c, 787, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
   CUresult r = real(config);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
   weir_leave(c);
@@ -3678,6 +3924,7 @@ static CUresult w_cuCtxResetPersistingL2Cache(void)
   if (!weir_enter(c, 782, 0, WEIR_BANK_DRIVER)) return real();
   weir_forward(c);
   CUresult r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3696,6 +3943,7 @@ static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flag
   if (!weir_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
   weir_forward(c);
   CUresult r = real(peerContext, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerContext, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(Flags));
   weir_leave(c);
@@ -3714,6 +3962,7 @@ static CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
   if (!weir_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
   weir_forward(c);
   CUresult r = real(peerContext);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerContext);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -3731,6 +3980,7 @@ static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
   if (!weir_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   weir_forward(c);
   CUresult r = real(hCtx, hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hCtx, hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(hCtx));
   weir_leave(c);
@@ -3748,6 +3998,7 @@ static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
   if (!weir_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   weir_forward(c);
   CUresult r = real(hCtx, hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hCtx, hEvent);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_STREAM_WAIT), W(hEvent), W(hCtx));
   weir_leave(c);
@@ -3766,6 +4017,7 @@ static CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
   if (!weir_enter(c, 793, 0, WEIR_BANK_DRIVER)) return real(pctx, dev);
   weir_forward(c);
   CUresult r = real(pctx, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, dev);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(0));
   weir_leave(c);
@@ -3784,6 +4036,7 @@ static CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
   if (!weir_enter(c, 789, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
   weir_returned(c, (uint32_t)r);
   weir_x_primary_release(c, W(dev));
   weir_leave(c);
@@ -3802,6 +4055,7 @@ static CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
   if (!weir_enter(c, 790, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
   weir_returned(c, (uint32_t)r);
   weir_x_primary_release(c, W(dev));
   weir_leave(c);
@@ -3820,6 +4074,7 @@ static CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
   if (!weir_enter(c, 791, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
   weir_returned(c, (uint32_t)r);
   weir_x_reset(c, W(dev));
   weir_leave(c);
@@ -3838,6 +4093,7 @@ static CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
   if (!weir_enter(c, 792, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
   weir_returned(c, (uint32_t)r);
   weir_x_reset(c, W(dev));
   weir_leave(c);
@@ -3856,6 +4112,7 @@ static CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
   if (!weir_enter(c, 794, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
   CUresult r = real(dev, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(dev), W(flags));
   weir_leave(c);
@@ -3874,6 +4131,7 @@ static CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags
   if (!weir_enter(c, 795, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
   CUresult r = real(dev, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(dev), W(flags));
   weir_leave(c);
@@ -3902,25 +4160,100 @@ static CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVe
 _Static_assert(WEIR_SAME(&w_cuGetProcAddress_v2, PFN_cuGetProcAddress_v12000), "cuGetProcAddress_v2");
 WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
+static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)weir_real(228);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return weir_s_cuMemGetInfo_v2(WEIR_BANK_DRIVER, false, real, free, total);
+}
+_Static_assert(WEIR_SAME(&w_cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020), "cuMemGetInfo_v2");
+WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
+static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)weir_real(229);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return weir_s_cuMemGetAddressRange_v2(WEIR_BANK_DRIVER, false, real, pbase, psize, dptr);
+}
+_Static_assert(WEIR_SAME(&w_cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020), "cuMemGetAddressRange_v2");
+WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
+static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)weir_real(230);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return weir_s_cuPointerGetAttribute(WEIR_BANK_DRIVER, false, real, data, attribute, ptr);
+}
+_Static_assert(WEIR_SAME(&w_cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000), "cuPointerGetAttribute");
+WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
+static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+{
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)weir_real(231);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return weir_s_cuPointerGetAttributes(WEIR_BANK_DRIVER, false, real, numAttributes, attributes, data, ptr);
+}
+_Static_assert(WEIR_SAME(&w_cuPointerGetAttributes, PFN_cuPointerGetAttributes_v7000), "cuPointerGetAttributes");
+WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
+static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)weir_real(232);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return weir_s_cuPointerSetAttribute(WEIR_BANK_DRIVER, false, real, value, attribute, ptr);
+}
+_Static_assert(WEIR_SAME(&w_cuPointerSetAttribute, PFN_cuPointerSetAttribute_v6000), "cuPointerSetAttribute");
+WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
+static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
+{
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)weir_real(233);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return weir_s_cuMemGetHandleForAddressRange(WEIR_BANK_DRIVER, false, real, handle, dptr, size, handleType, flags);
+}
+_Static_assert(WEIR_SAME(&w_cuMemGetHandleForAddressRange, PFN_cuMemGetHandleForAddressRange_v11070), "cuMemGetHandleForAddressRange");
+WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
+static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+{
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)weir_real(234);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  return weir_s_cuIpcGetMemHandle(WEIR_BANK_DRIVER, false, real, pHandle, dptr);
+}
+_Static_assert(WEIR_SAME(&w_cuIpcGetMemHandle, PFN_cuIpcGetMemHandle_v4010), "cuIpcGetMemHandle");
+WEIR_EXPORT(w_cuIpcGetMemHandle, cuIpcGetMemHandle, WEIR_NODE_DRIVER);
+
 typedef cudaError_t (*fn_cudaMalloc)(void **devPtr, size_t size);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t row, int bank, void **devPtr, size_t size)
 {
   fn_cudaMalloc real = (fn_cudaMalloc)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size);
+  if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real(devPtr, size);
+    cudaError_t alone = weir_r_cudaMalloc(c, real, devPtr, size);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(devPtr, size);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc(c, real, devPtr, size) : real(devPtr, size);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_DEVICE));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(228, WEIR_BANK_RT11, devPtr, size); }
+static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(235, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(363, WEIR_BANK_RT12, devPtr, size); }
+static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(370, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(508, WEIR_BANK_RT13, devPtr, size); }
+static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(515, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -3930,19 +4263,24 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   fn_cudaMallocPitch real = (fn_cudaMallocPitch)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, width, height);
+  if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real(devPtr, pitch, width, height);
+    cudaError_t alone = weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(devPtr, pitch, width, height);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(devPtr), WEIR_OUT(pitch), W(height), W(width));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(229, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(236, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(364, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(371, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(509, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(516, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -3952,19 +4290,24 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   fn_cudaMalloc3D real = (fn_cudaMalloc3D)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, extent);
+  if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real(pitchedDevPtr, extent);
+    cudaError_t alone = weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(pitchedDevPtr, extent);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_3d(c, pitchedDevPtr, W(extent.width), W(extent.height*extent.depth));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(230, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(237, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(365, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(372, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(510, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(517, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -3977,16 +4320,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   if (!weir_enter(c, 40, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size, flags);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_MANAGED));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(231, WEIR_BANK_RT11, devPtr, size, flags); }
+static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(238, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(366, WEIR_BANK_RT12, devPtr, size, flags); }
+static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(373, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(511, WEIR_BANK_RT13, devPtr, size, flags); }
+static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(518, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -3999,16 +4343,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   if (!weir_enter(c, 76, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(232, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(239, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(367, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(374, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(512, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(519, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -4021,16 +4366,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   if (!weir_enter(c, 77, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(233, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(240, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(368, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(375, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(513, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(520, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -4043,16 +4389,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   if (!weir_enter(c, 78, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   weir_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, memPool, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(234, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(241, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(369, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(376, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(514, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(521, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -4065,16 +4412,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   if (!weir_enter(c, 79, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   weir_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, memPool, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(235, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(242, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(370, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(377, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(515, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(522, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -4084,20 +4432,25 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   fn_cudaFree real = (fn_cudaFree)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 1, WEIR_EVF_RUNTIME, bank)) return real(devPtr);
+  if (!weir_enter(c, 1, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real(devPtr);
+    cudaError_t alone = weir_r_cudaFree(c, real, devPtr);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_x_free_before(c, W(devPtr));
   weir_forward(c);
-  cudaError_t r = real(devPtr);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFree(c, real, devPtr) : real(devPtr);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(devPtr));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(236, WEIR_BANK_RT11, devPtr); }
+static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(243, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(371, WEIR_BANK_RT12, devPtr); }
+static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(378, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(516, WEIR_BANK_RT13, devPtr); }
+static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(523, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -4107,20 +4460,25 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   fn_cudaFreeAsync real = (fn_cudaFreeAsync)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
+  if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
+    if (!weir_route_enter(c, bank)) return real(devPtr, hStream);
+    cudaError_t alone = weir_r_cudaFreeAsync(c, real, devPtr, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
-  cudaError_t r = real(devPtr, hStream);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(devPtr), W(hStream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(237, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(244, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(372, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(379, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(517, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(524, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -4130,20 +4488,25 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   fn_cudaFreeAsync_ptsz real = (fn_cudaFreeAsync_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
+  if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
+    if (!weir_route_enter(c, bank)) return real(devPtr, hStream);
+    cudaError_t alone = weir_r_cudaFreeAsync(c, real, devPtr, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
-  cudaError_t r = real(devPtr, hStream);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(devPtr), W(hStream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(238, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(245, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(373, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(380, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(518, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(525, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
 
@@ -4156,16 +4519,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   if (!weir_enter(c, 7, WEIR_EVF_RUNTIME, bank)) return real(array, desc, width, height, flags);
   weir_forward(c);
   cudaError_t r = real(array, desc, width, height, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array, desc, width, height, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(width), W(height), W(1), W(1), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(239, WEIR_BANK_RT11, array, desc, width, height, flags); }
+static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(246, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(374, WEIR_BANK_RT12, array, desc, width, height, flags); }
+static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(381, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(519, WEIR_BANK_RT13, array, desc, width, height, flags); }
+static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(526, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -4178,16 +4542,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   if (!weir_enter(c, 6, WEIR_EVF_RUNTIME, bank)) return real(array, desc, extent, flags);
   weir_forward(c);
   cudaError_t r = real(array, desc, extent, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array, desc, extent, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(1), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(240, WEIR_BANK_RT11, array, desc, extent, flags); }
+static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(247, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(375, WEIR_BANK_RT12, array, desc, extent, flags); }
+static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(382, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(520, WEIR_BANK_RT13, array, desc, extent, flags); }
+static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(527, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -4200,16 +4565,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   if (!weir_enter(c, 8, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray, desc, extent, numLevels, flags);
   weir_forward(c);
   cudaError_t r = real(mipmappedArray, desc, extent, numLevels, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(mipmappedArray, desc, extent, numLevels, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(mipmappedArray), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(numLevels), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(241, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(248, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(376, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(383, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(521, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(528, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -4223,16 +4589,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   weir_x_free_array_before(c, W(array));
   weir_forward(c);
   cudaError_t r = real(array);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(array));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(242, WEIR_BANK_RT11, array); }
+static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(249, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(377, WEIR_BANK_RT12, array); }
+static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(384, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(522, WEIR_BANK_RT13, array); }
+static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(529, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -4246,16 +4613,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   weir_x_free_array_before(c, W(mipmappedArray));
   weir_forward(c);
   cudaError_t r = real(mipmappedArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(mipmappedArray);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(mipmappedArray));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(243, WEIR_BANK_RT11, mipmappedArray); }
+static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(250, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(378, WEIR_BANK_RT12, mipmappedArray); }
+static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(385, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(523, WEIR_BANK_RT13, mipmappedArray); }
+static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(530, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
 
@@ -4268,16 +4636,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
   weir_forward(c);
   cudaError_t r = real(ptr, size);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(244, WEIR_BANK_RT11, ptr, size); }
+static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(251, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(379, WEIR_BANK_RT12, ptr, size); }
+static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(386, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(524, WEIR_BANK_RT13, ptr, size); }
+static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(531, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -4290,16 +4659,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
   weir_forward(c);
   cudaError_t r = real(pHost, size, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHost, size, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(245, WEIR_BANK_RT11, pHost, size, flags); }
+static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(252, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(380, WEIR_BANK_RT12, pHost, size, flags); }
+static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(387, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(525, WEIR_BANK_RT13, pHost, size, flags); }
+static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(532, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -4313,16 +4683,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   weir_x_free_host_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = real(ptr);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(ptr));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(246, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(253, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(381, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(388, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(526, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(533, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -4335,16 +4706,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   if (!weir_enter(c, 27, WEIR_EVF_RUNTIME, bank)) return real(ptr, size, flags);
   weir_forward(c);
   cudaError_t r = real(ptr, size, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(ptr), W(size), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(247, WEIR_BANK_RT11, ptr, size, flags); }
+static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(254, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(382, WEIR_BANK_RT12, ptr, size, flags); }
+static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(389, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(527, WEIR_BANK_RT13, ptr, size, flags); }
+static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(534, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -4358,16 +4730,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   weir_x_host_unregister_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = real(ptr);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr);
   weir_returned(c, (uint32_t)r);
   weir_x_host_unregister(c, W(ptr));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(248, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(255, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(383, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(390, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(528, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(535, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
@@ -4380,14 +4753,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(249, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
+static cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(256, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(384, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
+static cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(391, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -4399,14 +4773,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(250, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
+static cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(257, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(385, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
+static cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(392, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
@@ -4418,14 +4793,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_1112(ui
   if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, device);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, device);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(251, WEIR_BANK_RT11, devPtr, count, advice, device); }
+static cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(258, WEIR_BANK_RT11, devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(388, WEIR_BANK_RT12, devPtr, count, advice, device); }
+static cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(395, WEIR_BANK_RT12, devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
@@ -4437,16 +4813,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   if (!weir_enter(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
   weir_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, devPtr, length, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(252, WEIR_BANK_RT11, stream, devPtr, length, flags); }
+static cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(259, WEIR_BANK_RT11, stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(390, WEIR_BANK_RT12, stream, devPtr, length, flags); }
+static cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(397, WEIR_BANK_RT12, stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(532, WEIR_BANK_RT13, stream, devPtr, length, flags); }
+static cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(539, WEIR_BANK_RT13, stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
@@ -4459,16 +4836,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   if (!weir_enter(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
   weir_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, devPtr, length, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(253, WEIR_BANK_RT11, stream, devPtr, length, flags); }
+static cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(260, WEIR_BANK_RT11, stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(391, WEIR_BANK_RT12, stream, devPtr, length, flags); }
+static cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(398, WEIR_BANK_RT12, stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(533, WEIR_BANK_RT13, stream, devPtr, length, flags); }
+static cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(540, WEIR_BANK_RT13, stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -4481,16 +4859,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(254, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(261, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(392, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(399, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(534, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(541, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -4503,16 +4882,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(255, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(262, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(393, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(400, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(535, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(542, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -4525,16 +4905,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(256, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(263, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(394, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(401, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(536, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(543, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -4547,16 +4928,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(257, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(264, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(395, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(402, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(537, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(544, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -4569,16 +4951,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(258, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(265, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(396, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(403, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(538, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(545, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -4591,16 +4974,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(259, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(266, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(397, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(404, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(539, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(546, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -4613,16 +4997,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(260, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(267, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(398, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(405, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(540, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(547, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -4635,16 +5020,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(261, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(268, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(399, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(406, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(541, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(548, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -4657,16 +5043,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   if (!weir_enter(c, 192, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(262, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(269, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(400, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(407, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(542, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(549, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -4679,16 +5066,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   if (!weir_enter(c, 193, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(263, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(270, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(401, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(408, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(543, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(550, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -4701,16 +5089,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (!weir_enter(c, 194, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(264, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(271, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(402, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(409, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(544, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(551, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -4723,16 +5112,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (!weir_enter(c, 195, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(265, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(272, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(403, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(410, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(545, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(552, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -4745,16 +5135,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   if (!weir_enter(c, 182, WEIR_EVF_RUNTIME, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(266, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(273, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(404, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(411, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(546, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(553, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -4767,16 +5158,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   if (!weir_enter(c, 183, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(267, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(274, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(405, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(412, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(547, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(554, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -4789,16 +5181,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (!weir_enter(c, 184, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(268, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(275, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(406, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(413, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(548, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(555, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -4811,16 +5204,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (!weir_enter(c, 185, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(269, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(276, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(407, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(414, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(549, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(556, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -4833,16 +5227,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (!weir_enter(c, 176, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(270, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(277, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(408, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(415, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(550, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(557, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -4855,16 +5250,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (!weir_enter(c, 177, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(271, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(278, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(409, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(416, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(551, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(558, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -4877,16 +5273,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   if (!weir_enter(c, 162, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(272, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(279, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(410, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(417, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(552, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(559, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -4899,16 +5296,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   if (!weir_enter(c, 163, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(273, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(280, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(411, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(418, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(553, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(560, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -4921,16 +5319,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (!weir_enter(c, 164, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(274, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(281, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(412, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(419, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(554, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(561, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -4943,16 +5342,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (!weir_enter(c, 165, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(275, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(282, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(413, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(420, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(555, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(562, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -4965,16 +5365,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 158, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(276, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(283, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(414, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(421, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(556, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(563, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -4987,16 +5388,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 159, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(277, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(284, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(415, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(422, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(557, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(564, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -5009,16 +5411,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 160, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(278, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(285, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(416, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(423, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(558, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(565, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -5031,16 +5434,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 161, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(279, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(286, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(417, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(424, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(559, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(566, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -5053,16 +5457,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (!weir_enter(c, 154, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(280, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(287, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(418, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(425, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(560, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(567, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -5075,16 +5480,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (!weir_enter(c, 155, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(281, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(288, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(419, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(426, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(561, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(568, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -5097,16 +5503,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   if (!weir_enter(c, 196, WEIR_EVF_RUNTIME, bank)) return real(symbol, src, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(282, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(289, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(420, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(427, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(562, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(569, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -5119,16 +5526,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   if (!weir_enter(c, 197, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(symbol, src, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(283, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(290, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(421, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(428, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(563, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(570, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -5141,16 +5549,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (!weir_enter(c, 198, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(284, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(291, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(422, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(429, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(564, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(571, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -5163,16 +5572,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (!weir_enter(c, 199, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(285, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(292, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(423, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(430, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(565, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(572, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -5185,16 +5595,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   if (!weir_enter(c, 186, WEIR_EVF_RUNTIME, bank)) return real(dst, symbol, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(286, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(293, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(424, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(431, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(566, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(573, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -5207,16 +5618,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   if (!weir_enter(c, 187, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, symbol, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(287, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(294, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(425, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(432, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(567, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(574, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -5229,16 +5641,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (!weir_enter(c, 188, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(288, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(295, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(426, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(433, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(568, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(575, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -5251,16 +5664,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (!weir_enter(c, 189, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(289, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(296, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(427, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(434, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(569, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(576, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -5273,16 +5687,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   if (!weir_enter(c, 166, WEIR_EVF_RUNTIME, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(290, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(297, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(428, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(435, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(570, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(577, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -5295,16 +5710,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   if (!weir_enter(c, 167, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(291, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(298, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(429, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(436, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(571, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(578, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -5317,16 +5733,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   if (!weir_enter(c, 168, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(292, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(299, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(430, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(437, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(572, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(579, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -5339,16 +5756,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   if (!weir_enter(c, 169, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(293, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(300, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(431, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(438, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(573, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(580, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -5361,16 +5779,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
   weir_forward(c);
   cudaError_t r = real(dst, dstDevice, src, srcDevice, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dstDevice, src, srcDevice, count);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(294, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(301, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(432, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(439, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(574, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(581, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -5383,16 +5802,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dstDevice, src, srcDevice, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dstDevice, src, srcDevice, count, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(295, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(302, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(433, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(440, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(575, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(582, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -5405,16 +5825,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   if (!weir_enter(c, 172, WEIR_EVF_RUNTIME, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(296, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(303, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(434, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(441, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(576, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(583, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -5427,16 +5848,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   if (!weir_enter(c, 173, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(297, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(304, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(435, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(442, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(577, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(584, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -5449,16 +5871,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (!weir_enter(c, 174, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(298, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(305, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(436, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(443, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(578, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(585, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -5471,16 +5894,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (!weir_enter(c, 175, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(299, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(306, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(437, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(444, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(579, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(586, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -5493,16 +5917,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   if (!weir_enter(c, 276, WEIR_EVF_RUNTIME, bank)) return real(devPtr, value, count);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(300, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(307, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(438, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(445, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(580, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(587, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -5515,16 +5940,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   if (!weir_enter(c, 277, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, value, count);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(301, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(308, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(439, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(446, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(581, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(588, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -5537,16 +5963,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   if (!weir_enter(c, 286, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(302, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(309, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(440, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(447, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(582, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(589, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -5559,16 +5986,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   if (!weir_enter(c, 287, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(303, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(310, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(441, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(448, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(583, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(590, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -5581,16 +6009,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   if (!weir_enter(c, 278, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, value, width, height);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(304, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(311, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(442, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(449, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(584, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(591, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -5603,16 +6032,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   if (!weir_enter(c, 279, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, pitch, value, width, height);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(305, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(312, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(443, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(450, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(585, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(592, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -5625,16 +6055,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   if (!weir_enter(c, 280, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(306, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(313, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(444, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(451, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(586, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(593, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -5647,16 +6078,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   if (!weir_enter(c, 281, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(307, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(314, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(445, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(452, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(587, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(594, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -5669,16 +6101,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   if (!weir_enter(c, 282, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, value, extent);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(308, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(315, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(446, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(453, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(588, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(595, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -5691,16 +6124,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   if (!weir_enter(c, 283, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(pitchedDevPtr, value, extent);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(309, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(316, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(447, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(454, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(589, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(596, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -5713,16 +6147,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   if (!weir_enter(c, 284, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(310, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(317, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(448, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(455, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(590, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(597, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -5735,16 +6170,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   if (!weir_enter(c, 285, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(311, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(318, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(449, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(456, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(591, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(598, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -5754,19 +6190,24 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   fn_cudaDeviceSynchronize real = (fn_cudaDeviceSynchronize)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) return real();
+  if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real();
+    cudaError_t alone = weir_r_sync_rt(c, real);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real();
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(312, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(319, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(450, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(457, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(592, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(599, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -5776,17 +6217,22 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   fn_cudaThreadSynchronize_1112 real = (fn_cudaThreadSynchronize_1112)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) return real();
+  if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real();
+    cudaError_t alone = weir_r_sync_rt(c, real);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real();
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(313, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(320, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(451, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(458, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -5798,16 +6244,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   if (!weir_enter(c, 337, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(314, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(321, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(452, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(459, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(593, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(600, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -5820,16 +6267,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   if (!weir_enter(c, 338, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(315, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(322, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(453, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(460, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(594, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(601, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -5842,16 +6290,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   if (!weir_enter(c, 335, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(316, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(323, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(454, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(461, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(595, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(602, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -5864,16 +6313,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   if (!weir_enter(c, 336, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(317, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(324, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(455, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(462, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(596, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(603, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -5886,16 +6336,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   if (!weir_enter(c, 339, WEIR_EVF_RUNTIME, bank)) return real(stream, event, flags);
   weir_forward(c);
   cudaError_t r = real(stream, event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, event, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(318, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(325, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(456, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(463, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(597, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(604, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -5908,16 +6359,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   if (!weir_enter(c, 340, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, event, flags);
   weir_forward(c);
   cudaError_t r = real(stream, event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, event, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(319, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(326, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(457, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(464, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(598, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(605, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -5930,16 +6382,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   if (!weir_enter(c, 334, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_EVENT), W(event), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(320, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(327, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(458, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(465, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(599, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(606, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -5952,16 +6405,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   if (!weir_enter(c, 333, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_QUERY), W(event), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(321, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(328, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(459, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(466, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(600, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(607, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -5974,16 +6428,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   if (!weir_enter(c, 378, WEIR_EVF_RUNTIME, bank)) return real(pStream);
   weir_forward(c);
   cudaError_t r = real(pStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(322, WEIR_BANK_RT11, pStream); }
+static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(329, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(460, WEIR_BANK_RT12, pStream); }
+static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(467, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(601, WEIR_BANK_RT13, pStream); }
+static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(608, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -5996,16 +6451,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   if (!weir_enter(c, 379, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags);
   weir_forward(c);
   cudaError_t r = real(pStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(323, WEIR_BANK_RT11, pStream, flags); }
+static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(330, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(461, WEIR_BANK_RT12, pStream, flags); }
+static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(468, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(602, WEIR_BANK_RT13, pStream, flags); }
+static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(609, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -6018,16 +6474,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   if (!weir_enter(c, 380, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags, priority);
   weir_forward(c);
   cudaError_t r = real(pStream, flags, priority);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream, flags, priority);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(324, WEIR_BANK_RT11, pStream, flags, priority); }
+static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(331, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(462, WEIR_BANK_RT12, pStream, flags, priority); }
+static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(469, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(603, WEIR_BANK_RT13, pStream, flags, priority); }
+static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(610, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -6037,19 +6494,24 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   fn_cudaStreamDestroy real = (fn_cudaStreamDestroy)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) return real(stream);
+  if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real(stream);
+    cudaError_t alone = weir_r_cudaStreamDestroy(c, real, stream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(stream);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaStreamDestroy(c, real, stream) : real(stream);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(325, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(332, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(463, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(470, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(604, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(611, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
@@ -6062,16 +6524,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   if (!weir_enter(c, 374, WEIR_EVF_RUNTIME, bank)) return real(stream, callback, userData, flags);
   weir_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, callback, userData, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(326, WEIR_BANK_RT11, stream, callback, userData, flags); }
+static cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(333, WEIR_BANK_RT11, stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(464, WEIR_BANK_RT12, stream, callback, userData, flags); }
+static cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(471, WEIR_BANK_RT12, stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(605, WEIR_BANK_RT13, stream, callback, userData, flags); }
+static cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(612, WEIR_BANK_RT13, stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
@@ -6084,16 +6547,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   if (!weir_enter(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, callback, userData, flags);
   weir_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, callback, userData, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(327, WEIR_BANK_RT11, stream, callback, userData, flags); }
+static cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(334, WEIR_BANK_RT11, stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(465, WEIR_BANK_RT12, stream, callback, userData, flags); }
+static cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(472, WEIR_BANK_RT12, stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(606, WEIR_BANK_RT13, stream, callback, userData, flags); }
+static cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(613, WEIR_BANK_RT13, stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -6106,16 +6570,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 526, WEIR_EVF_RUNTIME, bank)) return real(stream, mode);
   weir_forward(c);
   cudaError_t r = real(stream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(328, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(335, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(466, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(473, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(607, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(614, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -6128,16 +6593,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 527, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, mode);
   weir_forward(c);
   cudaError_t r = real(stream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(329, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(336, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(467, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(474, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(608, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(615, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -6150,16 +6616,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 528, WEIR_EVF_RUNTIME, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(330, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(337, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(468, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(475, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(609, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(616, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -6172,16 +6639,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 529, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(331, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(338, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(469, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(476, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(610, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(617, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -6194,16 +6662,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   if (!weir_enter(c, 530, WEIR_EVF_RUNTIME, bank)) return real(stream, pGraph);
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, pGraph);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(332, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(339, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(470, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(477, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(611, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(618, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -6216,16 +6685,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   if (!weir_enter(c, 531, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, pGraph);
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, pGraph);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(333, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(340, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(471, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(478, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(612, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(619, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -6238,16 +6708,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   if (!weir_enter(c, 420, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(event), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(334, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(341, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(472, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(479, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(613, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(620, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -6260,16 +6731,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   if (!weir_enter(c, 422, WEIR_EVF_RUNTIME, bank)) return real(event, flags);
   weir_forward(c);
   cudaError_t r = real(event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(event), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(335, WEIR_BANK_RT11, event, flags); }
+static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(342, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(473, WEIR_BANK_RT12, event, flags); }
+static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(480, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(614, WEIR_BANK_RT13, event, flags); }
+static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(621, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -6282,16 +6754,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   if (!weir_enter(c, 423, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(event), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(336, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(343, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(474, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(481, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(615, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(622, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -6304,16 +6777,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   if (!weir_enter(c, 425, WEIR_EVF_RUNTIME, bank)) return real(event, stream);
   weir_forward(c);
   cudaError_t r = real(event, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(337, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(344, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(475, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(482, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(616, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(623, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -6326,16 +6800,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   if (!weir_enter(c, 426, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream);
   weir_forward(c);
   cudaError_t r = real(event, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(338, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(345, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(476, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(483, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(617, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(624, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -6348,16 +6823,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (!weir_enter(c, 427, WEIR_EVF_RUNTIME, bank)) return real(event, stream, flags);
   weir_forward(c);
   cudaError_t r = real(event, stream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(339, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(346, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(477, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(484, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(618, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(625, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -6370,16 +6846,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (!weir_enter(c, 428, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream, flags);
   weir_forward(c);
   cudaError_t r = real(event, stream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(340, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(347, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(478, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(485, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(619, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(626, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -6392,16 +6869,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   if (!weir_enter(c, 424, WEIR_EVF_RUNTIME, bank)) return real(ms, start, end);
   weir_forward(c);
   cudaError_t r = real(ms, start, end);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ms, start, end);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(start), W(end));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(341, WEIR_BANK_RT11, ms, start, end); }
+static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(348, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(479, WEIR_BANK_RT12, ms, start, end); }
+static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(486, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(620, WEIR_BANK_RT13, ms, start, end); }
+static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(627, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -6414,16 +6892,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   if (!weir_enter(c, 680, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(342, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(349, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(480, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(487, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(621, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(628, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -6436,16 +6915,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   if (!weir_enter(c, 681, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(343, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(350, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(481, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(488, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(622, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(629, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -6458,16 +6938,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   if (!weir_enter(c, 676, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(344, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(351, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(482, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(489, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(623, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(630, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -6480,16 +6961,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   if (!weir_enter(c, 677, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(345, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(352, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(483, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(490, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(624, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(631, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -6502,16 +6984,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   if (!weir_enter(c, 682, WEIR_EVF_RUNTIME, bank)) return real(config, func, args);
   weir_forward(c);
   cudaError_t r = real(config, func, args);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, func, args);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config_rt(c, W(func), config);
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(346, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(353, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(484, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(491, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(625, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(632, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -6524,16 +7007,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   if (!weir_enter(c, 683, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(config, func, args);
   weir_forward(c);
   cudaError_t r = real(config, func, args);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, func, args);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config_rt(c, W(func), config);
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(347, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(354, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(485, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(492, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(626, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(633, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
@@ -6546,16 +7030,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc(ui
   if (!weir_enter(c, 678, WEIR_EVF_RUNTIME, bank)) return real(stream, fn, userData);
   weir_forward(c);
   cudaError_t r = real(stream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, fn, userData);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(348, WEIR_BANK_RT11, stream, fn, userData); }
+static cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(355, WEIR_BANK_RT11, stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(488, WEIR_BANK_RT12, stream, fn, userData); }
+static cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(495, WEIR_BANK_RT12, stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(629, WEIR_BANK_RT13, stream, fn, userData); }
+static cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(636, WEIR_BANK_RT13, stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
@@ -6568,16 +7053,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc_pt
   if (!weir_enter(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, fn, userData);
   weir_forward(c);
   cudaError_t r = real(stream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, fn, userData);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(349, WEIR_BANK_RT11, stream, fn, userData); }
+static cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(356, WEIR_BANK_RT11, stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(489, WEIR_BANK_RT12, stream, fn, userData); }
+static cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(496, WEIR_BANK_RT12, stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(630, WEIR_BANK_RT13, stream, fn, userData); }
+static cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(637, WEIR_BANK_RT13, stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -6588,11 +7074,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   weir_s___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(350, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(357, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(491, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(498, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(632, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(639, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -6602,11 +7088,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(351, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(358, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(494, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(501, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(635, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(642, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
@@ -6620,16 +7106,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_
   if (!weir_enter(c, 754, WEIR_EVF_RUNTIME, bank)) return real(device);
   weir_forward(c);
   cudaError_t r = real(device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(device), W(device), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(352, WEIR_BANK_RT11, device); }
+static cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(359, WEIR_BANK_RT11, device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(495, WEIR_BANK_RT12, device); }
+static cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(502, WEIR_BANK_RT12, device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(636, WEIR_BANK_RT13, device); }
+static cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(643, WEIR_BANK_RT13, device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
@@ -6643,16 +7130,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(ui
   if (!weir_enter(c, 755, WEIR_EVF_RUNTIME, bank)) return real(flags);
   weir_forward(c);
   cudaError_t r = real(flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(353, WEIR_BANK_RT11, flags); }
+static cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(360, WEIR_BANK_RT11, flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(496, WEIR_BANK_RT12, flags); }
+static cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(503, WEIR_BANK_RT12, flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(637, WEIR_BANK_RT13, flags); }
+static cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(644, WEIR_BANK_RT13, flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
@@ -6666,16 +7154,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(u
   if (!weir_enter(c, 756, WEIR_EVF_RUNTIME, bank)) return real(device_arr, len);
   weir_forward(c);
   cudaError_t r = real(device_arr, len);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device_arr, len);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(len));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(354, WEIR_BANK_RT11, device_arr, len); }
+static cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(361, WEIR_BANK_RT11, device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(497, WEIR_BANK_RT12, device_arr, len); }
+static cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(504, WEIR_BANK_RT12, device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(638, WEIR_BANK_RT13, device_arr, len); }
+static cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(645, WEIR_BANK_RT13, device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
@@ -6689,16 +7178,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32
   if (!weir_enter(c, 753, WEIR_EVF_RUNTIME, bank)) return real(device, deviceFlags, flags);
   weir_forward(c);
   cudaError_t r = real(device, deviceFlags, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device, deviceFlags, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(device), W(device), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(355, WEIR_BANK_RT11, device, deviceFlags, flags); }
+static cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(362, WEIR_BANK_RT11, device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-static cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(498, WEIR_BANK_RT12, device, deviceFlags, flags); }
+static cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(505, WEIR_BANK_RT12, device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-static cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(639, WEIR_BANK_RT13, device, deviceFlags, flags); }
+static cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(646, WEIR_BANK_RT13, device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
@@ -6712,16 +7202,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistin
   if (!weir_enter(c, 750, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
   cudaError_t r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(356, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(363, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-static cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(499, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(506, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-static cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(640, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(647, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
@@ -6735,16 +7226,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerA
   if (!weir_enter(c, 698, WEIR_EVF_RUNTIME, bank)) return real(peerDevice, flags);
   weir_forward(c);
   cudaError_t r = real(peerDevice, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerDevice, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(357, WEIR_BANK_RT11, peerDevice, flags); }
+static cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(364, WEIR_BANK_RT11, peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(500, WEIR_BANK_RT12, peerDevice, flags); }
+static cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(507, WEIR_BANK_RT12, peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(641, WEIR_BANK_RT13, peerDevice, flags); }
+static cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(648, WEIR_BANK_RT13, peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
@@ -6758,16 +7250,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeer
   if (!weir_enter(c, 697, WEIR_EVF_RUNTIME, bank)) return real(peerDevice);
   weir_forward(c);
   cudaError_t r = real(peerDevice);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerDevice);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(358, WEIR_BANK_RT11, peerDevice); }
+static cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(365, WEIR_BANK_RT11, peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(501, WEIR_BANK_RT12, peerDevice); }
+static cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(508, WEIR_BANK_RT12, peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(642, WEIR_BANK_RT13, peerDevice); }
+static cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(649, WEIR_BANK_RT13, peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
@@ -6782,16 +7275,17 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint3
   weir_x_reset_current_before(c);
   weir_forward(c);
   cudaError_t r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
   weir_returned(c, (uint32_t)r);
   weir_x_reset_current(c);
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(359, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(366, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(502, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(509, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(643, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(650, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
@@ -6806,14 +7300,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(u
   weir_x_reset_current_before(c);
   weir_forward(c);
   cudaError_t r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
   weir_returned(c, (uint32_t)r);
   weir_x_reset_current(c);
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(360, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(367, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(503, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(510, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -6823,11 +7318,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(361, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(368, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(504, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(511, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(644, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(651, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -6837,11 +7332,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(362, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(369, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(505, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(512, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(645, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(652, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -6853,12 +7348,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(386, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
+static cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(393, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -6870,12 +7366,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(387, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
+static cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(394, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
@@ -6887,12 +7384,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_v2_12(u
   if (!weir_enter(c, 1059, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(389, WEIR_BANK_RT12, devPtr, count, advice, location); }
+static cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(396, WEIR_BANK_RT12, devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -6904,14 +7402,15 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   if (!weir_enter(c, 664, WEIR_EVF_RUNTIME, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(486, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(493, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(627, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(634, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -6923,14 +7422,15 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   if (!weir_enter(c, 665, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(487, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(494, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(628, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(635, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
@@ -6942,14 +7442,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLibraryGetKernel_
   if (!weir_enter(c, 882, WEIR_EVF_RUNTIME, bank)) return real(pKernel, library, name);
   weir_forward(c);
   cudaError_t r = real(pKernel, library, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pKernel, library, name);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
   weir_leave(c);
   return r;
 }
-static cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(490, WEIR_BANK_RT12, pKernel, library, name); }
+static cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(497, WEIR_BANK_RT12, pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(631, WEIR_BANK_RT13, pKernel, library, name); }
+static cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(638, WEIR_BANK_RT13, pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -6960,9 +7461,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s___cudaGetKernel(bank, false, real, kernel, stub);
 }
-static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(492, WEIR_BANK_RT12, kernel, stub); }
+static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(499, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(633, WEIR_BANK_RT13, kernel, stub); }
+static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(640, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -6972,9 +7473,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(493, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(500, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(634, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(641, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -6985,9 +7486,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(506, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(513, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(646, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(653, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -6998,9 +7499,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(507, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(514, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(647, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(654, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
 
@@ -7013,12 +7514,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(529, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
+static cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(536, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
@@ -7031,12 +7533,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(530, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
+static cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(537, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
@@ -7049,12 +7552,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_13(uint
   if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(531, WEIR_BANK_RT13, devPtr, count, advice, location); }
+static cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(538, WEIR_BANK_RT13, devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
@@ -7288,439 +7792,446 @@ const weir_row weir_rows[] = {
   {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &weir_reals[225], 795, 0},
   {"cuGetProcAddress", FN(w_cuGetProcAddress), &weir_reals[226], 809, 0},
   {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &weir_reals[227], 810, 0},
-  {"cudaMalloc", FN(w11_cudaMalloc), &weir_reals[228], 4, 1},
-  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &weir_reals[229], 9, 1},
-  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &weir_reals[230], 5, 1},
-  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &weir_reals[231], 40, 1},
-  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &weir_reals[232], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &weir_reals[233], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &weir_reals[234], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &weir_reals[235], 79, 1},
-  {"cudaFree", FN(w11_cudaFree), &weir_reals[236], 1, 1},
-  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &weir_reals[237], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &weir_reals[238], 75, 1},
-  {"cudaMallocArray", FN(w11_cudaMallocArray), &weir_reals[239], 7, 1},
-  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &weir_reals[240], 6, 1},
-  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &weir_reals[241], 8, 1},
-  {"cudaFreeArray", FN(w11_cudaFreeArray), &weir_reals[242], 2, 1},
-  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &weir_reals[243], 3, 1},
-  {"cudaMallocHost", FN(w11_cudaMallocHost), &weir_reals[244], 29, 1},
-  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &weir_reals[245], 24, 1},
-  {"cudaFreeHost", FN(w11_cudaFreeHost), &weir_reals[246], 23, 1},
-  {"cudaHostRegister", FN(w11_cudaHostRegister), &weir_reals[247], 27, 1},
-  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &weir_reals[248], 28, 1},
-  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &weir_reals[249], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &weir_reals[250], 47, 1},
-  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &weir_reals[251], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &weir_reals[252], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &weir_reals[253], 53, 1},
-  {"cudaMemcpy", FN(w11_cudaMemcpy), &weir_reals[254], 150, 1},
-  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &weir_reals[255], 151, 1},
-  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &weir_reals[256], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &weir_reals[257], 179, 1},
-  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &weir_reals[258], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &weir_reals[259], 153, 1},
-  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &weir_reals[260], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &weir_reals[261], 157, 1},
-  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &weir_reals[262], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &weir_reals[263], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &weir_reals[264], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &weir_reals[265], 195, 1},
-  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &weir_reals[266], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &weir_reals[267], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &weir_reals[268], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[269], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &weir_reals[270], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &weir_reals[271], 177, 1},
-  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &weir_reals[272], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &weir_reals[273], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &weir_reals[274], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[275], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &weir_reals[276], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &weir_reals[277], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &weir_reals[278], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[279], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &weir_reals[280], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &weir_reals[281], 155, 1},
-  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &weir_reals[282], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &weir_reals[283], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &weir_reals[284], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[285], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &weir_reals[286], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &weir_reals[287], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &weir_reals[288], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[289], 189, 1},
-  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &weir_reals[290], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &weir_reals[291], 167, 1},
-  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &weir_reals[292], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &weir_reals[293], 169, 1},
-  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &weir_reals[294], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &weir_reals[295], 191, 1},
-  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &weir_reals[296], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &weir_reals[297], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &weir_reals[298], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[299], 175, 1},
-  {"cudaMemset", FN(w11_cudaMemset), &weir_reals[300], 276, 1},
-  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &weir_reals[301], 277, 1},
-  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &weir_reals[302], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &weir_reals[303], 287, 1},
-  {"cudaMemset2D", FN(w11_cudaMemset2D), &weir_reals[304], 278, 1},
-  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &weir_reals[305], 279, 1},
-  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &weir_reals[306], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &weir_reals[307], 281, 1},
-  {"cudaMemset3D", FN(w11_cudaMemset3D), &weir_reals[308], 282, 1},
-  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &weir_reals[309], 283, 1},
-  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &weir_reals[310], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &weir_reals[311], 285, 1},
-  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &weir_reals[312], 332, 1},
-  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &weir_reals[313], 1060, 1},
-  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &weir_reals[314], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &weir_reals[315], 338, 1},
-  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &weir_reals[316], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &weir_reals[317], 336, 1},
-  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &weir_reals[318], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &weir_reals[319], 340, 1},
-  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &weir_reals[320], 334, 1},
-  {"cudaEventQuery", FN(w11_cudaEventQuery), &weir_reals[321], 333, 1},
-  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &weir_reals[322], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &weir_reals[323], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &weir_reals[324], 380, 1},
-  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &weir_reals[325], 381, 1},
-  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &weir_reals[326], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &weir_reals[327], 375, 1},
-  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &weir_reals[328], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &weir_reals[329], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &weir_reals[330], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[331], 529, 1},
-  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &weir_reals[332], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &weir_reals[333], 531, 1},
-  {"cudaEventCreate", FN(w11_cudaEventCreate), &weir_reals[334], 420, 1},
-  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &weir_reals[335], 422, 1},
-  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &weir_reals[336], 423, 1},
-  {"cudaEventRecord", FN(w11_cudaEventRecord), &weir_reals[337], 425, 1},
-  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &weir_reals[338], 426, 1},
-  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &weir_reals[339], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &weir_reals[340], 428, 1},
-  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &weir_reals[341], 424, 1},
-  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &weir_reals[342], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &weir_reals[343], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &weir_reals[344], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &weir_reals[345], 677, 1},
-  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &weir_reals[346], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &weir_reals[347], 683, 1},
-  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &weir_reals[348], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &weir_reals[349], 679, 1},
-  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &weir_reals[350], 670, 1},
-  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &weir_reals[351], 978, 1},
-  {"cudaSetDevice", FN(w11_cudaSetDevice), &weir_reals[352], 754, 1},
-  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &weir_reals[353], 755, 1},
-  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &weir_reals[354], 756, 1},
-  {"cudaInitDevice", FN(w11_cudaInitDevice), &weir_reals[355], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &weir_reals[356], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &weir_reals[357], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &weir_reals[358], 697, 1},
-  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &weir_reals[359], 751, 1},
-  {"cudaThreadExit", FN(w11_cudaThreadExit), &weir_reals[360], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &weir_reals[361], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &weir_reals[362], 804, 1},
-  {"cudaMalloc", FN(w12_cudaMalloc), &weir_reals[363], 4, 2},
-  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &weir_reals[364], 9, 2},
-  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &weir_reals[365], 5, 2},
-  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &weir_reals[366], 40, 2},
-  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &weir_reals[367], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &weir_reals[368], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &weir_reals[369], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &weir_reals[370], 79, 2},
-  {"cudaFree", FN(w12_cudaFree), &weir_reals[371], 1, 2},
-  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &weir_reals[372], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &weir_reals[373], 75, 2},
-  {"cudaMallocArray", FN(w12_cudaMallocArray), &weir_reals[374], 7, 2},
-  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &weir_reals[375], 6, 2},
-  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &weir_reals[376], 8, 2},
-  {"cudaFreeArray", FN(w12_cudaFreeArray), &weir_reals[377], 2, 2},
-  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &weir_reals[378], 3, 2},
-  {"cudaMallocHost", FN(w12_cudaMallocHost), &weir_reals[379], 29, 2},
-  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &weir_reals[380], 24, 2},
-  {"cudaFreeHost", FN(w12_cudaFreeHost), &weir_reals[381], 23, 2},
-  {"cudaHostRegister", FN(w12_cudaHostRegister), &weir_reals[382], 27, 2},
-  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &weir_reals[383], 28, 2},
-  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &weir_reals[384], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &weir_reals[385], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &weir_reals[386], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &weir_reals[387], 1058, 2},
-  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &weir_reals[388], 41, 2},
-  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &weir_reals[389], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &weir_reals[390], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &weir_reals[391], 53, 2},
-  {"cudaMemcpy", FN(w12_cudaMemcpy), &weir_reals[392], 150, 2},
-  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &weir_reals[393], 151, 2},
-  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &weir_reals[394], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &weir_reals[395], 179, 2},
-  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &weir_reals[396], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &weir_reals[397], 153, 2},
-  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &weir_reals[398], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &weir_reals[399], 157, 2},
-  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &weir_reals[400], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &weir_reals[401], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &weir_reals[402], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &weir_reals[403], 195, 2},
-  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &weir_reals[404], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &weir_reals[405], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &weir_reals[406], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[407], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &weir_reals[408], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &weir_reals[409], 177, 2},
-  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &weir_reals[410], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &weir_reals[411], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &weir_reals[412], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[413], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &weir_reals[414], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &weir_reals[415], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &weir_reals[416], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[417], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &weir_reals[418], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &weir_reals[419], 155, 2},
-  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &weir_reals[420], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &weir_reals[421], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &weir_reals[422], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[423], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &weir_reals[424], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &weir_reals[425], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &weir_reals[426], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[427], 189, 2},
-  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &weir_reals[428], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &weir_reals[429], 167, 2},
-  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &weir_reals[430], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &weir_reals[431], 169, 2},
-  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &weir_reals[432], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &weir_reals[433], 191, 2},
-  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &weir_reals[434], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &weir_reals[435], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &weir_reals[436], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[437], 175, 2},
-  {"cudaMemset", FN(w12_cudaMemset), &weir_reals[438], 276, 2},
-  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &weir_reals[439], 277, 2},
-  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &weir_reals[440], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &weir_reals[441], 287, 2},
-  {"cudaMemset2D", FN(w12_cudaMemset2D), &weir_reals[442], 278, 2},
-  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &weir_reals[443], 279, 2},
-  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &weir_reals[444], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &weir_reals[445], 281, 2},
-  {"cudaMemset3D", FN(w12_cudaMemset3D), &weir_reals[446], 282, 2},
-  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &weir_reals[447], 283, 2},
-  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &weir_reals[448], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &weir_reals[449], 285, 2},
-  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &weir_reals[450], 332, 2},
-  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &weir_reals[451], 1060, 2},
-  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &weir_reals[452], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &weir_reals[453], 338, 2},
-  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &weir_reals[454], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &weir_reals[455], 336, 2},
-  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &weir_reals[456], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &weir_reals[457], 340, 2},
-  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &weir_reals[458], 334, 2},
-  {"cudaEventQuery", FN(w12_cudaEventQuery), &weir_reals[459], 333, 2},
-  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &weir_reals[460], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &weir_reals[461], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &weir_reals[462], 380, 2},
-  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &weir_reals[463], 381, 2},
-  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &weir_reals[464], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &weir_reals[465], 375, 2},
-  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &weir_reals[466], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &weir_reals[467], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &weir_reals[468], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[469], 529, 2},
-  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &weir_reals[470], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &weir_reals[471], 531, 2},
-  {"cudaEventCreate", FN(w12_cudaEventCreate), &weir_reals[472], 420, 2},
-  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &weir_reals[473], 422, 2},
-  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &weir_reals[474], 423, 2},
-  {"cudaEventRecord", FN(w12_cudaEventRecord), &weir_reals[475], 425, 2},
-  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &weir_reals[476], 426, 2},
-  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &weir_reals[477], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &weir_reals[478], 428, 2},
-  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &weir_reals[479], 424, 2},
-  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &weir_reals[480], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &weir_reals[481], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &weir_reals[482], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &weir_reals[483], 677, 2},
-  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &weir_reals[484], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &weir_reals[485], 683, 2},
-  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &weir_reals[486], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &weir_reals[487], 665, 2},
-  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &weir_reals[488], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &weir_reals[489], 679, 2},
-  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &weir_reals[490], 882, 2},
-  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &weir_reals[491], 670, 2},
-  {"__cudaGetKernel", FN(w12___cudaGetKernel), &weir_reals[492], 661, 2},
-  {"cudaGetKernel", FN(w12_cudaGetKernel), &weir_reals[493], 979, 2},
-  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &weir_reals[494], 978, 2},
-  {"cudaSetDevice", FN(w12_cudaSetDevice), &weir_reals[495], 754, 2},
-  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &weir_reals[496], 755, 2},
-  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &weir_reals[497], 756, 2},
-  {"cudaInitDevice", FN(w12_cudaInitDevice), &weir_reals[498], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &weir_reals[499], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &weir_reals[500], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &weir_reals[501], 697, 2},
-  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &weir_reals[502], 751, 2},
-  {"cudaThreadExit", FN(w12_cudaThreadExit), &weir_reals[503], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &weir_reals[504], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &weir_reals[505], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &weir_reals[506], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[507], 806, 2},
-  {"cudaMalloc", FN(w13_cudaMalloc), &weir_reals[508], 4, 3},
-  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &weir_reals[509], 9, 3},
-  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &weir_reals[510], 5, 3},
-  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &weir_reals[511], 40, 3},
-  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &weir_reals[512], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &weir_reals[513], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &weir_reals[514], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &weir_reals[515], 79, 3},
-  {"cudaFree", FN(w13_cudaFree), &weir_reals[516], 1, 3},
-  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &weir_reals[517], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &weir_reals[518], 75, 3},
-  {"cudaMallocArray", FN(w13_cudaMallocArray), &weir_reals[519], 7, 3},
-  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &weir_reals[520], 6, 3},
-  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &weir_reals[521], 8, 3},
-  {"cudaFreeArray", FN(w13_cudaFreeArray), &weir_reals[522], 2, 3},
-  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &weir_reals[523], 3, 3},
-  {"cudaMallocHost", FN(w13_cudaMallocHost), &weir_reals[524], 29, 3},
-  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &weir_reals[525], 24, 3},
-  {"cudaFreeHost", FN(w13_cudaFreeHost), &weir_reals[526], 23, 3},
-  {"cudaHostRegister", FN(w13_cudaHostRegister), &weir_reals[527], 27, 3},
-  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &weir_reals[528], 28, 3},
-  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &weir_reals[529], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &weir_reals[530], 47, 3},
-  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &weir_reals[531], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &weir_reals[532], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &weir_reals[533], 53, 3},
-  {"cudaMemcpy", FN(w13_cudaMemcpy), &weir_reals[534], 150, 3},
-  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &weir_reals[535], 151, 3},
-  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &weir_reals[536], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &weir_reals[537], 179, 3},
-  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &weir_reals[538], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &weir_reals[539], 153, 3},
-  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &weir_reals[540], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &weir_reals[541], 157, 3},
-  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &weir_reals[542], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &weir_reals[543], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &weir_reals[544], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &weir_reals[545], 195, 3},
-  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &weir_reals[546], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &weir_reals[547], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &weir_reals[548], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[549], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &weir_reals[550], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &weir_reals[551], 177, 3},
-  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &weir_reals[552], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &weir_reals[553], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &weir_reals[554], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[555], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &weir_reals[556], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &weir_reals[557], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &weir_reals[558], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[559], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &weir_reals[560], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &weir_reals[561], 155, 3},
-  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &weir_reals[562], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &weir_reals[563], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &weir_reals[564], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[565], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &weir_reals[566], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &weir_reals[567], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &weir_reals[568], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[569], 189, 3},
-  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &weir_reals[570], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &weir_reals[571], 167, 3},
-  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &weir_reals[572], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &weir_reals[573], 169, 3},
-  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &weir_reals[574], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &weir_reals[575], 191, 3},
-  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &weir_reals[576], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &weir_reals[577], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &weir_reals[578], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[579], 175, 3},
-  {"cudaMemset", FN(w13_cudaMemset), &weir_reals[580], 276, 3},
-  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &weir_reals[581], 277, 3},
-  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &weir_reals[582], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &weir_reals[583], 287, 3},
-  {"cudaMemset2D", FN(w13_cudaMemset2D), &weir_reals[584], 278, 3},
-  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &weir_reals[585], 279, 3},
-  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &weir_reals[586], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &weir_reals[587], 281, 3},
-  {"cudaMemset3D", FN(w13_cudaMemset3D), &weir_reals[588], 282, 3},
-  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &weir_reals[589], 283, 3},
-  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &weir_reals[590], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &weir_reals[591], 285, 3},
-  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &weir_reals[592], 332, 3},
-  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &weir_reals[593], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &weir_reals[594], 338, 3},
-  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &weir_reals[595], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &weir_reals[596], 336, 3},
-  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &weir_reals[597], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &weir_reals[598], 340, 3},
-  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &weir_reals[599], 334, 3},
-  {"cudaEventQuery", FN(w13_cudaEventQuery), &weir_reals[600], 333, 3},
-  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &weir_reals[601], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &weir_reals[602], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &weir_reals[603], 380, 3},
-  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &weir_reals[604], 381, 3},
-  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &weir_reals[605], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &weir_reals[606], 375, 3},
-  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &weir_reals[607], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &weir_reals[608], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &weir_reals[609], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[610], 529, 3},
-  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &weir_reals[611], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &weir_reals[612], 531, 3},
-  {"cudaEventCreate", FN(w13_cudaEventCreate), &weir_reals[613], 420, 3},
-  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &weir_reals[614], 422, 3},
-  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &weir_reals[615], 423, 3},
-  {"cudaEventRecord", FN(w13_cudaEventRecord), &weir_reals[616], 425, 3},
-  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &weir_reals[617], 426, 3},
-  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &weir_reals[618], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &weir_reals[619], 428, 3},
-  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &weir_reals[620], 424, 3},
-  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &weir_reals[621], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &weir_reals[622], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &weir_reals[623], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &weir_reals[624], 677, 3},
-  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &weir_reals[625], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &weir_reals[626], 683, 3},
-  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &weir_reals[627], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &weir_reals[628], 665, 3},
-  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &weir_reals[629], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &weir_reals[630], 679, 3},
-  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &weir_reals[631], 882, 3},
-  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &weir_reals[632], 670, 3},
-  {"__cudaGetKernel", FN(w13___cudaGetKernel), &weir_reals[633], 661, 3},
-  {"cudaGetKernel", FN(w13_cudaGetKernel), &weir_reals[634], 979, 3},
-  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &weir_reals[635], 978, 3},
-  {"cudaSetDevice", FN(w13_cudaSetDevice), &weir_reals[636], 754, 3},
-  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &weir_reals[637], 755, 3},
-  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &weir_reals[638], 756, 3},
-  {"cudaInitDevice", FN(w13_cudaInitDevice), &weir_reals[639], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &weir_reals[640], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &weir_reals[641], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &weir_reals[642], 697, 3},
-  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &weir_reals[643], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &weir_reals[644], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &weir_reals[645], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &weir_reals[646], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[647], 806, 3},
+  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &weir_reals[228], 327, 0},
+  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &weir_reals[229], 325, 0},
+  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &weir_reals[230], 328, 0},
+  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &weir_reals[231], 329, 0},
+  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &weir_reals[232], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &weir_reals[233], 124, 0},
+  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &weir_reals[234], 146, 0},
+  {"cudaMalloc", FN(w11_cudaMalloc), &weir_reals[235], 4, 1},
+  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &weir_reals[236], 9, 1},
+  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &weir_reals[237], 5, 1},
+  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &weir_reals[238], 40, 1},
+  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &weir_reals[239], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &weir_reals[240], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &weir_reals[241], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &weir_reals[242], 79, 1},
+  {"cudaFree", FN(w11_cudaFree), &weir_reals[243], 1, 1},
+  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &weir_reals[244], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &weir_reals[245], 75, 1},
+  {"cudaMallocArray", FN(w11_cudaMallocArray), &weir_reals[246], 7, 1},
+  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &weir_reals[247], 6, 1},
+  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &weir_reals[248], 8, 1},
+  {"cudaFreeArray", FN(w11_cudaFreeArray), &weir_reals[249], 2, 1},
+  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &weir_reals[250], 3, 1},
+  {"cudaMallocHost", FN(w11_cudaMallocHost), &weir_reals[251], 29, 1},
+  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &weir_reals[252], 24, 1},
+  {"cudaFreeHost", FN(w11_cudaFreeHost), &weir_reals[253], 23, 1},
+  {"cudaHostRegister", FN(w11_cudaHostRegister), &weir_reals[254], 27, 1},
+  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &weir_reals[255], 28, 1},
+  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &weir_reals[256], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &weir_reals[257], 47, 1},
+  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &weir_reals[258], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &weir_reals[259], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &weir_reals[260], 53, 1},
+  {"cudaMemcpy", FN(w11_cudaMemcpy), &weir_reals[261], 150, 1},
+  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &weir_reals[262], 151, 1},
+  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &weir_reals[263], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &weir_reals[264], 179, 1},
+  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &weir_reals[265], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &weir_reals[266], 153, 1},
+  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &weir_reals[267], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &weir_reals[268], 157, 1},
+  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &weir_reals[269], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &weir_reals[270], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &weir_reals[271], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &weir_reals[272], 195, 1},
+  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &weir_reals[273], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &weir_reals[274], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &weir_reals[275], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[276], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &weir_reals[277], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &weir_reals[278], 177, 1},
+  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &weir_reals[279], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &weir_reals[280], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &weir_reals[281], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[282], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &weir_reals[283], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &weir_reals[284], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &weir_reals[285], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[286], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &weir_reals[287], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &weir_reals[288], 155, 1},
+  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &weir_reals[289], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &weir_reals[290], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &weir_reals[291], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[292], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &weir_reals[293], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &weir_reals[294], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &weir_reals[295], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[296], 189, 1},
+  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &weir_reals[297], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &weir_reals[298], 167, 1},
+  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &weir_reals[299], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &weir_reals[300], 169, 1},
+  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &weir_reals[301], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &weir_reals[302], 191, 1},
+  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &weir_reals[303], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &weir_reals[304], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &weir_reals[305], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[306], 175, 1},
+  {"cudaMemset", FN(w11_cudaMemset), &weir_reals[307], 276, 1},
+  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &weir_reals[308], 277, 1},
+  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &weir_reals[309], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &weir_reals[310], 287, 1},
+  {"cudaMemset2D", FN(w11_cudaMemset2D), &weir_reals[311], 278, 1},
+  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &weir_reals[312], 279, 1},
+  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &weir_reals[313], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &weir_reals[314], 281, 1},
+  {"cudaMemset3D", FN(w11_cudaMemset3D), &weir_reals[315], 282, 1},
+  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &weir_reals[316], 283, 1},
+  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &weir_reals[317], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &weir_reals[318], 285, 1},
+  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &weir_reals[319], 332, 1},
+  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &weir_reals[320], 1060, 1},
+  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &weir_reals[321], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &weir_reals[322], 338, 1},
+  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &weir_reals[323], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &weir_reals[324], 336, 1},
+  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &weir_reals[325], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &weir_reals[326], 340, 1},
+  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &weir_reals[327], 334, 1},
+  {"cudaEventQuery", FN(w11_cudaEventQuery), &weir_reals[328], 333, 1},
+  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &weir_reals[329], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &weir_reals[330], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &weir_reals[331], 380, 1},
+  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &weir_reals[332], 381, 1},
+  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &weir_reals[333], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &weir_reals[334], 375, 1},
+  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &weir_reals[335], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &weir_reals[336], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &weir_reals[337], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[338], 529, 1},
+  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &weir_reals[339], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &weir_reals[340], 531, 1},
+  {"cudaEventCreate", FN(w11_cudaEventCreate), &weir_reals[341], 420, 1},
+  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &weir_reals[342], 422, 1},
+  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &weir_reals[343], 423, 1},
+  {"cudaEventRecord", FN(w11_cudaEventRecord), &weir_reals[344], 425, 1},
+  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &weir_reals[345], 426, 1},
+  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &weir_reals[346], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &weir_reals[347], 428, 1},
+  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &weir_reals[348], 424, 1},
+  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &weir_reals[349], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &weir_reals[350], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &weir_reals[351], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &weir_reals[352], 677, 1},
+  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &weir_reals[353], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &weir_reals[354], 683, 1},
+  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &weir_reals[355], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &weir_reals[356], 679, 1},
+  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &weir_reals[357], 670, 1},
+  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &weir_reals[358], 978, 1},
+  {"cudaSetDevice", FN(w11_cudaSetDevice), &weir_reals[359], 754, 1},
+  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &weir_reals[360], 755, 1},
+  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &weir_reals[361], 756, 1},
+  {"cudaInitDevice", FN(w11_cudaInitDevice), &weir_reals[362], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &weir_reals[363], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &weir_reals[364], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &weir_reals[365], 697, 1},
+  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &weir_reals[366], 751, 1},
+  {"cudaThreadExit", FN(w11_cudaThreadExit), &weir_reals[367], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &weir_reals[368], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &weir_reals[369], 804, 1},
+  {"cudaMalloc", FN(w12_cudaMalloc), &weir_reals[370], 4, 2},
+  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &weir_reals[371], 9, 2},
+  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &weir_reals[372], 5, 2},
+  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &weir_reals[373], 40, 2},
+  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &weir_reals[374], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &weir_reals[375], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &weir_reals[376], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &weir_reals[377], 79, 2},
+  {"cudaFree", FN(w12_cudaFree), &weir_reals[378], 1, 2},
+  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &weir_reals[379], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &weir_reals[380], 75, 2},
+  {"cudaMallocArray", FN(w12_cudaMallocArray), &weir_reals[381], 7, 2},
+  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &weir_reals[382], 6, 2},
+  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &weir_reals[383], 8, 2},
+  {"cudaFreeArray", FN(w12_cudaFreeArray), &weir_reals[384], 2, 2},
+  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &weir_reals[385], 3, 2},
+  {"cudaMallocHost", FN(w12_cudaMallocHost), &weir_reals[386], 29, 2},
+  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &weir_reals[387], 24, 2},
+  {"cudaFreeHost", FN(w12_cudaFreeHost), &weir_reals[388], 23, 2},
+  {"cudaHostRegister", FN(w12_cudaHostRegister), &weir_reals[389], 27, 2},
+  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &weir_reals[390], 28, 2},
+  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &weir_reals[391], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &weir_reals[392], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &weir_reals[393], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &weir_reals[394], 1058, 2},
+  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &weir_reals[395], 41, 2},
+  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &weir_reals[396], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &weir_reals[397], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &weir_reals[398], 53, 2},
+  {"cudaMemcpy", FN(w12_cudaMemcpy), &weir_reals[399], 150, 2},
+  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &weir_reals[400], 151, 2},
+  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &weir_reals[401], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &weir_reals[402], 179, 2},
+  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &weir_reals[403], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &weir_reals[404], 153, 2},
+  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &weir_reals[405], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &weir_reals[406], 157, 2},
+  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &weir_reals[407], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &weir_reals[408], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &weir_reals[409], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &weir_reals[410], 195, 2},
+  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &weir_reals[411], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &weir_reals[412], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &weir_reals[413], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[414], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &weir_reals[415], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &weir_reals[416], 177, 2},
+  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &weir_reals[417], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &weir_reals[418], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &weir_reals[419], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[420], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &weir_reals[421], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &weir_reals[422], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &weir_reals[423], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[424], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &weir_reals[425], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &weir_reals[426], 155, 2},
+  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &weir_reals[427], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &weir_reals[428], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &weir_reals[429], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[430], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &weir_reals[431], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &weir_reals[432], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &weir_reals[433], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[434], 189, 2},
+  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &weir_reals[435], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &weir_reals[436], 167, 2},
+  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &weir_reals[437], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &weir_reals[438], 169, 2},
+  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &weir_reals[439], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &weir_reals[440], 191, 2},
+  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &weir_reals[441], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &weir_reals[442], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &weir_reals[443], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[444], 175, 2},
+  {"cudaMemset", FN(w12_cudaMemset), &weir_reals[445], 276, 2},
+  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &weir_reals[446], 277, 2},
+  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &weir_reals[447], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &weir_reals[448], 287, 2},
+  {"cudaMemset2D", FN(w12_cudaMemset2D), &weir_reals[449], 278, 2},
+  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &weir_reals[450], 279, 2},
+  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &weir_reals[451], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &weir_reals[452], 281, 2},
+  {"cudaMemset3D", FN(w12_cudaMemset3D), &weir_reals[453], 282, 2},
+  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &weir_reals[454], 283, 2},
+  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &weir_reals[455], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &weir_reals[456], 285, 2},
+  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &weir_reals[457], 332, 2},
+  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &weir_reals[458], 1060, 2},
+  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &weir_reals[459], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &weir_reals[460], 338, 2},
+  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &weir_reals[461], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &weir_reals[462], 336, 2},
+  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &weir_reals[463], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &weir_reals[464], 340, 2},
+  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &weir_reals[465], 334, 2},
+  {"cudaEventQuery", FN(w12_cudaEventQuery), &weir_reals[466], 333, 2},
+  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &weir_reals[467], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &weir_reals[468], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &weir_reals[469], 380, 2},
+  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &weir_reals[470], 381, 2},
+  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &weir_reals[471], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &weir_reals[472], 375, 2},
+  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &weir_reals[473], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &weir_reals[474], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &weir_reals[475], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[476], 529, 2},
+  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &weir_reals[477], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &weir_reals[478], 531, 2},
+  {"cudaEventCreate", FN(w12_cudaEventCreate), &weir_reals[479], 420, 2},
+  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &weir_reals[480], 422, 2},
+  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &weir_reals[481], 423, 2},
+  {"cudaEventRecord", FN(w12_cudaEventRecord), &weir_reals[482], 425, 2},
+  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &weir_reals[483], 426, 2},
+  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &weir_reals[484], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &weir_reals[485], 428, 2},
+  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &weir_reals[486], 424, 2},
+  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &weir_reals[487], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &weir_reals[488], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &weir_reals[489], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &weir_reals[490], 677, 2},
+  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &weir_reals[491], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &weir_reals[492], 683, 2},
+  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &weir_reals[493], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &weir_reals[494], 665, 2},
+  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &weir_reals[495], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &weir_reals[496], 679, 2},
+  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &weir_reals[497], 882, 2},
+  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &weir_reals[498], 670, 2},
+  {"__cudaGetKernel", FN(w12___cudaGetKernel), &weir_reals[499], 661, 2},
+  {"cudaGetKernel", FN(w12_cudaGetKernel), &weir_reals[500], 979, 2},
+  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &weir_reals[501], 978, 2},
+  {"cudaSetDevice", FN(w12_cudaSetDevice), &weir_reals[502], 754, 2},
+  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &weir_reals[503], 755, 2},
+  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &weir_reals[504], 756, 2},
+  {"cudaInitDevice", FN(w12_cudaInitDevice), &weir_reals[505], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &weir_reals[506], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &weir_reals[507], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &weir_reals[508], 697, 2},
+  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &weir_reals[509], 751, 2},
+  {"cudaThreadExit", FN(w12_cudaThreadExit), &weir_reals[510], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &weir_reals[511], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &weir_reals[512], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &weir_reals[513], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[514], 806, 2},
+  {"cudaMalloc", FN(w13_cudaMalloc), &weir_reals[515], 4, 3},
+  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &weir_reals[516], 9, 3},
+  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &weir_reals[517], 5, 3},
+  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &weir_reals[518], 40, 3},
+  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &weir_reals[519], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &weir_reals[520], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &weir_reals[521], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &weir_reals[522], 79, 3},
+  {"cudaFree", FN(w13_cudaFree), &weir_reals[523], 1, 3},
+  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &weir_reals[524], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &weir_reals[525], 75, 3},
+  {"cudaMallocArray", FN(w13_cudaMallocArray), &weir_reals[526], 7, 3},
+  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &weir_reals[527], 6, 3},
+  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &weir_reals[528], 8, 3},
+  {"cudaFreeArray", FN(w13_cudaFreeArray), &weir_reals[529], 2, 3},
+  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &weir_reals[530], 3, 3},
+  {"cudaMallocHost", FN(w13_cudaMallocHost), &weir_reals[531], 29, 3},
+  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &weir_reals[532], 24, 3},
+  {"cudaFreeHost", FN(w13_cudaFreeHost), &weir_reals[533], 23, 3},
+  {"cudaHostRegister", FN(w13_cudaHostRegister), &weir_reals[534], 27, 3},
+  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &weir_reals[535], 28, 3},
+  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &weir_reals[536], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &weir_reals[537], 47, 3},
+  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &weir_reals[538], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &weir_reals[539], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &weir_reals[540], 53, 3},
+  {"cudaMemcpy", FN(w13_cudaMemcpy), &weir_reals[541], 150, 3},
+  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &weir_reals[542], 151, 3},
+  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &weir_reals[543], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &weir_reals[544], 179, 3},
+  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &weir_reals[545], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &weir_reals[546], 153, 3},
+  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &weir_reals[547], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &weir_reals[548], 157, 3},
+  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &weir_reals[549], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &weir_reals[550], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &weir_reals[551], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &weir_reals[552], 195, 3},
+  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &weir_reals[553], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &weir_reals[554], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &weir_reals[555], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[556], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &weir_reals[557], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &weir_reals[558], 177, 3},
+  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &weir_reals[559], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &weir_reals[560], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &weir_reals[561], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[562], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &weir_reals[563], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &weir_reals[564], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &weir_reals[565], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[566], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &weir_reals[567], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &weir_reals[568], 155, 3},
+  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &weir_reals[569], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &weir_reals[570], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &weir_reals[571], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[572], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &weir_reals[573], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &weir_reals[574], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &weir_reals[575], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[576], 189, 3},
+  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &weir_reals[577], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &weir_reals[578], 167, 3},
+  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &weir_reals[579], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &weir_reals[580], 169, 3},
+  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &weir_reals[581], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &weir_reals[582], 191, 3},
+  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &weir_reals[583], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &weir_reals[584], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &weir_reals[585], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[586], 175, 3},
+  {"cudaMemset", FN(w13_cudaMemset), &weir_reals[587], 276, 3},
+  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &weir_reals[588], 277, 3},
+  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &weir_reals[589], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &weir_reals[590], 287, 3},
+  {"cudaMemset2D", FN(w13_cudaMemset2D), &weir_reals[591], 278, 3},
+  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &weir_reals[592], 279, 3},
+  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &weir_reals[593], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &weir_reals[594], 281, 3},
+  {"cudaMemset3D", FN(w13_cudaMemset3D), &weir_reals[595], 282, 3},
+  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &weir_reals[596], 283, 3},
+  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &weir_reals[597], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &weir_reals[598], 285, 3},
+  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &weir_reals[599], 332, 3},
+  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &weir_reals[600], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &weir_reals[601], 338, 3},
+  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &weir_reals[602], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &weir_reals[603], 336, 3},
+  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &weir_reals[604], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &weir_reals[605], 340, 3},
+  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &weir_reals[606], 334, 3},
+  {"cudaEventQuery", FN(w13_cudaEventQuery), &weir_reals[607], 333, 3},
+  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &weir_reals[608], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &weir_reals[609], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &weir_reals[610], 380, 3},
+  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &weir_reals[611], 381, 3},
+  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &weir_reals[612], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &weir_reals[613], 375, 3},
+  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &weir_reals[614], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &weir_reals[615], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &weir_reals[616], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[617], 529, 3},
+  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &weir_reals[618], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &weir_reals[619], 531, 3},
+  {"cudaEventCreate", FN(w13_cudaEventCreate), &weir_reals[620], 420, 3},
+  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &weir_reals[621], 422, 3},
+  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &weir_reals[622], 423, 3},
+  {"cudaEventRecord", FN(w13_cudaEventRecord), &weir_reals[623], 425, 3},
+  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &weir_reals[624], 426, 3},
+  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &weir_reals[625], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &weir_reals[626], 428, 3},
+  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &weir_reals[627], 424, 3},
+  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &weir_reals[628], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &weir_reals[629], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &weir_reals[630], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &weir_reals[631], 677, 3},
+  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &weir_reals[632], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &weir_reals[633], 683, 3},
+  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &weir_reals[634], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &weir_reals[635], 665, 3},
+  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &weir_reals[636], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &weir_reals[637], 679, 3},
+  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &weir_reals[638], 882, 3},
+  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &weir_reals[639], 670, 3},
+  {"__cudaGetKernel", FN(w13___cudaGetKernel), &weir_reals[640], 661, 3},
+  {"cudaGetKernel", FN(w13_cudaGetKernel), &weir_reals[641], 979, 3},
+  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &weir_reals[642], 978, 3},
+  {"cudaSetDevice", FN(w13_cudaSetDevice), &weir_reals[643], 754, 3},
+  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &weir_reals[644], 755, 3},
+  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &weir_reals[645], 756, 3},
+  {"cudaInitDevice", FN(w13_cudaInitDevice), &weir_reals[646], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &weir_reals[647], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &weir_reals[648], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &weir_reals[649], 697, 3},
+  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &weir_reals[650], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &weir_reals[651], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &weir_reals[652], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &weir_reals[653], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[654], 806, 3},
 };
 const uint32_t weir_row_count = WEIR_ROWS;
 
 const weir_name weir_names[] = {
-  {"cudaFree", 1, {0, 237, 372, 517}},
-  {"cudaFreeArray", 2, {0, 243, 378, 523}},
-  {"cudaFreeMipmappedArray", 3, {0, 244, 379, 524}},
-  {"cudaMalloc", 4, {0, 229, 364, 509}},
-  {"cudaMalloc3D", 5, {0, 231, 366, 511}},
-  {"cudaMalloc3DArray", 6, {0, 241, 376, 521}},
-  {"cudaMallocArray", 7, {0, 240, 375, 520}},
-  {"cudaMallocMipmappedArray", 8, {0, 242, 377, 522}},
-  {"cudaMallocPitch", 9, {0, 230, 365, 510}},
+  {"cudaFree", 1, {0, 244, 379, 524}},
+  {"cudaFreeArray", 2, {0, 250, 385, 530}},
+  {"cudaFreeMipmappedArray", 3, {0, 251, 386, 531}},
+  {"cudaMalloc", 4, {0, 236, 371, 516}},
+  {"cudaMalloc3D", 5, {0, 238, 373, 518}},
+  {"cudaMalloc3DArray", 6, {0, 248, 383, 528}},
+  {"cudaMallocArray", 7, {0, 247, 382, 527}},
+  {"cudaMallocMipmappedArray", 8, {0, 249, 384, 529}},
+  {"cudaMallocPitch", 9, {0, 237, 372, 517}},
   {"cuArray3DCreate", 10, {16, 0, 0, 0}},
   {"cuArray3DCreate_v2", 11, {17, 0, 0, 0}},
   {"cuArrayCreate", 12, {14, 0, 0, 0}},
@@ -7734,13 +8245,13 @@ const weir_name weir_names[] = {
   {"cuMemFree_v2", 20, {11, 0, 0, 0}},
   {"cuMipmappedArrayCreate", 21, {18, 0, 0, 0}},
   {"cuMipmappedArrayDestroy", 22, {20, 0, 0, 0}},
-  {"cudaFreeHost", 23, {0, 247, 382, 527}},
-  {"cudaHostAlloc", 24, {0, 246, 381, 526}},
+  {"cudaFreeHost", 23, {0, 254, 389, 534}},
+  {"cudaHostAlloc", 24, {0, 253, 388, 533}},
   {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
   {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
-  {"cudaHostRegister", 27, {0, 248, 383, 528}},
-  {"cudaHostUnregister", 28, {0, 249, 384, 529}},
-  {"cudaMallocHost", 29, {0, 245, 380, 525}},
+  {"cudaHostRegister", 27, {0, 255, 390, 535}},
+  {"cudaHostUnregister", 28, {0, 256, 391, 536}},
+  {"cudaMallocHost", 29, {0, 252, 387, 532}},
   {"cuMemAllocHost", 30, {21, 0, 0, 0}},
   {"cuMemAllocHost_v2", 31, {22, 0, 0, 0}},
   {"cuMemFreeHost", 32, {24, 0, 0, 0}},
@@ -7751,20 +8262,20 @@ const weir_name weir_names[] = {
   {"cuMemHostRegister", 37, {25, 0, 0, 0}},
   {"cuMemHostRegister_v2", 38, {26, 0, 0, 0}},
   {"cuMemHostUnregister", 39, {27, 0, 0, 0}},
-  {"cudaMallocManaged", 40, {0, 232, 367, 512}},
-  {"cudaMemAdvise", 41, {0, 252, 389, 532}},
+  {"cudaMallocManaged", 40, {0, 239, 374, 519}},
+  {"cudaMemAdvise", 41, {0, 259, 396, 539}},
   {"cudaMemDiscardAndPrefetchBatchAsync", 42, {0, 0, 0, 0}},
   {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", 43, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync", 44, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync_ptsz", 45, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync", 46, {0, 250, 385, 530}},
-  {"cudaMemPrefetchAsync_ptsz", 47, {0, 251, 386, 531}},
+  {"cudaMemPrefetchAsync", 46, {0, 257, 392, 537}},
+  {"cudaMemPrefetchAsync_ptsz", 47, {0, 258, 393, 538}},
   {"cudaMemPrefetchBatchAsync", 48, {0, 0, 0, 0}},
   {"cudaMemPrefetchBatchAsync_ptsz", 49, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttribute", 50, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttributes", 51, {0, 0, 0, 0}},
-  {"cudaStreamAttachMemAsync", 52, {0, 253, 391, 533}},
-  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 254, 392, 534}},
+  {"cudaStreamAttachMemAsync", 52, {0, 260, 398, 540}},
+  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 261, 399, 541}},
   {"cuMemAdvise", 54, {32, 0, 0, 0}},
   {"cuMemAdvise_v2", 55, {33, 0, 0, 0}},
   {"cuMemAllocManaged", 56, {5, 0, 0, 0}},
@@ -7785,12 +8296,12 @@ const weir_name weir_names[] = {
   {"cudaDeviceGetDefaultMemPool", 71, {0, 0, 0, 0}},
   {"cudaDeviceGetMemPool", 72, {0, 0, 0, 0}},
   {"cudaDeviceSetMemPool", 73, {0, 0, 0, 0}},
-  {"cudaFreeAsync", 74, {0, 238, 373, 518}},
-  {"cudaFreeAsync_ptsz", 75, {0, 239, 374, 519}},
-  {"cudaMallocAsync", 76, {0, 233, 368, 513}},
-  {"cudaMallocAsync_ptsz", 77, {0, 234, 369, 514}},
-  {"cudaMallocFromPoolAsync", 78, {0, 235, 370, 515}},
-  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 236, 371, 516}},
+  {"cudaFreeAsync", 74, {0, 245, 380, 525}},
+  {"cudaFreeAsync_ptsz", 75, {0, 246, 381, 526}},
+  {"cudaMallocAsync", 76, {0, 240, 375, 520}},
+  {"cudaMallocAsync_ptsz", 77, {0, 241, 376, 521}},
+  {"cudaMallocFromPoolAsync", 78, {0, 242, 377, 522}},
+  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 243, 378, 523}},
   {"cudaMemGetDefaultMemPool", 80, {0, 0, 0, 0}},
   {"cudaMemGetMemPool", 81, {0, 0, 0, 0}},
   {"cudaMemPoolCreate", 82, {0, 0, 0, 0}},
@@ -7835,7 +8346,7 @@ const weir_name weir_names[] = {
   {"cuMemGetAccess", 121, {0, 0, 0, 0}},
   {"cuMemGetAllocationGranularity", 122, {0, 0, 0, 0}},
   {"cuMemGetAllocationPropertiesFromHandle", 123, {0, 0, 0, 0}},
-  {"cuMemGetHandleForAddressRange", 124, {0, 0, 0, 0}},
+  {"cuMemGetHandleForAddressRange", 124, {234, 0, 0, 0}},
   {"cuMemImportFromShareableHandle", 125, {0, 0, 0, 0}},
   {"cuMemMap", 126, {0, 0, 0, 0}},
   {"cuMemMapArrayAsync", 127, {0, 0, 0, 0}},
@@ -7857,60 +8368,60 @@ const weir_name weir_names[] = {
   {"cudaIpcOpenMemHandle", 143, {0, 0, 0, 0}},
   {"cuIpcCloseMemHandle", 144, {0, 0, 0, 0}},
   {"cuIpcGetEventHandle", 145, {0, 0, 0, 0}},
-  {"cuIpcGetMemHandle", 146, {0, 0, 0, 0}},
+  {"cuIpcGetMemHandle", 146, {235, 0, 0, 0}},
   {"cuIpcOpenEventHandle", 147, {0, 0, 0, 0}},
   {"cuIpcOpenMemHandle", 148, {0, 0, 0, 0}},
   {"cuIpcOpenMemHandle_v2", 149, {0, 0, 0, 0}},
-  {"cudaMemcpy", 150, {0, 255, 393, 535}},
-  {"cudaMemcpy_ptds", 151, {0, 256, 394, 536}},
-  {"cudaMemcpy2D", 152, {0, 259, 397, 539}},
-  {"cudaMemcpy2D_ptds", 153, {0, 260, 398, 540}},
-  {"cudaMemcpy2DArrayToArray", 154, {0, 281, 419, 561}},
-  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 282, 420, 562}},
-  {"cudaMemcpy2DAsync", 156, {0, 261, 399, 541}},
-  {"cudaMemcpy2DAsync_ptsz", 157, {0, 262, 400, 542}},
-  {"cudaMemcpy2DFromArray", 158, {0, 277, 415, 557}},
-  {"cudaMemcpy2DFromArray_ptds", 159, {0, 278, 416, 558}},
-  {"cudaMemcpy2DFromArrayAsync", 160, {0, 279, 417, 559}},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 280, 418, 560}},
-  {"cudaMemcpy2DToArray", 162, {0, 273, 411, 553}},
-  {"cudaMemcpy2DToArray_ptds", 163, {0, 274, 412, 554}},
-  {"cudaMemcpy2DToArrayAsync", 164, {0, 275, 413, 555}},
-  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 276, 414, 556}},
-  {"cudaMemcpy3D", 166, {0, 291, 429, 571}},
-  {"cudaMemcpy3D_ptds", 167, {0, 292, 430, 572}},
-  {"cudaMemcpy3DAsync", 168, {0, 293, 431, 573}},
-  {"cudaMemcpy3DAsync_ptsz", 169, {0, 294, 432, 574}},
+  {"cudaMemcpy", 150, {0, 262, 400, 542}},
+  {"cudaMemcpy_ptds", 151, {0, 263, 401, 543}},
+  {"cudaMemcpy2D", 152, {0, 266, 404, 546}},
+  {"cudaMemcpy2D_ptds", 153, {0, 267, 405, 547}},
+  {"cudaMemcpy2DArrayToArray", 154, {0, 288, 426, 568}},
+  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 289, 427, 569}},
+  {"cudaMemcpy2DAsync", 156, {0, 268, 406, 548}},
+  {"cudaMemcpy2DAsync_ptsz", 157, {0, 269, 407, 549}},
+  {"cudaMemcpy2DFromArray", 158, {0, 284, 422, 564}},
+  {"cudaMemcpy2DFromArray_ptds", 159, {0, 285, 423, 565}},
+  {"cudaMemcpy2DFromArrayAsync", 160, {0, 286, 424, 566}},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 287, 425, 567}},
+  {"cudaMemcpy2DToArray", 162, {0, 280, 418, 560}},
+  {"cudaMemcpy2DToArray_ptds", 163, {0, 281, 419, 561}},
+  {"cudaMemcpy2DToArrayAsync", 164, {0, 282, 420, 562}},
+  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 283, 421, 563}},
+  {"cudaMemcpy3D", 166, {0, 298, 436, 578}},
+  {"cudaMemcpy3D_ptds", 167, {0, 299, 437, 579}},
+  {"cudaMemcpy3DAsync", 168, {0, 300, 438, 580}},
+  {"cudaMemcpy3DAsync_ptsz", 169, {0, 301, 439, 581}},
   {"cudaMemcpy3DBatchAsync", 170, {0, 0, 0, 0}},
   {"cudaMemcpy3DBatchAsync_ptsz", 171, {0, 0, 0, 0}},
-  {"cudaMemcpy3DPeer", 172, {0, 297, 435, 577}},
-  {"cudaMemcpy3DPeer_ptds", 173, {0, 298, 436, 578}},
-  {"cudaMemcpy3DPeerAsync", 174, {0, 299, 437, 579}},
-  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 300, 438, 580}},
-  {"cudaMemcpyArrayToArray", 176, {0, 271, 409, 551}},
-  {"cudaMemcpyArrayToArray_ptds", 177, {0, 272, 410, 552}},
-  {"cudaMemcpyAsync", 178, {0, 257, 395, 537}},
-  {"cudaMemcpyAsync_ptsz", 179, {0, 258, 396, 538}},
+  {"cudaMemcpy3DPeer", 172, {0, 304, 442, 584}},
+  {"cudaMemcpy3DPeer_ptds", 173, {0, 305, 443, 585}},
+  {"cudaMemcpy3DPeerAsync", 174, {0, 306, 444, 586}},
+  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 307, 445, 587}},
+  {"cudaMemcpyArrayToArray", 176, {0, 278, 416, 558}},
+  {"cudaMemcpyArrayToArray_ptds", 177, {0, 279, 417, 559}},
+  {"cudaMemcpyAsync", 178, {0, 264, 402, 544}},
+  {"cudaMemcpyAsync_ptsz", 179, {0, 265, 403, 545}},
   {"cudaMemcpyBatchAsync", 180, {0, 0, 0, 0}},
   {"cudaMemcpyBatchAsync_ptsz", 181, {0, 0, 0, 0}},
-  {"cudaMemcpyFromArray", 182, {0, 267, 405, 547}},
-  {"cudaMemcpyFromArray_ptds", 183, {0, 268, 406, 548}},
-  {"cudaMemcpyFromArrayAsync", 184, {0, 269, 407, 549}},
-  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 270, 408, 550}},
-  {"cudaMemcpyFromSymbol", 186, {0, 287, 425, 567}},
-  {"cudaMemcpyFromSymbol_ptds", 187, {0, 288, 426, 568}},
-  {"cudaMemcpyFromSymbolAsync", 188, {0, 289, 427, 569}},
-  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 290, 428, 570}},
-  {"cudaMemcpyPeer", 190, {0, 295, 433, 575}},
-  {"cudaMemcpyPeerAsync", 191, {0, 296, 434, 576}},
-  {"cudaMemcpyToArray", 192, {0, 263, 401, 543}},
-  {"cudaMemcpyToArray_ptds", 193, {0, 264, 402, 544}},
-  {"cudaMemcpyToArrayAsync", 194, {0, 265, 403, 545}},
-  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 266, 404, 546}},
-  {"cudaMemcpyToSymbol", 196, {0, 283, 421, 563}},
-  {"cudaMemcpyToSymbol_ptds", 197, {0, 284, 422, 564}},
-  {"cudaMemcpyToSymbolAsync", 198, {0, 285, 423, 565}},
-  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 286, 424, 566}},
+  {"cudaMemcpyFromArray", 182, {0, 274, 412, 554}},
+  {"cudaMemcpyFromArray_ptds", 183, {0, 275, 413, 555}},
+  {"cudaMemcpyFromArrayAsync", 184, {0, 276, 414, 556}},
+  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 277, 415, 557}},
+  {"cudaMemcpyFromSymbol", 186, {0, 294, 432, 574}},
+  {"cudaMemcpyFromSymbol_ptds", 187, {0, 295, 433, 575}},
+  {"cudaMemcpyFromSymbolAsync", 188, {0, 296, 434, 576}},
+  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 297, 435, 577}},
+  {"cudaMemcpyPeer", 190, {0, 302, 440, 582}},
+  {"cudaMemcpyPeerAsync", 191, {0, 303, 441, 583}},
+  {"cudaMemcpyToArray", 192, {0, 270, 408, 550}},
+  {"cudaMemcpyToArray_ptds", 193, {0, 271, 409, 551}},
+  {"cudaMemcpyToArrayAsync", 194, {0, 272, 410, 552}},
+  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 273, 411, 553}},
+  {"cudaMemcpyToSymbol", 196, {0, 290, 428, 570}},
+  {"cudaMemcpyToSymbol_ptds", 197, {0, 291, 429, 571}},
+  {"cudaMemcpyToSymbolAsync", 198, {0, 292, 430, 572}},
+  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 293, 431, 573}},
   {"cuMemBatchDecompressAsync", 200, {0, 0, 0, 0}},
   {"cuMemBatchDecompressAsync_ptsz", 201, {0, 0, 0, 0}},
   {"cuMemcpy", 202, {36, 0, 0, 0}},
@@ -7987,18 +8498,18 @@ const weir_name weir_names[] = {
   {"cuMemcpyPeer_ptds", 273, {95, 0, 0, 0}},
   {"cuMemcpyPeerAsync", 274, {96, 0, 0, 0}},
   {"cuMemcpyPeerAsync_ptsz", 275, {97, 0, 0, 0}},
-  {"cudaMemset", 276, {0, 301, 439, 581}},
-  {"cudaMemset_ptds", 277, {0, 302, 440, 582}},
-  {"cudaMemset2D", 278, {0, 305, 443, 585}},
-  {"cudaMemset2D_ptds", 279, {0, 306, 444, 586}},
-  {"cudaMemset2DAsync", 280, {0, 307, 445, 587}},
-  {"cudaMemset2DAsync_ptsz", 281, {0, 308, 446, 588}},
-  {"cudaMemset3D", 282, {0, 309, 447, 589}},
-  {"cudaMemset3D_ptds", 283, {0, 310, 448, 590}},
-  {"cudaMemset3DAsync", 284, {0, 311, 449, 591}},
-  {"cudaMemset3DAsync_ptsz", 285, {0, 312, 450, 592}},
-  {"cudaMemsetAsync", 286, {0, 303, 441, 583}},
-  {"cudaMemsetAsync_ptsz", 287, {0, 304, 442, 584}},
+  {"cudaMemset", 276, {0, 308, 446, 588}},
+  {"cudaMemset_ptds", 277, {0, 309, 447, 589}},
+  {"cudaMemset2D", 278, {0, 312, 450, 592}},
+  {"cudaMemset2D_ptds", 279, {0, 313, 451, 593}},
+  {"cudaMemset2DAsync", 280, {0, 314, 452, 594}},
+  {"cudaMemset2DAsync_ptsz", 281, {0, 315, 453, 595}},
+  {"cudaMemset3D", 282, {0, 316, 454, 596}},
+  {"cudaMemset3D_ptds", 283, {0, 317, 455, 597}},
+  {"cudaMemset3DAsync", 284, {0, 318, 456, 598}},
+  {"cudaMemset3DAsync_ptsz", 285, {0, 319, 457, 599}},
+  {"cudaMemsetAsync", 286, {0, 310, 448, 590}},
+  {"cudaMemsetAsync_ptsz", 287, {0, 311, 449, 591}},
   {"cuMemsetD16", 288, {105, 0, 0, 0}},
   {"cuMemsetD16_v2", 289, {106, 0, 0, 0}},
   {"cuMemsetD16_v2_ptds", 290, {107, 0, 0, 0}},
@@ -8036,22 +8547,22 @@ const weir_name weir_names[] = {
   {"cuDeviceTotalMem", 322, {0, 0, 0, 0}},
   {"cuDeviceTotalMem_v2", 323, {0, 0, 0, 0}},
   {"cuMemGetAddressRange", 324, {0, 0, 0, 0}},
-  {"cuMemGetAddressRange_v2", 325, {0, 0, 0, 0}},
+  {"cuMemGetAddressRange_v2", 325, {230, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
-  {"cuMemGetInfo_v2", 327, {0, 0, 0, 0}},
-  {"cuPointerGetAttribute", 328, {0, 0, 0, 0}},
-  {"cuPointerGetAttributes", 329, {0, 0, 0, 0}},
-  {"cuPointerSetAttribute", 330, {0, 0, 0, 0}},
+  {"cuMemGetInfo_v2", 327, {229, 0, 0, 0}},
+  {"cuPointerGetAttribute", 328, {231, 0, 0, 0}},
+  {"cuPointerGetAttributes", 329, {232, 0, 0, 0}},
+  {"cuPointerSetAttribute", 330, {233, 0, 0, 0}},
   {"cudaDeviceFlushGPUDirectRDMAWrites", 331, {0, 0, 0, 0}},
-  {"cudaDeviceSynchronize", 332, {0, 313, 451, 593}},
-  {"cudaEventQuery", 333, {0, 322, 460, 601}},
-  {"cudaEventSynchronize", 334, {0, 321, 459, 600}},
-  {"cudaStreamQuery", 335, {0, 317, 455, 596}},
-  {"cudaStreamQuery_ptsz", 336, {0, 318, 456, 597}},
-  {"cudaStreamSynchronize", 337, {0, 315, 453, 594}},
-  {"cudaStreamSynchronize_ptsz", 338, {0, 316, 454, 595}},
-  {"cudaStreamWaitEvent", 339, {0, 319, 457, 598}},
-  {"cudaStreamWaitEvent_ptsz", 340, {0, 320, 458, 599}},
+  {"cudaDeviceSynchronize", 332, {0, 320, 458, 600}},
+  {"cudaEventQuery", 333, {0, 329, 467, 608}},
+  {"cudaEventSynchronize", 334, {0, 328, 466, 607}},
+  {"cudaStreamQuery", 335, {0, 324, 462, 603}},
+  {"cudaStreamQuery_ptsz", 336, {0, 325, 463, 604}},
+  {"cudaStreamSynchronize", 337, {0, 322, 460, 601}},
+  {"cudaStreamSynchronize_ptsz", 338, {0, 323, 461, 602}},
+  {"cudaStreamWaitEvent", 339, {0, 326, 464, 605}},
+  {"cudaStreamWaitEvent_ptsz", 340, {0, 327, 465, 606}},
   {"cuCtxRecordEvent", 341, {218, 0, 0, 0}},
   {"cuCtxSynchronize", 342, {132, 0, 0, 0}},
   {"cuCtxSynchronize_v2", 343, {133, 0, 0, 0}},
@@ -8085,14 +8596,14 @@ const weir_name weir_names[] = {
   {"cuStreamWriteValue64_ptsz", 371, {155, 0, 0, 0}},
   {"cuStreamWriteValue64_v2", 372, {156, 0, 0, 0}},
   {"cuStreamWriteValue64_v2_ptsz", 373, {157, 0, 0, 0}},
-  {"cudaStreamAddCallback", 374, {0, 327, 465, 606}},
-  {"cudaStreamAddCallback_ptsz", 375, {0, 328, 466, 607}},
+  {"cudaStreamAddCallback", 374, {0, 334, 472, 613}},
+  {"cudaStreamAddCallback_ptsz", 375, {0, 335, 473, 614}},
   {"cudaStreamCopyAttributes", 376, {0, 0, 0, 0}},
   {"cudaStreamCopyAttributes_ptsz", 377, {0, 0, 0, 0}},
-  {"cudaStreamCreate", 378, {0, 323, 461, 602}},
-  {"cudaStreamCreateWithFlags", 379, {0, 324, 462, 603}},
-  {"cudaStreamCreateWithPriority", 380, {0, 325, 463, 604}},
-  {"cudaStreamDestroy", 381, {0, 326, 464, 605}},
+  {"cudaStreamCreate", 378, {0, 330, 468, 609}},
+  {"cudaStreamCreateWithFlags", 379, {0, 331, 469, 610}},
+  {"cudaStreamCreateWithPriority", 380, {0, 332, 470, 611}},
+  {"cudaStreamDestroy", 381, {0, 333, 471, 612}},
   {"cudaStreamGetAttribute", 382, {0, 0, 0, 0}},
   {"cudaStreamGetAttribute_ptsz", 383, {0, 0, 0, 0}},
   {"cudaStreamGetDevice", 384, {0, 0, 0, 0}},
@@ -8131,15 +8642,15 @@ const weir_name weir_names[] = {
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
   {"cuStreamSetAttribute", 418, {0, 0, 0, 0}},
   {"cuStreamSetAttribute_ptsz", 419, {0, 0, 0, 0}},
-  {"cudaEventCreate", 420, {0, 335, 473, 614}},
+  {"cudaEventCreate", 420, {0, 342, 480, 621}},
   {"cudaEventCreateFromEGLSync", 421, {0, 0, 0, 0}},
-  {"cudaEventCreateWithFlags", 422, {0, 336, 474, 615}},
-  {"cudaEventDestroy", 423, {0, 337, 475, 616}},
-  {"cudaEventElapsedTime", 424, {0, 342, 480, 621}},
-  {"cudaEventRecord", 425, {0, 338, 476, 617}},
-  {"cudaEventRecord_ptsz", 426, {0, 339, 477, 618}},
-  {"cudaEventRecordWithFlags", 427, {0, 340, 478, 619}},
-  {"cudaEventRecordWithFlags_ptsz", 428, {0, 341, 479, 620}},
+  {"cudaEventCreateWithFlags", 422, {0, 343, 481, 622}},
+  {"cudaEventDestroy", 423, {0, 344, 482, 623}},
+  {"cudaEventElapsedTime", 424, {0, 349, 487, 628}},
+  {"cudaEventRecord", 425, {0, 345, 483, 624}},
+  {"cudaEventRecord_ptsz", 426, {0, 346, 484, 625}},
+  {"cudaEventRecordWithFlags", 427, {0, 347, 485, 626}},
+  {"cudaEventRecordWithFlags_ptsz", 428, {0, 348, 486, 627}},
   {"cuEventCreate", 429, {172, 0, 0, 0}},
   {"cuEventDestroy", 430, {173, 0, 0, 0}},
   {"cuEventDestroy_v2", 431, {174, 0, 0, 0}},
@@ -8237,12 +8748,12 @@ const weir_name weir_names[] = {
   {"cudaGraphRetainUserObject", 523, {0, 0, 0, 0}},
   {"cudaGraphUpload", 524, {0, 0, 0, 0}},
   {"cudaGraphUpload_ptsz", 525, {0, 0, 0, 0}},
-  {"cudaStreamBeginCapture", 526, {0, 329, 467, 608}},
-  {"cudaStreamBeginCapture_ptsz", 527, {0, 330, 468, 609}},
-  {"cudaStreamBeginCaptureToGraph", 528, {0, 331, 469, 610}},
-  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 332, 470, 611}},
-  {"cudaStreamEndCapture", 530, {0, 333, 471, 612}},
-  {"cudaStreamEndCapture_ptsz", 531, {0, 334, 472, 613}},
+  {"cudaStreamBeginCapture", 526, {0, 336, 474, 615}},
+  {"cudaStreamBeginCapture_ptsz", 527, {0, 337, 475, 616}},
+  {"cudaStreamBeginCaptureToGraph", 528, {0, 338, 476, 617}},
+  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 339, 477, 618}},
+  {"cudaStreamEndCapture", 530, {0, 340, 478, 619}},
+  {"cudaStreamEndCapture_ptsz", 531, {0, 341, 479, 620}},
   {"cudaStreamGetCaptureInfo", 532, {0, 0, 0, 0}},
   {"cudaStreamGetCaptureInfo_ptsz", 533, {0, 0, 0, 0}},
   {"cudaStreamIsCapturing", 534, {0, 0, 0, 0}},
@@ -8372,29 +8883,29 @@ const weir_name weir_names[] = {
   {"cuUserObjectCreate", 658, {0, 0, 0, 0}},
   {"cuUserObjectRelease", 659, {0, 0, 0, 0}},
   {"cuUserObjectRetain", 660, {0, 0, 0, 0}},
-  {"__cudaGetKernel", 661, {0, 0, 493, 634}},
+  {"__cudaGetKernel", 661, {0, 0, 500, 641}},
   {"__cudaGetProcAddress", 662, {0, 0, 0, 0}},
   {"__cudaInitModule", 663, {0, 0, 0, 0}},
-  {"__cudaLaunchKernel", 664, {0, 0, 487, 628}},
-  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 488, 629}},
+  {"__cudaLaunchKernel", 664, {0, 0, 494, 635}},
+  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 495, 636}},
   {"__cudaPopCallConfiguration", 666, {0, 0, 0, 0}},
   {"__cudaPushCallConfiguration", 667, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinary", 668, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinaryEnd", 669, {0, 0, 0, 0}},
-  {"__cudaRegisterFunction", 670, {0, 351, 492, 633}},
+  {"__cudaRegisterFunction", 670, {0, 358, 499, 640}},
   {"__cudaRegisterHostVar", 671, {0, 0, 0, 0}},
   {"__cudaRegisterManagedVar", 672, {0, 0, 0, 0}},
   {"__cudaRegisterUnifiedTable", 673, {0, 0, 0, 0}},
   {"__cudaRegisterVar", 674, {0, 0, 0, 0}},
   {"__cudaUnregisterFatBinary", 675, {0, 0, 0, 0}},
-  {"cudaLaunchCooperativeKernel", 676, {0, 345, 483, 624}},
-  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 346, 484, 625}},
-  {"cudaLaunchHostFunc", 678, {0, 349, 489, 630}},
-  {"cudaLaunchHostFunc_ptsz", 679, {0, 350, 490, 631}},
-  {"cudaLaunchKernel", 680, {0, 343, 481, 622}},
-  {"cudaLaunchKernel_ptsz", 681, {0, 344, 482, 623}},
-  {"cudaLaunchKernelExC", 682, {0, 347, 485, 626}},
-  {"cudaLaunchKernelExC_ptsz", 683, {0, 348, 486, 627}},
+  {"cudaLaunchCooperativeKernel", 676, {0, 352, 490, 631}},
+  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 353, 491, 632}},
+  {"cudaLaunchHostFunc", 678, {0, 356, 496, 637}},
+  {"cudaLaunchHostFunc_ptsz", 679, {0, 357, 497, 638}},
+  {"cudaLaunchKernel", 680, {0, 350, 488, 629}},
+  {"cudaLaunchKernel_ptsz", 681, {0, 351, 489, 630}},
+  {"cudaLaunchKernelExC", 682, {0, 354, 492, 633}},
+  {"cudaLaunchKernelExC_ptsz", 683, {0, 355, 493, 634}},
   {"cuLaunch", 684, {188, 0, 0, 0}},
   {"cuLaunchCooperativeKernel", 685, {183, 0, 0, 0}},
   {"cuLaunchCooperativeKernel_ptsz", 686, {184, 0, 0, 0}},
@@ -8408,8 +8919,8 @@ const weir_name weir_names[] = {
   {"cuLaunchKernelEx", 694, {185, 0, 0, 0}},
   {"cuLaunchKernelEx_ptsz", 695, {186, 0, 0, 0}},
   {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
-  {"cudaDeviceDisablePeerAccess", 697, {0, 359, 502, 643}},
-  {"cudaDeviceEnablePeerAccess", 698, {0, 358, 501, 642}},
+  {"cudaDeviceDisablePeerAccess", 697, {0, 366, 509, 650}},
+  {"cudaDeviceEnablePeerAccess", 698, {0, 365, 508, 649}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
   {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
   {"cuCtxDisablePeerAccess", 701, {217, 0, 0, 0}},
@@ -8461,13 +8972,13 @@ const weir_name weir_names[] = {
   {"cuSignalExternalSemaphoresAsync_ptsz", 747, {0, 0, 0, 0}},
   {"cuWaitExternalSemaphoresAsync", 748, {0, 0, 0, 0}},
   {"cuWaitExternalSemaphoresAsync_ptsz", 749, {0, 0, 0, 0}},
-  {"cudaCtxResetPersistingL2Cache", 750, {0, 357, 500, 641}},
-  {"cudaDeviceReset", 751, {0, 360, 503, 644}},
+  {"cudaCtxResetPersistingL2Cache", 750, {0, 364, 507, 648}},
+  {"cudaDeviceReset", 751, {0, 367, 510, 651}},
   {"cudaGetDevice", 752, {0, 0, 0, 0}},
-  {"cudaInitDevice", 753, {0, 356, 499, 640}},
-  {"cudaSetDevice", 754, {0, 353, 496, 637}},
-  {"cudaSetDeviceFlags", 755, {0, 354, 497, 638}},
-  {"cudaSetValidDevices", 756, {0, 355, 498, 639}},
+  {"cudaInitDevice", 753, {0, 363, 506, 647}},
+  {"cudaSetDevice", 754, {0, 360, 503, 644}},
+  {"cudaSetDeviceFlags", 755, {0, 361, 504, 645}},
+  {"cudaSetValidDevices", 756, {0, 362, 505, 646}},
   {"cuCtxAttach", 757, {202, 0, 0, 0}},
   {"cuCtxCreate", 758, {198, 0, 0, 0}},
   {"cuCtxCreate_v2", 759, {199, 0, 0, 0}},
@@ -8514,10 +9025,10 @@ const weir_name weir_names[] = {
   {"cuGreenCtxRecordEvent", 800, {0, 0, 0, 0}},
   {"cuGreenCtxWaitEvent", 801, {0, 0, 0, 0}},
   {"cuInit", 802, {197, 0, 0, 0}},
-  {"cudaGetDriverEntryPoint", 803, {0, 362, 505, 645}},
-  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 363, 506, 646}},
-  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 507, 647}},
-  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 508, 648}},
+  {"cudaGetDriverEntryPoint", 803, {0, 369, 512, 652}},
+  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 370, 513, 653}},
+  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 514, 654}},
+  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 515, 655}},
   {"cudaGetExportTable", 807, {0, 0, 0, 0}},
   {"cuGetExportTable", 808, {0, 0, 0, 0}},
   {"cuGetProcAddress", 809, {227, 0, 0, 0}},
@@ -8593,7 +9104,7 @@ const weir_name weir_names[] = {
   {"cudaKernelSetAttributeForDevice", 879, {0, 0, 0, 0}},
   {"cudaLibraryEnumerateKernels", 880, {0, 0, 0, 0}},
   {"cudaLibraryGetGlobal", 881, {0, 0, 0, 0}},
-  {"cudaLibraryGetKernel", 882, {0, 0, 491, 632}},
+  {"cudaLibraryGetKernel", 882, {0, 0, 498, 639}},
   {"cudaLibraryGetKernelCount", 883, {0, 0, 0, 0}},
   {"cudaLibraryGetManaged", 884, {0, 0, 0, 0}},
   {"cudaLibraryGetUnifiedFunction", 885, {0, 0, 0, 0}},
@@ -8689,8 +9200,8 @@ const weir_name weir_names[] = {
   {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
-  {"cudaGetFuncBySymbol", 978, {0, 352, 495, 636}},
-  {"cudaGetKernel", 979, {0, 0, 494, 635}},
+  {"cudaGetFuncBySymbol", 978, {0, 359, 502, 643}},
+  {"cudaGetKernel", 979, {0, 0, 501, 642}},
   {"cudaGetLastError", 980, {0, 0, 0, 0}},
   {"cudaLogsCurrent", 981, {0, 0, 0, 0}},
   {"cudaLogsDumpToFile", 982, {0, 0, 0, 0}},
@@ -8768,11 +9279,11 @@ const weir_name weir_names[] = {
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 387, 0}},
-  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 388, 0}},
-  {"cudaMemAdvise_v2", 1059, {0, 0, 390, 0}},
-  {"cudaThreadSynchronize", 1060, {0, 314, 452, 0}},
-  {"cudaThreadExit", 1061, {0, 361, 504, 0}},
+  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 394, 0}},
+  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 395, 0}},
+  {"cudaMemAdvise_v2", 1059, {0, 0, 397, 0}},
+  {"cudaThreadSynchronize", 1060, {0, 321, 459, 0}},
+  {"cudaThreadExit", 1061, {0, 368, 511, 0}},
   {"cuEGLStreamConsumerAcquireFrame", 1062, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnect", 1063, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnectWithFlags", 1064, {0, 0, 0, 0}},
@@ -9350,7 +9861,7 @@ const weir_abi weir_abis[] = {
   {"cuInit", 2000, 0, 196, 802},
   {"cuIpcCloseMemHandle", 4010, 0, -1, 144},
   {"cuIpcGetEventHandle", 4010, 0, -1, 145},
-  {"cuIpcGetMemHandle", 4010, 0, -1, 146},
+  {"cuIpcGetMemHandle", 4010, 0, 234, 146},
   {"cuIpcOpenEventHandle", 4010, 0, -1, 147},
   {"cuIpcOpenMemHandle", 4010, 0, -1, 148},
   {"cuIpcOpenMemHandle", 11000, 0, -1, 149},
@@ -9426,13 +9937,13 @@ const weir_abi weir_abis[] = {
   {"cuMemFreeHost", 2000, 0, 23, 32},
   {"cuMemGetAccess", 10020, 0, -1, 121},
   {"cuMemGetAddressRange", 2000, 0, -1, 324},
-  {"cuMemGetAddressRange", 3020, 0, -1, 325},
+  {"cuMemGetAddressRange", 3020, 0, 229, 325},
   {"cuMemGetAllocationGranularity", 10020, 0, -1, 122},
   {"cuMemGetAllocationPropertiesFromHandle", 10020, 0, -1, 123},
   {"cuMemGetDefaultMemPool", 13000, 0, -1, 103},
-  {"cuMemGetHandleForAddressRange", 11070, 0, -1, 124},
+  {"cuMemGetHandleForAddressRange", 11070, 0, 233, 124},
   {"cuMemGetInfo", 2000, 0, -1, 326},
-  {"cuMemGetInfo", 3020, 0, -1, 327},
+  {"cuMemGetInfo", 3020, 0, 228, 327},
   {"cuMemGetMemPool", 13000, 0, -1, 104},
   {"cuMemHostAlloc", 2020, 0, 22, 33},
   {"cuMemHostGetDevicePointer", 2020, 0, -1, 34},
@@ -9609,9 +10120,9 @@ const weir_abi weir_abis[] = {
   {"cuParamSetf", 2000, 0, -1, 1044},
   {"cuParamSeti", 2000, 0, -1, 1045},
   {"cuParamSetv", 2000, 0, -1, 1046},
-  {"cuPointerGetAttribute", 4000, 0, -1, 328},
-  {"cuPointerGetAttributes", 7000, 0, -1, 329},
-  {"cuPointerSetAttribute", 6000, 0, -1, 330},
+  {"cuPointerGetAttribute", 4000, 0, 230, 328},
+  {"cuPointerGetAttributes", 7000, 0, 231, 329},
+  {"cuPointerSetAttribute", 6000, 0, 232, 330},
   {"cuProfilerInitialize", 4000, 0, -1, 1094},
   {"cuProfilerStart", 4000, 0, -1, 1095},
   {"cuProfilerStop", 4000, 0, -1, 1096},

@@ -31,6 +31,7 @@
 #include "core/trace/api.h"
 #include "interpose/hook.h"
 #include "interpose/loader.h"
+#include "interpose/reroute.h"
 
 #if defined(__aarch64__)
 #define WIPE_BYTES 65536 /* the largest page there is */
@@ -43,6 +44,7 @@
 #define EPOCH_NEVER      UINT32_MAX /* a thread that has not begun, or has ended */
 #define UNWINDER_WAIT_NS 100000000
 #define STACKS_DEPTH     32
+#define CACHE_DECAY_MS   2000
 #define ROOM_FOR_TREE    (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
 __thread weir_thread weir_self = {.epoch = EPOCH_NEVER};
@@ -65,6 +67,7 @@ static struct {
   uint64_t limit;       /* bytes a spool, 0: the default */
   uint64_t api_hash;    /* of our table of functions, 0: not made yet */
   pthread_key_t key;    /* its destructor ends a thread */
+  weir_route_options route;      /* mode and caches */
   char directory[PATH_MAX];      /* of spools; "": none */
   char output[PATH_MAX];         /* trace, when automatic */
   char home[PATH_MAX];           /* folder of our own file; "": not known */
@@ -72,6 +75,7 @@ static struct {
   pthread_mutex_t unwinder_lock; /* over setting it up */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .unwinder_lock = PTHREAD_MUTEX_INITIALIZER,
+          .route = {.keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS},
           .depth = STACKS_DEPTH};
 
 static _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_*, for spools still to come */
@@ -180,13 +184,25 @@ static void bad_option(const char *name, weir_status status)
 
 static void read_options(void)
 {
-  static const char *const modes[] = {"observe", NULL}, *const binds[] = {"mask", "keep", NULL};
+  static const char *const modes[] = {"observe", "strict", "relaxed", NULL}, *const binds[] = {
+                                                                                 "mask", "keep",
+                                                                                 NULL};
   const char *text;
   uint64_t depth;
   unsigned choice;
 
-  if ((text = getenv("WEIR_MODE")))
-    bad_option("WEIR_MODE", weir_option_choice(&choice, "WEIR_MODE", text, modes));
+  if ((text = getenv("WEIR_MODE"))) {
+    weir_status s = weir_option_choice(&choice, "WEIR_MODE", text, modes);
+    if (s == WEIR_OK) life.route.mode = (enum weir_mode)choice;
+    bad_option("WEIR_MODE", s);
+  }
+  if ((text = getenv("WEIR_CACHE_LIMIT")))
+    bad_option("WEIR_CACHE_LIMIT",
+               weir_option_size(&life.route.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));
+  if ((text = getenv("WEIR_CACHE_DECAY_MS")))
+    bad_option(
+        "WEIR_CACHE_DECAY_MS",
+        weir_option_number(&life.route.decay_ms, "WEIR_CACHE_DECAY_MS", text, 0, UINT32_MAX));
   if ((text = getenv("WEIR_STACKS"))) {
     weir_status s = weir_option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
     if (s == WEIR_OK) life.depth = (unsigned)depth;
@@ -425,6 +441,7 @@ static void begin_child(bool counted)
   weir_spool_header *parent = weir_spool_current();
   void *kept = MAP_FAILED;
 
+  weir_route_forked();
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
   if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
   atomic_store(&recording_threads, this_thread);
@@ -698,6 +715,8 @@ void weir_set_up(void)
   if (pthread_key_create(&life.key, end_thread) ||
       pthread_atfork(fork_prepare, fork_parent, fork_child))
     life.off = true;
+  else
+    weir_route_start(&life.route);
 }
 
 __attribute__((constructor(101))) static void at_start(void)

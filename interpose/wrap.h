@@ -5,6 +5,7 @@
 #include "interpose/extract.h"
 #include "interpose/hooks.gen.h"
 #include "interpose/lookups.h"
+#include "interpose/reroute.h"
 
 /* Old functions are declared deprecated, and wrapping them is what we are here for. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

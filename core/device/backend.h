@@ -41,6 +41,12 @@ typedef struct weir_backend {
   /* Optional. The calling thread made this device its current one: the device's own runtime may
    * follow (cudaSetDevice). Missing: nobody is told. */
   void (*make_current)(void *self);
+
+  /* Optional, both or none: copies between the device and plain host memory, done when they return;
+   * they wait for no stream and no stream waits for them. Missing: memory that is paused cannot be
+   * saved. */
+  weir_status (*copy_to_host)(void *self, void *to, uint64_t from, uint64_t bytes);
+  weir_status (*copy_to_device)(void *self, uint64_t to, const void *from, uint64_t bytes);
 } weir_backend;
 
 #endif

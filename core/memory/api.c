@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/device/plugin.h"
 #include "core/memory/devices.h"
+#include "core/memory/host.h"
 #include "core/memory/tags.h"
 
 weir_attached weir_devices[WEIR_DEVICES];
@@ -52,6 +53,7 @@ static weir_status attach(const weir_backend *backend, const char *conf)
   weir_pool *p = NULL;
   if (!st) st = weir_pool_new(&p, backend, &config);
   if (!st && (st = weir_pool_heap(p, NULL, &d->plain))) (void)weir_pool_free(p);
+  if (!st && config.pinned_limit_bytes) atomic_store(&weir_host_limit, config.pinned_limit_bytes);
   if (!st) atomic_store_explicit(&d->pool, p, memory_order_release);
   return st;
 }
@@ -126,7 +128,7 @@ weir_status weir_memory_detach(weir_device device)
   pthread_mutex_lock(&attach_lock);
   weir_attached *at = weir_attached_of(device);
   weir_status st =
-      at ? weir_pool_free(at->pool)
+      at ? weir_host_device_ends(at->pool)
          : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", weir_device_index(device));
   if (at && !st) {
     at->generation++;
@@ -267,13 +269,8 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
   *out = 0;
   pthread_mutex_lock(&p->lock);
   weir_front_reclaim(p);
-  const weir_heap *both[] = {h, &p->common[HEAP_IDLE]};
-  for (int i = 0; i < 2; i++) {
-    if (!both[i]->first) continue;
-    int f = 31 - __builtin_clz(both[i]->first), s = 31 - __builtin_clz(both[i]->second[f]);
-    for (block_id id = both[i]->bins[f][s]; id; id = block(id)->next)
-      if (block(id)->bytes > *out) *out = block(id)->bytes;
-  }
+  uint64_t own = weir_heap_largest(h), idle = weir_heap_largest(&p->common[HEAP_IDLE]);
+  *out = own > idle ? own : idle;
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }

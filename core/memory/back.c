@@ -47,7 +47,7 @@ static void *host_array(uint64_t bytes)
 static weir_status heads_ensure(weir_pool *p)
 {
   const weir_source *s = &p->backend->source;
-  if (p->head_count < p->head_room) return WEIR_OK;
+  if (p->head_count + p->head_spoken < p->head_room) return WEIR_OK;
   unsigned room = p->head_room ? 2 * p->head_room : 16;
   weir_status st =
       s->host_commit ? s->host_commit(p->backend->self, room * sizeof *p->heads) : WEIR_OK;
@@ -57,6 +57,13 @@ static weir_status heads_ensure(weir_pool *p)
   p->heads = more;
   p->head_room = room;
   return WEIR_OK;
+}
+
+weir_status weir_back_speak(weir_pool *p)
+{
+  weir_status st = heads_ensure(p);
+  p->head_spoken += !st;
+  return st;
 }
 
 static void drop_arrays(weir_pool *p, uint64_t places)
@@ -392,9 +399,10 @@ static weir_status lend(weir_pool *p, weir_heap *h, const plan *except, uint64_t
   return st;
 }
 
-/* Gives h a piece of what was a hole, of which `done` bytes are mapped; the rest is a hole again.
- */
-static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done, uint64_t stamp)
+/* Gives h a piece of what was a hole, of which `done` bytes are mapped, and not for use where
+ * `closed`; the rest is a hole again. */
+static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done, uint64_t stamp,
+                      bool closed)
 {
   weir_heap *holes = &p->common[HEAP_HOLE];
   block_id rest = block(piece)->bytes > done ? piece : 0;
@@ -405,7 +413,10 @@ static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done,
   }
   block(piece)->stamp = stamp;
   block(piece)->when = p->clock();
-  if (done) (void)weir_block_give(h, piece);
+  if (done && closed)
+    leave(p, piece, h, stamp);
+  else if (done)
+    (void)weir_block_give(h, piece);
   if (rest) (void)weir_block_give(holes, rest);
 }
 
@@ -424,12 +435,8 @@ static weir_status fill(weir_pool *p, weir_heap *h, const plan *pl)
   }
   if (!st && done < pl->bytes) st = WEIR_EOOM;
   weir_status open = done ? s->access(p->backend->self, block(piece)->address, done) : WEIR_OK;
-  if (!open) {
-    hand_over(p, h, piece, done, lent ? h->epoch : 0);
-    return st;
-  }
-  leave(p, piece, h, lent ? h->epoch : 0);
-  (void)leaving_unmap(p);
+  hand_over(p, h, piece, done, lent ? h->epoch : 0, open != WEIR_OK);
+  if (open) (void)leaving_unmap(p);
   return st ? st : open;
 }
 
@@ -472,6 +479,16 @@ static uint64_t segment_bytes(const weir_pool *p, uint64_t bytes)
   return bytes < 10 * mib ? 20 * mib : up(bytes, 2 * mib);
 }
 
+void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes)
+{
+  p->heads[p->head_count++] = id;
+  block(id)->address = address;
+  block(id)->bytes = bytes;
+  block(id)->when = p->clock();
+  count_reserved(p, (int64_t)bytes, 1);
+  weir_heap_put(h, id);
+}
+
 static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
 {
   uint64_t ask = segment_bytes(p, bytes), address;
@@ -483,17 +500,13 @@ static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint
   if (st == WEIR_EOOM && ask > bytes)
     st = p->backend->source.segment_alloc(p->backend->self, ask = bytes, &address);
   if (st) return st;
-  block_id id = p->heads[p->head_count++] = weir_block_new();
-  block(id)->address = address;
-  block(id)->bytes = ask;
-  block(id)->when = p->clock();
-  count_reserved(p, (int64_t)ask, 1);
-  weir_heap_put(h, id);
+  weir_back_add(p, h, weir_block_new(), address, ask);
   return WEIR_OK;
 }
 
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
 {
+  if (p->host) return weir_host_grow(p, h, bytes);
   return vmm(p) ? grow_pages(p, h, bytes, limit) : grow_segment(p, h, bytes, limit);
 }
 
@@ -560,10 +573,21 @@ weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool k
   return st || keep || !vmm(p) ? st : spare_destroy(p);
 }
 
+/* Whether no block has memory. */
+bool weir_back_empty(const weir_pool *p)
+{
+  if (!vmm(p)) return !p->reserved;
+  for (block_id id = p->heads[0]; id; id = block(id)->right)
+    if (block_state(block(id)) != BLOCK_HOLE) return false;
+  return true;
+}
+
 weir_status weir_back_fini(weir_pool *p)
 {
   if (!vmm(p)) return WEIR_OK;
   weir_status st = leaving_unmap(p);
+  if (!st && p->leaving)
+    st = weir_fail(WEIR_EINVAL, "work that is not complete may touch the pool's memory");
   if (!st) st = spare_destroy(p);
   if (!st) st = p->backend->source.release(p->backend->self, p->base, p->space);
   if (st) return st;

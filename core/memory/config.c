@@ -7,8 +7,11 @@
 #include <string.h>
 #include "core/base/options.h"
 
-const weir_config weir_config_default = {
-    .max_split_bytes = UINT64_MAX, .expandable = true, .decay_ms = 10000};
+const weir_config weir_config_default = {.max_split_bytes = UINT64_MAX,
+                                         .expandable = true,
+                                         .decay_ms = 10000,
+                                         .pinned_register = true,
+                                         .pinned_ahead = true};
 
 enum kind { MEBIBYTES, NUMBER, SHARE, SWITCH };
 
@@ -30,6 +33,10 @@ static const struct key {
     ROW("decay_ms", NUMBER, decay_ms, 0, 1 << 30),
     ROW("soft_limit_mb", MEBIBYTES, soft_limit_bytes, 1, 1 << 24),
     ROW("limit_mb", MEBIBYTES, limit_bytes, 1, 1 << 24),
+    ROW("pinned_limit_mb", MEBIBYTES, pinned_limit_bytes, 1, 1 << 24),
+    ROW("pinned_num_register_threads", NUMBER, pinned_threads, 1, 64),
+    ROW("pinned_use_cuda_host_register", SWITCH, pinned_register, 0, 1),
+    ROW("pinned_ahead", SWITCH, pinned_ahead, 0, 1),
 #undef ROW
 };
 
@@ -37,7 +44,7 @@ enum { KEYS = sizeof keys / sizeof *keys };
 
 static weir_status unknown(const char *name, const char *key)
 {
-  char valid[256];
+  char valid[512];
   size_t used = 0;
   for (int i = 0; i < KEYS; i++)
     used +=

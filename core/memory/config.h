@@ -17,8 +17,12 @@ typedef struct weir_config {
   bool expandable;     /* use VMM where the source has it */
   bool whole_block;    /* every block is one segment: no split, no coalescing, no VMM */
   uint64_t decay_ms;   /* idle memory older than this is given back; 0: never */
-  uint64_t soft_limit_bytes; /* above it reuse is tried harder before growing; 0: none */
-  uint64_t limit_bytes;      /* most we reserve; 0: the device's size */
+  uint64_t soft_limit_bytes;   /* above it reuse is tried harder before growing; 0: none */
+  uint64_t limit_bytes;        /* most we reserve; 0: the device's size */
+  uint64_t pinned_limit_bytes; /* most host memory the process pins; 0: no bound of ours */
+  uint64_t pinned_threads;     /* that touch large pinned memory first; 0: as many as are good */
+  bool pinned_register;        /* pin our own memory; else have the device make it */
+  bool pinned_ahead;           /* pin some more in the background before it is asked for */
 } weir_config;
 
 extern const weir_config weir_config_default;

@@ -12,6 +12,9 @@
  *
  * known[n] of a heap is the same for order instead of completion: its stream runs after heap n's
  * work of those epochs, because a wait was inserted.
+ *
+ * Host memory is in no stream's order: only the work that was recorded (USE) gates it, in heaps of
+ * devices' pools, whose locks are taken one by one while the host pool's is held.
  */
 #include <string.h>
 #include "core/memory/pool.h"
@@ -55,7 +58,7 @@ static void *latest(const weir_heap *h)
   return h->markers[(h->oldest + h->flying + MARKERS - 1) % MARKERS].event;
 }
 
-static void ask(weir_heap *h)
+static void look(weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   while (h->flying) {
@@ -70,8 +73,8 @@ static void ask(weir_heap *h)
 
 static void poll(weir_heap *h, bool may_mark)
 {
-  ask(h);
-  if (may_mark && h->dirty > h->marked && !mark(h)) ask(h);
+  look(h);
+  if (may_mark && h->dirty > h->marked && !mark(h)) look(h);
 }
 
 void weir_epoch_poll(weir_pool *p, bool may_mark, const weir_heap *except)
@@ -82,21 +85,50 @@ void weir_epoch_poll(weir_pool *p, bool may_mark, const weir_heap *except)
   }
 }
 
+static weir_status sync(weir_heap *h)
+{
+  const weir_backend *b = h->pool->backend;
+  if (h->dirty <= h->done) return WEIR_OK;
+  weir_status st = h->dirty > h->marked ? mark(h) : WEIR_OK;
+  if (!st) st = b->event_sync(b->self, latest(h));
+  if (st) return st == WEIR_ENOTSUP ? WEIR_OK : st;
+  h->done = h->marked;
+  h->flying = 0;
+  h->pool->syncs++;
+  return WEIR_OK;
+}
+
+static weir_status ask(weir_heap *h)
+{
+  poll(h, true);
+  return WEIR_OK;
+}
+
+/* Calls `one` for every heap that pending blocks of a host pool name, once. */
+static weir_status each_used(weir_pool *p, weir_status (*one)(weir_heap *h))
+{
+  uint64_t seen[HEAPS / 64] = {0};
+  weir_status first = WEIR_OK;
+  for (block_id id = p->pending; id; id = block(id)->next)
+    for (block_id u = block(id)->uses; u; u = block(u)->next) {
+      uint16_t n = block(u)->heap;
+      if (seen[n / 64] >> n % 64 & 1) continue;
+      seen[n / 64] |= UINT64_C(1) << n % 64;
+      weir_heap *h = weir_heaps[n];
+      pthread_mutex_lock(&h->pool->lock);
+      weir_status st = one(h);
+      pthread_mutex_unlock(&h->pool->lock);
+      if (!first) first = st;
+    }
+  return first;
+}
+
 weir_status weir_epoch_sync(weir_pool *p)
 {
-  const weir_backend *b = p->backend;
-  weir_status first = WEIR_OK;
+  weir_status first = p->host ? each_used(p, sync) : WEIR_OK;
   for (unsigned i = 0; i < p->heap_count; i++) {
-    weir_heap *h = weir_heaps[p->numbers[i]];
-    if (h->dirty <= h->done) continue;
-    weir_status st = h->dirty > h->marked ? mark(h) : WEIR_OK;
-    if (!st) st = b->event_sync(b->self, latest(h));
-    if (!st) {
-      h->done = h->marked;
-      h->flying = 0;
-      p->syncs++;
-    }
-    if (st && st != WEIR_ENOTSUP && !first) first = st;
+    weir_status st = sync(weir_heaps[p->numbers[i]]);
+    if (!first) first = st;
   }
   return first;
 }
@@ -150,6 +182,24 @@ void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
   learn(waiter, waited, waited->epoch++);
 }
 
+void weir_epoch_use(weir_pool *p, block_id use)
+{
+  weir_heap *h = weir_heaps[block(use)->heap];
+  if (h->pool != p) pthread_mutex_lock(&h->pool->lock);
+  block(use)->stamp = h->dirty = h->epoch;
+  if (h->pool != p) pthread_mutex_unlock(&h->pool->lock);
+}
+
+static bool use_complete(const weir_pool *p, block_id use)
+{
+  weir_heap *h = weir_heaps[block(use)->heap];
+  if (h->pool == p) return block(use)->stamp <= h->done;
+  pthread_mutex_lock(&h->pool->lock);
+  bool complete = block(use)->stamp <= h->done;
+  pthread_mutex_unlock(&h->pool->lock);
+  return complete;
+}
+
 /* Whether a freed block's other streams are through with it, at least before anything that its own
  * stream does from now on. *complete: they have finished. */
 static bool uses_over(block_id id, bool *complete)
@@ -158,8 +208,8 @@ static bool uses_over(block_id id, bool *complete)
   *complete = true;
   for (block_id u = block(id)->uses; u; u = block(u)->next) {
     uint16_t n = block(u)->heap;
-    if (block(u)->stamp <= weir_heaps[n]->done) continue;
-    if (block(u)->stamp > own->known[n]) return false;
+    if (use_complete(own->pool, u)) continue;
+    if (own->pool->host || block(u)->stamp > own->known[n]) return false;
     *complete = false;
   }
   return true;
@@ -168,6 +218,7 @@ static bool uses_over(block_id id, bool *complete)
 void weir_epoch_pending(weir_pool *p)
 {
   block_id id = p->pending, kept = 0;
+  if (p->host) (void)each_used(p, ask);
   for (block_id next; id; id = next) {
     next = block(id)->next;
     bool complete;

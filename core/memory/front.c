@@ -216,7 +216,7 @@ static weir_thread *thread_make(void)
     free(t);
     return NULL;
   }
-  t->recent = &nobody;
+  t->recent[false] = t->recent[true] = &nobody;
   return mine = t;
 }
 
@@ -293,19 +293,14 @@ static weir_front *front_of(weir_heap *h)
 /* ---- malloc -----------------------------------------------------------------------------------
  */
 
-static inline unsigned class_for(uint64_t bytes)
-{
-  return weir_class_of[(bytes + UNIT - 1) >> UNIT_SHIFT];
-}
-
 static inline bool by_front(const weir_heap *h, uint64_t bytes)
 {
   return bytes <= CLASS_LIMIT && h->by_front;
 }
 
-static inline bool hit(weir_front *f, uint64_t bytes, void **out)
+static inline bool hit(weir_front *f, const uint8_t *class_of, uint64_t bytes, void **out)
 {
-  unsigned class = class_for(bytes);
+  unsigned class = class_of[(bytes + UNIT - 1) >> UNIT_SHIFT];
   block_id id = f->bins[class].head;
   if (__builtin_expect(!id, 0)) return false;
   weir_block *b = block(id);
@@ -316,12 +311,13 @@ static inline bool hit(weir_front *f, uint64_t bytes, void **out)
   return true;
 }
 
-static __attribute__((noinline)) weir_status miss(weir_heap *h, uint64_t bytes, void **out)
+static __attribute__((noinline)) weir_status miss(weir_heap *h, const uint8_t *class_of,
+                                                  uint64_t bytes, void **out)
 {
   weir_front *f = by_front(h, bytes) ? front_of(h) : NULL;
   if (f && enter(f)) {
     take_remote(f);
-    bool now = hit(f, bytes, out);
+    bool now = hit(f, class_of, bytes, out);
     leave(f);
     if (now) return WEIR_OK;
   }
@@ -332,7 +328,7 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, uint64_t bytes, 
   weir_status st = weir_pool_alloc_slow(h, bytes, f, out);
   if (!st) {
     weir_block *b = block(weir_page_map_find((uint64_t)*out));
-    if (b->front) {
+    if (f && b->front) {
       shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
       count_malloc(f, b, b->class, bytes);
     }
@@ -342,19 +338,35 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, uint64_t bytes, 
   return st;
 }
 
-weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
+static inline weir_status front_malloc(weir_heap *h, const uint8_t *class_of, uint64_t bytes,
+                                       void **out)
 {
   weir_front *f = __builtin_expect(by_front(h, bytes), 1) ? front_seen(h) : NULL;
   if (__builtin_expect(f && enter(f), 1)) {
-    bool now = hit(f, bytes, out);
+    bool now = hit(f, class_of, bytes, out);
     leave(f);
     if (__builtin_expect(now, 1)) return WEIR_OK;
   }
-  return miss(h, bytes, out);
+  return miss(h, class_of, bytes, out);
+}
+
+weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
+{
+  return front_malloc(h, weir_class_of, bytes, out);
+}
+
+weir_status weir_front_malloc_host(weir_heap *h, uint64_t bytes, void **out)
+{
+  return front_malloc(h, weir_host_class_of, bytes, out);
 }
 
 /* ---- free -------------------------------------------------------------------------------------
  */
+
+static inline bool is_host(const weir_block *b)
+{
+  return b->heap >= HOST_HEAPS;
+}
 
 /* A block of a front's that is freed where no front can count it. Lock held. */
 static void count_gone(weir_pool *p, const weir_block *b)
@@ -371,11 +383,9 @@ static void suspend(weir_pool *p, block_id id)
   bool large = b->bytes > CLASS_LIMIT;
   weir_pool_leave_front(p, b);
   block_set(b, BLOCK_PENDING);
-  b->stamp = own->dirty = own->epoch;
-  for (block_id u = b->uses; u; u = block(u)->next) {
-    weir_heap *h = weir_heaps[block(u)->heap];
-    block(u)->stamp = h->dirty = h->epoch;
-  }
+  if (!p->host) b->stamp = own->dirty = own->epoch;
+  for (block_id u = b->uses; u; u = block(u)->next)
+    weir_epoch_use(p, u);
   b->next = p->pending;
   p->pending = id;
   p->pending_blocks[large]++;
@@ -403,17 +413,21 @@ static __attribute__((noinline)) weir_status free_slow(block_id id)
   return WEIR_OK;
 }
 
-static __attribute__((noinline)) void overflow(weir_front *f)
+static __attribute__((noinline)) weir_status overflow(weir_front *f)
 {
   weir_pool *p = atomic_load_explicit(&f->heap, memory_order_relaxed)->pool;
   pthread_mutex_lock(&p->lock);
   flush(f, FRONT_ROOM - FRONT_ROOM / 64); /* little by little: nobody waits long for it */
   pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
 }
 
-static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id)
+static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id, bool host)
 {
   if (weir_device_forked()) return WEIR_ECUDA;
+  if (id && block_state(block(id)) == BLOCK_LIVE && host != is_host(block(id)))
+    return weir_fail(WEIR_EINVAL, "%p is %s memory: free it with %s()", ptr,
+                     host ? "device" : "pinned host", host ? "weir_free" : "weir_pinned_free");
   if (id) return weir_fail(WEIR_EINVAL, "the block at %p has been freed before", ptr);
   return weir_fail(WEIR_EINVAL, "%p is not the start of a block of this allocator", ptr);
 }
@@ -442,45 +456,55 @@ static inline weir_status free_own(weir_front *f, block_id id, unsigned class)
   put(f, id, class);
   bool full = live_units(live) < f->least;
   leave(f);
-  if (__builtin_expect(full, 0)) overflow(f);
-  return WEIR_OK;
+  return __builtin_expect(full, 0) ? overflow(f) : WEIR_OK;
 }
 
-/* Whatever is not the plain case of weir_front_free(). */
-static __attribute__((noinline)) weir_status free_other(void *ptr)
+/* Whatever is not the plain case of front_free(). */
+static __attribute__((noinline)) weir_status free_other(void *ptr, bool host)
 {
   block_id id = weir_page_map_find((uint64_t)ptr);
   weir_block *b = block(id);
   uint8_t live = BLOCK_LIVE;
-  if (!id || block_state(b) != BLOCK_LIVE) return not_ours(ptr, id);
+  if (!id || block_state(b) != BLOCK_LIVE || host != is_host(b)) return not_ours(ptr, id, host);
   weir_front *f =
       b->front ? atomic_load_explicit(&weir_fronts[b->front], memory_order_relaxed) : NULL;
   if (f && !b->uses && mine && atomic_load_explicit(&f->owner, memory_order_relaxed) == mine) {
-    mine->recent = f;
+    mine->recent[host] = f;
     if (enter(f)) return free_own(f, id, b->class);
   }
   /* Two threads may free the same block at once; one of them is told. */
-  if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE)) return not_ours(ptr, id);
+  if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE))
+    return not_ours(ptr, id, host);
   return f && !b->uses ? free_remote(f, id) : free_slow(id);
 }
 
 /* The plain case: the block came through the front this thread freed to last. That it is this one
  * is a guess that the block's record confirms, so nothing waits for the record to come from memory.
  */
-weir_status weir_front_free(void *ptr)
+static inline __attribute__((always_inline)) weir_status front_free(void *ptr, bool host)
 {
   uint64_t entry = map_look((uint64_t)ptr);
   block_id id = map_block(entry);
   weir_block *b = block(id);
   weir_thread *t = mine;
-  if (__builtin_expect(!id || !t, 0)) return free_other(ptr);
-  weir_front *f = t->recent;
+  if (__builtin_expect(!id || !t, 0)) return free_other(ptr, host);
+  weir_front *f = t->recent[host];
   if (__builtin_expect(b->front == f->number && block_state(b) == BLOCK_LIVE && !b->uses &&
                            atomic_load_explicit(&f->owner, memory_order_relaxed) == t,
                        1) &&
       __builtin_expect(enter(f), 1))
     return free_own(f, id, map_class(entry));
-  return free_other(ptr);
+  return free_other(ptr, host);
+}
+
+weir_status weir_front_free(void *ptr)
+{
+  return front_free(ptr, false);
+}
+
+weir_status weir_front_free_host(void *ptr)
+{
+  return front_free(ptr, true);
 }
 
 /* ---- reclaiming -------------------------------------------------------------------------------

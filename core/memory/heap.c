@@ -5,11 +5,13 @@
  * the asked size may hold blocks that fit and blocks that don't, so a few of it are looked at
  * before the next bin, whose every block fits.
  */
+#include "core/memory/host.h"
 #include "core/memory/pool.h"
 
 enum { LOOKS = 4, STAMP_LOOKS = 64 };
 
 uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
+uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1];
 uint32_t weir_class_bytes[CLASSES];
 int64_t weir_class_live[CLASSES];
 
@@ -123,6 +125,16 @@ block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes)
   return id;
 }
 
+uint64_t weir_heap_largest(const weir_heap *h)
+{
+  uint64_t most = 0;
+  if (!h->first) return 0;
+  int f = 31 - __builtin_clz(h->first), s = 31 - __builtin_clz(h->second[f]);
+  for (block_id id = h->bins[f][s]; id; id = block(id)->next)
+    if (block(id)->bytes > most) most = block(id)->bytes;
+  return most;
+}
+
 void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest)
 {
   weir_block *b = block(id);
@@ -193,9 +205,17 @@ static uint64_t class_units(uint64_t units)
   return step_up(units, units <= 128 ? 3 : 5);
 }
 
+/* Host pools: 8 classes a doubling, whole pages of the machine where sizes are exact. */
+static uint64_t host_round(uint64_t bytes)
+{
+  if (bytes >= HOST_EXACT) return (bytes + 4095) >> 12 << 12;
+  return step_up((bytes + UNIT - 1) >> UNIT_SHIFT, 3) << UNIT_SHIFT;
+}
+
 uint64_t weir_round(const weir_pool *p, uint64_t bytes)
 {
   uint64_t units = (bytes + UNIT - 1) >> UNIT_SHIFT;
+  if (p->host) return host_round(bytes);
   if (!p->config.whole_block) {
     uint64_t n = p->config.roundup_divisions;
     if (!n && p->space && bytes > CLASS_LIMIT) return units << UNIT_SHIFT;
@@ -219,4 +239,7 @@ __attribute__((constructor)) static void fill_classes(void)
     weir_class_of[u] = (uint8_t)(count - 1);
   }
   weir_class_of[0] = weir_class_of[1];
+  /* A host pool's classes are some of these: the sizes it rounds to. */
+  for (uint64_t u = 0; u <= CLASS_LIMIT / UNIT; u++)
+    weir_host_class_of[u] = weir_class_of[step_up(u, 3)];
 }

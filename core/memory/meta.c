@@ -7,16 +7,17 @@
  * The page map takes an address to the block that starts there: a hash table of 8-byte entries, in
  * segments of 512. An entry holds the block's number, its class, and 30 bits of the hash that tell
  * it from its neighbours; the block's own address has the last word. Within its segment an entry is
- * at its slot or, where that is taken, in one of the next (linear probing). The table grows by one
- * segment at a time (linear hashing): when segment n comes, the entries of the one segment whose
- * names end in the same bits are shared out between the two, so that no operation waits for more
- * than a few hundred of them to move. SEGMENT_FILL keeps the table at 23 bytes a block, and the
- * fullest segment about two thirds full; what does not fit into a full one all the same, by a freak
- * of the hash, is in a list of its own.
+ * at its slot or, where that is taken, elsewhere in that cache line, or in a line behind; it stays
+ * where it was put until its block goes, or its segment is divided. The table grows by one segment
+ * at a time (linear hashing): when segment n comes, the entries of the one segment whose names end
+ * in the same bits are shared out between the two, so that no operation waits for more than a few
+ * hundred of them to move. SEGMENT_FILL keeps the table at 23 bytes a block, and the fullest
+ * segment about two thirds full; what does not fit into a full one all the same, by a freak of the
+ * hash, is in a list of its own.
  *
  * Readers take no lock. They only look up the starts of blocks that stay there meanwhile, so what
- * they find is right; but an entry that a writer is moving may be missed, so who has found nothing
- * and must know looks again under the lock. Writers hold meta_lock.
+ * they find is right; but an entry that is moving to another segment may be missed, so who has
+ * found nothing and must know looks again under the lock. Writers hold meta_lock.
  *
  * Both arrays are address space that is committed in steps of a huge page, and backed by huge pages
  * from the second on: a program with few blocks pays for few.
@@ -102,16 +103,6 @@ static weir_status commit(weir_pool *p, void *array, uint32_t item, uint32_t *co
 /* ---- page map ---------------------------------------------------------------------------------
  */
 
-static map_entry *slot_of(map_entry *segment, uint64_t hash)
-{
-  return &segment[hash >> MAP_SLOT_AT & (MAP_SLOTS - 1)];
-}
-
-static map_entry *after(map_entry *segment, map_entry *slot)
-{
-  return slot + 1 == segment + MAP_SLOTS ? segment : slot + 1;
-}
-
 static uint64_t entry_at(const map_entry *slot)
 {
   return atomic_load_explicit((map_entry *)slot, memory_order_relaxed);
@@ -122,30 +113,22 @@ static uint64_t entry_hash(uint64_t entry)
   return map_hash(block(map_block(entry))->address);
 }
 
+/* The first of the hash's slots with this value; NULL: none in the segment. */
+static map_entry *slot_with(map_entry *segment, uint64_t hash, uint64_t entry)
+{
+  for (unsigned i = 0; i < MAP_SLOTS; i++) {
+    map_entry *at = &segment[map_slot(hash, i)];
+    if (entry_at(at) == entry) return at;
+  }
+  return NULL;
+}
+
 /* Into the first empty slot; false: the segment is full. */
 static bool insert(map_entry *segment, uint64_t hash, uint64_t entry)
 {
-  map_entry *at = slot_of(segment, hash);
-  for (int i = 0; i < MAP_SLOTS; i++, at = after(segment, at)) {
-    if (entry_at(at)) continue;
-    atomic_store_explicit(at, entry, memory_order_release);
-    return true;
-  }
-  return false;
-}
-
-/* Empties a slot, and closes the gap: an entry behind it that would be found no more moves up. */
-static void erase(map_entry *segment, map_entry *gap)
-{
-  map_entry *at = after(segment, gap);
-  for (uint64_t e; at != gap && (e = entry_at(at)); at = after(segment, at)) {
-    uint64_t from_home = (uint64_t)(at - slot_of(segment, entry_hash(e))) % MAP_SLOTS;
-    uint64_t from_gap = (uint64_t)(at - gap) % MAP_SLOTS;
-    if (from_home < from_gap) continue;
-    atomic_store_explicit(gap, e, memory_order_release);
-    gap = at;
-  }
-  atomic_store_explicit(gap, 0, memory_order_release);
+  map_entry *at = slot_with(segment, hash, 0);
+  if (at) atomic_store_explicit(at, entry, memory_order_release);
+  return at;
 }
 
 static uint64_t shape_of(uint32_t count)
@@ -154,35 +137,24 @@ static uint64_t shape_of(uint32_t count)
   return mask << 32 | count;
 }
 
-/* Takes out of a segment the entries whose segment is another by now. Every entry is looked at: an
- * entry that erase() moves comes from behind, or around the end, from where no entry that belongs
- * elsewhere is left. */
-static void purge(map_entry *segment)
-{
-  for (int round = 0; round < 2; round++)
-    for (map_entry *at = segment; at < segment + MAP_SLOTS;) {
-      uint64_t e = entry_at(at);
-      if (e && map_segment(entry_hash(e)) != segment)
-        erase(segment, at);
-      else
-        at++;
-    }
-}
-
 /* One more segment, committed and empty. */
 static void add_segment(void)
 {
   uint32_t n = segments++;
   uint64_t shape = shape_of(segments), mask = shape >> 32;
   map_entry *old = map_space + (n & mask >> 1) * MAP_SLOTS, *new = map_space + n *MAP_SLOTS;
-  if (n)
-    for (int i = 0; i < MAP_SLOTS; i++) {
-      uint64_t e = entry_at(&old[i]), hash = e ? entry_hash(e) : 0;
-      if (e && (hash & mask) == n) (void)insert(new, hash, e);
-    }
+  uint32_t moved = 0;
+  map_entry *left[MAP_SLOTS];
+  for (unsigned i = 0; n && i < MAP_SLOTS; i++) {
+    uint64_t e = entry_at(&old[i]), hash = e ? entry_hash(e) : 0;
+    if (!e || (hash >> MAP_SEGMENT_AT & mask) != n) continue;
+    (void)insert(new, hash, e);
+    left[moved++] = &old[i];
+  }
   atomic_store_explicit(&weir_map, map_space, memory_order_release);
   atomic_store_explicit(&weir_map_shape, shape, memory_order_release);
-  if (n) purge(old);
+  while (moved)
+    atomic_store_explicit(left[--moved], 0, memory_order_release);
 }
 
 static weir_status map_ensure(weir_pool *p, unsigned count)
@@ -198,15 +170,18 @@ static weir_status map_ensure(weir_pool *p, unsigned count)
   return WEIR_OK;
 }
 
+static uint64_t entry_of(block_id id, uint64_t hash)
+{
+  return hash >> MAP_TAG_AT << MAP_TAG_AT | (uint64_t)block(id)->class << MAP_CLASS_AT | id;
+}
+
 void weir_page_map_put(block_id id)
 {
-  weir_block *b = block(id);
-  uint64_t hash = map_hash(b->address);
+  uint64_t hash = map_hash(block(id)->address);
   pthread_mutex_lock(&meta_lock);
   entries++;
-  if (!insert(map_segment(hash), hash,
-              hash >> MAP_TAG_AT << MAP_TAG_AT | (uint64_t)b->class << MAP_CLASS_AT | id)) {
-    b->prev = crowded;
+  if (!insert(map_segment(hash), hash, entry_of(id, hash))) {
+    block(id)->prev = crowded;
     crowded = id;
   }
   pthread_mutex_unlock(&meta_lock);
@@ -216,19 +191,17 @@ void weir_page_map_remove(block_id id)
 {
   uint64_t hash = map_hash(block(id)->address);
   pthread_mutex_lock(&meta_lock);
-  map_entry *segment = map_segment(hash), *at = slot_of(segment, hash);
+  map_entry *at = slot_with(map_segment(hash), hash, entry_of(id, hash));
   entries--;
-  for (int i = 0; i < MAP_SLOTS && entry_at(at); i++, at = after(segment, at))
-    if (map_block(entry_at(at)) == id) {
-      erase(segment, at);
-      pthread_mutex_unlock(&meta_lock);
-      return;
-    }
-  block_id *link = &crowded;
-  while (*link && *link != id)
-    link = &block(*link)->prev;
-  if (*link) *link = block(id)->prev;
-  block(id)->prev = 0;
+  if (at) {
+    atomic_store_explicit(at, 0, memory_order_release);
+  } else {
+    block_id *link = &crowded;
+    while (*link && *link != id)
+      link = &block(*link)->prev;
+    if (*link) *link = block(id)->prev;
+    block(id)->prev = 0;
+  }
   pthread_mutex_unlock(&meta_lock);
 }
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "core/memory/host.h"
 #include "core/memory/pool.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,8 +41,15 @@ static bool may_split(const weir_pool *p)
  * size. */
 static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
 {
+  /* A large idle chunk of a host pool could not go back while something small lives in it. */
+  if (p->host) return !p->desperate && b->bytes > HOST_CHUNK && bytes < b->bytes / 16;
   uint64_t most = p->config.max_split_bytes;
   return !p->space && b->bytes > most && (bytes <= most || b->bytes - bytes >= (20u << 20));
+}
+
+bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes)
+{
+  return !too_large(p, block(id), bytes);
 }
 
 /* The class of a block that has its size; NO_CLASS where the fronts have no bin for it. */
@@ -96,7 +104,7 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   weir_heap *h = weir_heaps[b->heap];
   weir_page_map_remove(id);
   weir_pool_leave_front(h->pool, b);
-  b->stamp = stamp;
+  b->stamp = stamp = stamp > h->clock->done ? stamp : 0;
   if (stamp > h->clock->dirty) h->clock->dirty = stamp;
   h->pool->unmarked += b->bytes;
   if (h->graph) h = weir_graph_leave(h);
@@ -222,6 +230,7 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
   uint64_t limit = weir_pool_limit(p), soft = p->config.soft_limit_bytes;
+  p->desperate = false;
   weir_status st = weir_block_ensure(p, 8);
   if (!st) st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
@@ -234,6 +243,7 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
   st = grow(h, bytes, soft && soft < limit ? soft : limit, out);
   if (!exhausted(st)) return st;
   p->retries++;
+  p->desperate = true;
   if ((st = reuse_after_wait(h, bytes, out)) != WEIR_EOOM) return st;
   if (soft && soft < limit && !exhausted(st = grow(h, bytes, limit, out))) return st;
   if (!exhausted(st = reuse_pages(h, bytes, out))) return st;
@@ -278,6 +288,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   } else {
     weir_pool_count_live(p, b, 1);
   }
+  if (p->host) weir_host_used(p, b->address);
   return WEIR_OK;
 }
 
@@ -288,7 +299,7 @@ weir_status weir_pool_use(void *ptr, weir_heap *h)
   if (!id || block_state(b) != BLOCK_LIVE)
     return weir_fail(WEIR_EINVAL, "%p is not a live block of this allocator", ptr);
   weir_pool *p = weir_heaps[b->heap]->pool;
-  if (p != h->pool)
+  if (p != h->pool && !p->host)
     return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
                      p->backend->index, h->pool->backend->index);
   if (weir_heaps[b->heap]->clock == h) return WEIR_OK;
@@ -308,6 +319,29 @@ weir_status weir_pool_use(void *ptr, weir_heap *h)
   return st;
 }
 
+static void forget(weir_block *b, const uint64_t *gone)
+{
+  block_id *at = &b->uses;
+  while (*at) {
+    block_id u = *at;
+    uint16_t n = block(u)->heap;
+    if (!(gone[n / 64] >> n % 64 & 1)) {
+      at = &block(u)->next;
+      continue;
+    }
+    *at = block(u)->next;
+    weir_block_drop(u);
+  }
+}
+
+void weir_pool_forget(weir_pool *p, const uint64_t *gone)
+{
+  for (unsigned i = 0; i < p->head_count; i++)
+    for (block_id id = p->heads[i]; id; id = block(id)->right)
+      if (block_state(block(id)) == BLOCK_LIVE || block_state(block(id)) == BLOCK_PENDING)
+        forget(block(id), gone);
+}
+
 /* ---- life -------------------------------------------------------------------------------------
  */
 
@@ -322,9 +356,10 @@ weir_status weir_heap_number(weir_heap *h, weir_pool *p)
   weir_status st =
       weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
   pthread_mutex_lock(&number_lock);
-  for (uint16_t i = 1; i < HEAPS && st; i++) {
+  unsigned i = p->host ? HOST_HEAPS : 1, end = p->host ? HEAPS : HOST_HEAPS;
+  for (; i < end && st; i++) {
     if (weir_heaps[i]) continue;
-    h->number = i;
+    h->number = (uint16_t)i;
     h->serial = ++serials;
     h->pool = p;
     h->epoch = 1;
@@ -342,7 +377,21 @@ void weir_heap_unnumber(const weir_heap *h)
   pthread_mutex_unlock(&number_lock);
 }
 
+/* The only heap of a host pool: no stream's work is ever behind what is in it. */
+static void make_host_heap(weir_heap *idle)
+{
+  idle->clock = idle;
+  idle->by_front = true;
+  idle->done = UINT64_MAX;
+}
+
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config)
+{
+  return weir_pool_new_host(out, backend, config, NULL);
+}
+
+weir_status weir_pool_new_host(weir_pool **out, const weir_backend *backend,
+                               const weir_config *config, struct weir_host *host)
 {
   weir_status st = weir_meta_init();
   if (st) return st;
@@ -350,6 +399,8 @@ weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const we
   if (!p) return weir_fail(WEIR_ENOMEM, "no host memory for a pool");
   pthread_mutex_init(&p->lock, NULL);
   p->backend = backend;
+  p->host = host;
+  if (host) make_host_heap(&p->common[HEAP_IDLE]);
   p->config = config ? *config : weir_config_default;
   p->clock = now_ms;
   p->decayed = now_ms();
@@ -448,7 +499,7 @@ weir_status weir_pool_free(weir_pool *p)
     graphs += g->uses != 0;
   if (!st && graphs)
     st = weir_fail(WEIR_EINVAL, "%u private pools of graphs were not released", graphs);
-  if (!st && p->reserved)
+  if (!st && !weir_back_empty(p))
     st = weir_fail(WEIR_EINVAL, "the pool has %llu bytes in blocks that were not freed",
                    (unsigned long long)p->reserved);
   if (!st) st = weir_back_fini(p);

@@ -13,7 +13,8 @@
  * belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds the
  * pool's lock may stop all fronts (weir_front_reclaim). A live block belongs to its user, whose
  * free finds it by the page map without a lock. The records and the page map are shared by all
- * pools and guarded by a lock of their own, taken last and never held across a call.
+ * pools and guarded by a lock of their own, taken last and never held across a call. A pool of host
+ * memory (host.h) may be held when a device's pool is taken, never the other way round.
  *
  * Invariants (check.c proves them in the tests): neighbours touch; no two neighbours are free in
  * the same heap; every free block is in exactly one heap, in the bin of its size; the page map
@@ -32,6 +33,9 @@
 
 typedef uint32_t block_id; /* 0: none */
 
+/* All of this is inside the library, and reached without its table of addresses. */
+#pragma GCC visibility push(hidden)
+
 enum {
   UNIT_SHIFT = 9, /* blocks are multiples of 512 bytes, the driver's alignment */
   UNIT = 1 << UNIT_SHIFT,
@@ -41,7 +45,8 @@ enum {
   TLSF_FIRST = 27, /* first levels; the top one takes blocks up to 512 GiB */
   TLSF_SECOND = 32,
   HEAPS = 4096,
-  MARKERS = 4, /* of a stream on their way */
+  MARKERS = 4,       /* of a stream on their way */
+  HOST_HEAPS = 3840, /* heaps numbered from here on are of host pools */
   FRONTS = 65536,
   CAPTURES = 64, /* underway at once on a device */
   THREAD_SLOTS = 64,
@@ -136,7 +141,7 @@ typedef struct weir_front {
 #define LIVE_ONE   (INT64_C(1) << LIVE_SHIFT)
 
 typedef struct weir_thread {
-  weir_front *recent;              /* the one it freed to last; never NULL */
+  weir_front *recent[2]; /* the ones it freed device's and host pools' blocks to last; never NULL */
   weir_front *slots[THREAD_SLOTS]; /* last used, by heap number */
 } weir_thread;
 
@@ -173,6 +178,7 @@ enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
 typedef struct weir_pool {
   pthread_mutex_t lock;
   const weir_backend *backend; /* borrowed */
+  struct weir_host *host;      /* borrowed; NULL: the pool is of a device's memory */
   weir_config config;
   weir_heap common[2];     /* idle, holes */
   uint16_t numbers[HEAPS]; /* this pool's stream heaps */
@@ -184,7 +190,8 @@ typedef struct weir_pool {
   unsigned capture_count;
   unsigned diverted; /* requests to stop all fronts */
   block_id *heads;   /* owned: the first block of every range */
-  unsigned head_count, head_room;
+  unsigned head_count, head_room, head_spoken;
+  bool desperate;       /* host: no more to be had, so large idle chunks are cut too */
   uint64_t base, space; /* VMM: the reservation */
   uint64_t *pages;      /* VMM: page of each place, 0: none */
   uint64_t *spare;      /* VMM: pages that are mapped nowhere */
@@ -215,7 +222,8 @@ typedef struct weir_pool {
 extern weir_block *weir_blocks; /* all records; [0] is never used */
 extern weir_heap *_Atomic weir_heaps[HEAPS];
 extern weir_front *_Atomic weir_fronts[FRONTS];
-extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1]; /* by units */
+extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];      /* by units */
+extern uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1]; /* the same with 8 a doubling */
 extern uint32_t weir_class_bytes[CLASSES];
 extern int64_t weir_class_live[CLASSES]; /* what one block of the class adds to a front's `live` */
 
@@ -245,13 +253,20 @@ block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes);
 void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest);
 /* Puts a block that is in no heap into `h`, merged with its neighbours there; the merged block. */
 block_id weir_block_give(weir_heap *h, block_id id);
+uint64_t weir_heap_largest(const weir_heap *h); /* bytes of the largest block, 0: none */
 uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 
 /* back.c: memory from the source and to it. Pool's lock held. */
 weir_status weir_back_init(weir_pool *p);
 weir_status weir_back_fini(weir_pool *p);
+bool weir_back_empty(const weir_pool *p); /* no block has memory */
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
+/* Makes room for one more range, which stays spoken for (head_spoken) when the lock is given back.
+ */
+weir_status weir_back_speak(weir_pool *p);
+/* Adds a range; its record was made and its place spoken for before. */
+void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes);
 /* Gives idle memory freed before `before` (ms; wrap-safe) back; at most `bytes`. `keep`: VMM pages
  * stay ours, mapped nowhere. */
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep);
@@ -268,6 +283,7 @@ void weir_epoch_pending(weir_pool *p);
  * helps: until as much as is reserved was freed since somebody last ran short (alert). */
 void weir_epoch_breathe(weir_pool *p);
 void weir_epoch_alert(weir_pool *p);
+void weir_epoch_use(weir_pool *p, block_id use); /* a freed block's USE: what now may touch it */
 bool weir_epoch_capturing(const weir_heap *h);
 
 /* graph.c: private pools. Pool's lock held. */
@@ -280,7 +296,9 @@ void weir_graph_drop(weir_pool *p); /* all; none holds memory */
 
 /* front.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);
-weir_status weir_front_free(void *ptr);
+weir_status weir_front_malloc_host(weir_heap *h, uint64_t bytes, void **out); /* its classes */
+weir_status weir_front_free(void *ptr);                                       /* a device's block */
+weir_status weir_front_free_host(void *ptr);                                  /* a host pool's */
 void weir_front_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
 void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; lock held */
 void weir_front_thaw(weir_pool *p);
@@ -297,6 +315,8 @@ extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")))
 
 /* pool.c: the slow path and the life of a pool. */
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config);
+weir_status weir_pool_new_host(weir_pool **out, const weir_backend *seam, const weir_config *config,
+                               struct weir_host *host);
 weir_status weir_pool_free(weir_pool *p);
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
 weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
@@ -308,9 +328,22 @@ void weir_pool_leave_front(weir_pool *p, weir_block *b); /* it will not come bac
 weir_status weir_pool_use(void *ptr, weir_heap *h);
 weir_status weir_pool_empty(weir_pool *p);
 uint64_t weir_pool_limit(const weir_pool *p);
+/* Whether a free block may serve a request of `bytes`; it has as many. */
+bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes);
+/* Drops the USE records of this host pool's blocks that name heaps in `gone` (a bit each). */
+void weir_pool_forget(weir_pool *p, const uint64_t *gone);
+
+/* slab.c: a host pool's memory. Pool's lock held. */
+/* Like weir_back_grow; gives the lock back while memory is being locked. */
+weir_status weir_host_grow(weir_pool *p, const weir_heap *h, uint64_t bytes);
+void weir_host_used(weir_pool *p, uint64_t address); /* a block was handed out there */
+/* pinned.c: words the failure. */
+struct host_census;
+weir_status weir_host_oom(const weir_pool *p, uint64_t bytes, const struct host_census *c);
 
 /* stats.c. Lock held. */
 void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
+void weir_pool_reset_peak(weir_pool *p);
 void weir_pool_peak(weir_pool *p); /* takes what is now, and the fronts' highest, into the peaks */
 void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign); /* passes by the fronts */
 
@@ -339,9 +372,11 @@ static inline weir_block *block(block_id id)
 
 /* The page map: see meta.c. */
 enum {
-  MAP_SLOTS = 512, /* of a segment: 4 KiB */
-  MAP_SLOT_AT = 20,
-  MAP_TAG_AT = 34,
+  MAP_SLOTS = 512,     /* of a segment: 4 KiB */
+  MAP_LINE = 8,        /* of a cache line */
+  MAP_SEGMENT_AT = 32, /* bits of the hash, from its better half */
+  MAP_SLOT_AT = 55,
+  MAP_TAG_AT = 34, /* in the hash and in an entry */
   MAP_CLASS_AT = 26,
 };
 #define MAP_HASH UINT64_C(0x9e3779b97f4a7c15) /* 2^64 / the golden ratio, odd */
@@ -355,16 +390,16 @@ extern _Atomic uint64_t weir_map_shape;
 
 static inline uint64_t map_hash(uint64_t address)
 {
-  uint64_t h = address * MAP_HASH;
-  return h ^ h >> 32;
+  return address * MAP_HASH;
 }
 
-/* The segment of a hash: by the mask's bits, or one less where that segment is not there yet. */
+/* The segment of a hash: by the mask's bits, or one less where that segment is not there yet. Which
+ * of the two is as good as random, so there shall be no branch to guess. */
 static inline map_entry *map_segment(uint64_t hash)
 {
   uint64_t shape = atomic_load_explicit(&weir_map_shape, memory_order_acquire);
-  uint64_t mask = shape >> 32, at = hash & mask, low = hash & mask >> 1;
-  at ^= (at ^ low) & -(uint64_t)(at >= (uint32_t)shape); /* half and half: no branch to guess */
+  uint64_t mask = shape >> 32, at = hash >> MAP_SEGMENT_AT & mask, low = at & mask >> 1;
+  at = __builtin_expect_with_probability(at < (uint32_t)shape, 1, 0.5) ? at : low;
   return atomic_load_explicit(&weir_map, memory_order_relaxed) + at * MAP_SLOTS;
 }
 
@@ -378,20 +413,26 @@ static inline unsigned map_class(uint64_t entry)
   return (uint8_t)(entry >> MAP_CLASS_AT);
 }
 
+/* The i-th place in its segment where an entry may be: all of one cache line first. */
+static inline unsigned map_slot(uint64_t hash, unsigned i)
+{
+  unsigned first = (unsigned)(hash >> MAP_SLOT_AT), line = (first + i - i % MAP_LINE) / MAP_LINE;
+  return (line * MAP_LINE + (first + i) % MAP_LINE) % MAP_SLOTS;
+}
+
 /* The entry of the block that starts at `address` and is not free; 0: none was met, and who must
  * know asks weir_page_map_find(). Any thread, no lock. */
 static inline uint64_t map_look(uint64_t address)
 {
-  uint64_t hash = map_hash(address), tag = hash >> MAP_TAG_AT;
-  const map_entry *segment = map_segment(hash);
-  unsigned slot = (unsigned)(hash >> MAP_SLOT_AT);
-  for (int i = 0; i < MAP_SLOTS; i++) {
-    uint64_t e =
-        atomic_load_explicit((map_entry *)&segment[slot++ % MAP_SLOTS], memory_order_acquire);
-    if (!e) return 0;
-    if (e >> MAP_TAG_AT == tag && weir_blocks[map_block(e)].address == address) return e;
+  uint64_t hash = map_hash(address);
+  const map_entry *segment = map_segment(hash), *at = &segment[hash >> MAP_SLOT_AT];
+  for (unsigned i = 0;; at = &segment[map_slot(hash, i)]) {
+    uint64_t e = atomic_load_explicit((map_entry *)at, memory_order_acquire);
+    if (__builtin_expect(!((e ^ hash) >> MAP_TAG_AT), 1) &&
+        __builtin_expect(block(map_block(e))->address == address, 1))
+      return e;
+    if (++i == MAP_SLOTS) return 0;
   }
-  return 0;
 }
 
 static inline uint8_t block_state(const weir_block *b)
@@ -429,5 +470,7 @@ static inline void stat_add(weir_stat *s, int64_t by)
     s->freed -= by;
   if (s->current > s->peak) s->peak = s->current;
 }
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,6 +1,7 @@
 /* report.c: why the allocator is out of memory. */
 #include <stdio.h>
 #include <string.h>
+#include "core/memory/host.h"
 #include "core/memory/pool.h"
 #include "core/memory/tags.h"
 
@@ -127,6 +128,9 @@ weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why)
   weir_front_freeze(p);
   weir_pool_walk(p, count_block, &c);
   weir_front_thaw(p);
+  if (p->host)
+    return weir_host_oom(p, bytes,
+                         &(host_census){c.live, c.pending, c.free + c.cached, c.largest_free});
   name_owners(owners, sizeof owners, &c);
   uint64_t stuck = stranded(&c, &most);
   return weir_fail(WEIR_EOOM,

@@ -15,6 +15,7 @@
 #ifndef WEIR_MEMORY_SEGMENT_H
 #define WEIR_MEMORY_SEGMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/status.h"
@@ -62,6 +63,9 @@ typedef struct weir_source {
   weir_status (*host_unregister)(void *self, void *memory, uint64_t bytes);
   weir_status (*host_alloc)(void *self, uint64_t bytes, unsigned flags, void **out);
   weir_status (*host_free)(void *self, void *memory, uint64_t bytes);
+  /* Optional: whether host memory that is not ours is page-locked, for weir_is_pinned(). NULL: what
+   * is not ours counts as not pinned. */
+  weir_status (*host_is_pinned)(void *self, const void *memory, bool *pinned);
   /* Optional: the number of the memory node nearest to the device, -1: not known. NULL: not known;
    * memory is then taken near the processor that asks. */
   int (*numa_node)(void *self);

@@ -256,12 +256,8 @@ weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
                    name);
 }
 
-weir_status weir_memory_reset_peak(weir_device device)
+void weir_pool_reset_peak(weir_pool *p)
 {
-  weir_pool *p;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
-  pthread_mutex_lock(&p->lock);
   weir_front_reset_high(p);
   memset(p->peak, 0, sizeof p->peak);
   weir_pool_peak(p);
@@ -269,6 +265,15 @@ weir_status weir_memory_reset_peak(weir_device device)
   p->segment_stat.peak = p->segment_stat.current;
   p->oversize.peak = p->oversize.current;
   p->oversize_segments.peak = p->oversize_segments.current;
+}
+
+weir_status weir_memory_reset_peak(weir_device device)
+{
+  weir_pool *p;
+  weir_status st = weir_pool_of(device, &p);
+  if (st) return st;
+  pthread_mutex_lock(&p->lock);
+  weir_pool_reset_peak(p);
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }

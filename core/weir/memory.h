@@ -48,7 +48,8 @@ WEIR_PUBLIC weir_status weir_free(void *ptr);
 /* After ptr is freed, it is not reused before the work now in `stream` is complete. */
 WEIR_PUBLIC weir_status weir_record_stream(void *ptr, weir_stream *stream);
 
-/* Gives all cached memory that no work can touch back to the device. Never waits for work. */
+/* Gives all cached memory that no work can touch back to the device. Waits for no work itself;
+ * without VMM the driver does, at every cudaFree. */
 WEIR_PUBLIC weir_status weir_memory_empty_cache(weir_device device);
 /* The same until at most `keep_bytes` are reserved. */
 WEIR_PUBLIC weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes);
@@ -162,6 +163,92 @@ WEIR_PUBLIC weir_status weir_memory_largest_free_block(uint64_t *out, weir_devic
 WEIR_PUBLIC weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated);
 /* Every segment and block as JSON, shaped as PyTorch's memory snapshot; *out is new: free() it. */
 WEIR_PUBLIC weir_status weir_memory_snapshot(char **out, weir_device device);
+
+/* ---- pinned host memory -------------------------------------------------------------------------
+ * Page-locked memory that devices copy from and to at full speed. A block is free for everybody as
+ * soon as it is freed and the work recorded with weir_record_stream() is complete: tell every
+ * stream, of any device, that reads or writes it. Alignment 512. Sizes are rounded up to one of 8
+ * steps a doubling, from 64 MiB on to 4 KiB. A block can be copied from and to as a whole: it lies
+ * within one registration. After fork() the child sees zeros in it and cannot allocate any.
+ */
+
+/* As in cudaHostAlloc; each set of flags has a pool of its own. With unified addressing all pinned
+ * memory is portable and mapped anyway. */
+enum {
+  WEIR_PINNED_PORTABLE = 1,
+  WEIR_PINNED_MAPPED = 2,
+  WEIR_PINNED_WRITE_COMBINED = 4 /* the host should only write it */
+};
+
+/* *out is new: weir_pinned_free() it; NULL for 0 bytes. Of the current device. Errors: EOOM with a
+ * sentence that says why; those of weir_malloc() where there is no device: only a device can lock
+ * memory. */
+WEIR_PUBLIC weir_status weir_pinned_malloc(void **out, size_t bytes);
+/* Locked by `device`, with WEIR_PINNED_ flags. Errors: also ENOTSUP, EINVAL (unknown flags). */
+WEIR_PUBLIC weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device,
+                                                 unsigned flags);
+/* Steals ptr; NULL is nothing. Errors: EINVAL, nothing has changed. */
+WEIR_PUBLIC weir_status weir_pinned_free(void *ptr);
+/* Whether the memory at ptr, which may point into a block, is page-locked. */
+WEIR_PUBLIC weir_status weir_is_pinned(bool *out, const void *ptr);
+
+/* Gives all cached pinned memory that no work can touch back. Never waits for work. */
+WEIR_PUBLIC weir_status weir_pinned_empty_cache(void);
+/* The most bytes the process shall pin here, 0: no bound. As the option pinned_limit_mb. What is
+ * pinned already stays. */
+WEIR_PUBLIC weir_status weir_pinned_set_limit(uint64_t bytes);
+
+/* Figures of all pools. X(name as in PyTorch's host_memory_stats, field). allocations and
+ * allocated_bytes count what is locked, in use or cached; active what is handed out or waits for
+ * recorded work. Times are microseconds of locking and unlocking. The last four are ours. */
+#define WEIR_PINNED_STATS_MAP(X)                                                                   \
+  X("allocations.current", allocations)                                                            \
+  X("allocations.peak", allocations_peak)                                                          \
+  X("allocations.allocated", allocations_allocated)                                                \
+  X("allocations.freed", allocations_freed)                                                        \
+  X("allocated_bytes.current", allocated_bytes)                                                    \
+  X("allocated_bytes.peak", allocated_bytes_peak)                                                  \
+  X("allocated_bytes.allocated", allocated_bytes_allocated)                                        \
+  X("allocated_bytes.freed", allocated_bytes_freed)                                                \
+  X("active_requests.current", active_requests)                                                    \
+  X("active_requests.peak", active_requests_peak)                                                  \
+  X("active_requests.allocated", active_requests_allocated)                                        \
+  X("active_requests.freed", active_requests_freed)                                                \
+  X("active_bytes.current", active_bytes)                                                          \
+  X("active_bytes.peak", active_bytes_peak)                                                        \
+  X("active_bytes.allocated", active_bytes_allocated)                                              \
+  X("active_bytes.freed", active_bytes_freed)                                                      \
+  X("num_host_alloc", num_host_alloc)                                                              \
+  X("num_host_free", num_host_free)                                                                \
+  X("host_alloc_time.total", host_alloc_time_total)                                                \
+  X("host_alloc_time.max", host_alloc_time_max)                                                    \
+  X("host_alloc_time.min", host_alloc_time_min)                                                    \
+  X("host_alloc_time.count", host_alloc_time_count)                                                \
+  X("host_alloc_time.avg", host_alloc_time_avg)                                                    \
+  X("host_free_time.total", host_free_time_total)                                                  \
+  X("host_free_time.max", host_free_time_max)                                                      \
+  X("host_free_time.min", host_free_time_min)                                                      \
+  X("host_free_time.count", host_free_time_count)                                                  \
+  X("host_free_time.avg", host_free_time_avg)                                                      \
+  X("requested_bytes.current", requested_bytes)                                                    \
+  X("pending_bytes.current", pending_bytes)                                                        \
+  X("num_ooms", num_ooms)                                                                          \
+  X("limit_bytes", limit_bytes)
+
+typedef struct weir_pinned_stats {
+#define WEIR_PINNED_STATS_FIELD(name, field) int64_t field;
+  WEIR_PINNED_STATS_MAP(WEIR_PINNED_STATS_FIELD)
+#undef WEIR_PINNED_STATS_FIELD
+} weir_pinned_stats;
+
+WEIR_PUBLIC weir_status weir_pinned_get_stats(weir_pinned_stats *out);
+/* The figure called `name`. Errors: EINVAL. */
+WEIR_PUBLIC weir_status weir_pinned_stat(int64_t *out, const char *name);
+WEIR_PUBLIC weir_status weir_pinned_reset_peak(void);
+/* The largest request that would be served, in any pool, from what is cached, bytes. */
+WEIR_PUBLIC weir_status weir_pinned_largest_free_block(uint64_t *out);
+/* A table for people; *out is new: free() it. */
+WEIR_PUBLIC weir_status weir_pinned_summary(char **out);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
 #   the others     the allocator linked in, libweir-cuda.so opened by it, the driver's own functions beside
 
 CUDAT        := $(O)/tests/cuda
-CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open)
+CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_faults)
 CUDAT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(call objs,tests/cuda/rig.c)
 CUDAT_INSIDE := $(filter-out $(CUDAT)/test_open,$(CUDAT_SUITES))
 

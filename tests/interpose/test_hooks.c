@@ -33,12 +33,21 @@ static uint64_t call_zero(void *wrapper)
 /* Look-ups hand out functions or names and record nothing. */
 static bool records(const char *name)
 {
-  static const char *const quiet[] = {"cuGetProcAddress",       "cuGetProcAddress_v2",
-                                      "__cudaRegisterFunction", "__cudaGetKernel",
-                                      "cudaGetKernel",          "cudaGetFuncBySymbol"};
+  static const char *const quiet[] = {
+      "cuGetProcAddress",       "cuGetProcAddress_v2",     "__cudaRegisterFunction",
+      "__cudaGetKernel",        "cudaGetKernel",           "cudaGetFuncBySymbol",
+      "cuMemGetInfo_v2",        "cuMemGetAddressRange_v2", "cuPointerGetAttribute",
+      "cuPointerGetAttributes", "cuPointerSetAttribute",   "cuMemGetHandleForAddressRange",
+      "cuIpcGetMemHandle"};
   for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
     if (strcmp(name, quiet[i]) == 0) return false;
   return strncmp(name, "cudaGetDriverEntryPoint", 23) != 0;
+}
+
+/* The fake has one that answers the hooks' own questions, and counts nothing. */
+static bool counted(const char *name)
+{
+  return strcmp(name, "cuPointerGetAttribute") != 0;
 }
 
 /* The thread goes to another device, by a driver call beneath some other call. */
@@ -83,8 +92,8 @@ START_TEST(every_row_called_with_nothing_records_one_event_with_its_number_and_s
       uint64_t calls = rig_fake[row->bank]->calls;
       call_zero(wrapper);
       const rig_log *l = rig_read();
-      ck_assert_msg(rig_fake[row->bank]->calls == calls + 1, "%s: called %d times", row->name,
-                    (int)(rig_fake[row->bank]->calls - calls));
+      ck_assert_msg(rig_fake[row->bank]->calls == calls + counted(row->name), "%s: called %d times",
+                    row->name, (int)(rig_fake[row->bank]->calls - calls));
       ck_assert_msg(l->events == records(row->name), "%s: %u events", row->name, l->events);
       if (!l->events) continue;
       const weir_event *e = &l->event[0];
@@ -165,7 +174,7 @@ START_TEST(a_row_called_through_an_export_finds_its_original)
     const weir_row *row = &weir_rows[i];
     uint64_t calls = rig_fake[row->bank]->calls;
     call_zero(row->wrapper);
-    ck_assert_msg(rig_fake[row->bank]->calls == calls + 1, "%s", row->name);
+    ck_assert_msg(rig_fake[row->bank]->calls == calls + counted(row->name), "%s", row->name);
     ck_assert_ptr_eq(atomic_load(row->real), rig_original(row->bank, row->name));
   }
 }

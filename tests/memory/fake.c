@@ -462,18 +462,116 @@ static weir_status set_access(void *self, uint64_t address, uint64_t bytes)
   return st;
 }
 
+/* ---- host memory ------------------------------------------------------------------------------
+ */
+
+static size_t pinned_find(const fake *f, uint64_t address)
+{
+  size_t i = 0;
+  while (i < f->pinned_count &&
+         (address < f->pinned[i].address || address - f->pinned[i].address >= f->pinned[i].bytes))
+    i++;
+  return i;
+}
+
+/* As the documents have it: whole pages, never twice. Lock held. */
+static weir_status pin(fake *f, fake_range r)
+{
+  if (r.address % 4096 || r.bytes % 4096 || !r.bytes) abort();
+  for (size_t i = 0; i < f->pinned_count; i++)
+    if (r.address < f->pinned[i].address + f->pinned[i].bytes &&
+        f->pinned[i].address < r.address + r.bytes)
+      abort();
+  if (f->pinned_capacity && r.bytes > f->pinned_capacity - f->pinned_bytes)
+    return weir_fail(WEIR_EOOM, "the fake cannot pin %llu bytes more", (unsigned long long)r.bytes);
+  if (f->pinned_count == f->pinned_room) {
+    f->pinned_room = f->pinned_room ? 2 * f->pinned_room : 16;
+    f->pinned = realloc(f->pinned, f->pinned_room * sizeof *f->pinned);
+    if (!f->pinned) abort();
+  }
+  f->pinned[f->pinned_count++] = r;
+  f->pinned_bytes += r.bytes;
+  return WEIR_OK;
+}
+
+static void unpin(fake *f, uint64_t address, uint64_t bytes, bool made)
+{
+  size_t i = pinned_find(f, address);
+  if (i == f->pinned_count || f->pinned[i].address != address || f->pinned[i].bytes != bytes ||
+      f->pinned[i].made != made)
+    abort();
+  f->pinned_bytes -= bytes;
+  f->pinned[i] = f->pinned[--f->pinned_count];
+}
+
+bool fake_pinned(fake *f, const void *memory, uint64_t bytes)
+{
+  pthread_mutex_lock(&f->lock);
+  uint64_t at = (uint64_t)memory;
+  size_t i = pinned_find(f, at);
+  bool in = i < f->pinned_count && at + bytes <= f->pinned[i].address + f->pinned[i].bytes;
+  pthread_mutex_unlock(&f->lock);
+  return in;
+}
+
+static weir_status host_register(void *self, void *memory, uint64_t bytes, unsigned flags)
+{
+  fake *f = self;
+  if (f->on_register) f->on_register(f, bytes);
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "host_register");
+  if (flags & WEIR_HOST_WRITE_COMBINED) abort();
+  if (!st) st = pin(f, (fake_range){(uint64_t)memory, bytes, flags, false});
+  f->registrations += !st;
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "host_unregister");
+  if (!st) unpin(f, (uint64_t)memory, bytes, false);
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
 static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void **out)
 {
-  uint64_t address;
-  (void)flags;
-  weir_status st = segment_alloc(self, bytes, &address);
-  if (!st) *out = (void *)address;
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "host_alloc");
+  uint64_t at = st ? 0 : space(bytes, 4096);
+  if (!st && !(at && protect(at, bytes, PROT_READ | PROT_WRITE))) abort();
+  if (!st && (st = pin(f, (fake_range){at, bytes, flags, true}))) munmap((void *)at, bytes);
+  if (!st) *out = (void *)at;
+  pthread_mutex_unlock(&f->lock);
   return st;
 }
 
 static weir_status host_free(void *self, void *memory, uint64_t bytes)
 {
-  return segment_free(self, (uint64_t)memory, bytes);
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "host_free");
+  if (!st) {
+    unpin(f, (uint64_t)memory, bytes, true);
+    if (munmap(memory, bytes)) abort();
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status host_is_pinned(void *self, const void *memory, bool *pinned)
+{
+  *pinned = fake_pinned(self, memory, 1);
+  return WEIR_OK;
+}
+
+static int numa_node(void *self)
+{
+  return ((fake *)self)->node;
 }
 
 static weir_status host_commit(void *self, uint64_t bytes)
@@ -494,6 +592,7 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
   memset(f, 0, sizeof *f);
   pthread_mutex_init(&f->lock, NULL);
   f->capacity = capacity;
+  f->node = -1;
   for (int i = 0; i < FAKE_STREAMS; i++)
     f->streams[i].fake = f;
   f->backend = (weir_backend){.name = "fake",
@@ -509,8 +608,12 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
                                     .mem_info = mem_info,
                                     .segment_alloc = segment_alloc,
                                     .segment_free = segment_free,
+                                    .host_register = host_register,
+                                    .host_unregister = host_unregister,
                                     .host_alloc = host_alloc,
                                     .host_free = host_free,
+                                    .host_is_pinned = host_is_pinned,
+                                    .numa_node = numa_node,
                                     .host_commit = host_commit};
   f->memory = -1;
   if (!page_bytes) return;
@@ -527,7 +630,8 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
 
 bool fake_clean(fake *f)
 {
-  return !f->offences && !f->used && !f->pages && !f->mapped && !f->reserved && !f->events;
+  return !f->offences && !f->used && !f->pages && !f->mapped && !f->reserved && !f->events &&
+         !f->pinned_count;
 }
 
 void fake_fini(fake *f)
@@ -535,6 +639,7 @@ void fake_fini(fake *f)
   for (int i = 0; i < FAKE_STREAMS; i++)
     free(f->streams[i].ops);
   if (f->memory >= 0) close(f->memory);
+  free(f->pinned);
   pthread_mutex_lock(&graveyard_lock);
   while (graveyard) {
     fake_event *e = graveyard;

@@ -33,6 +33,12 @@ typedef struct fake_stream {
   bool held, running, capturing;
 } fake_stream;
 
+typedef struct fake_range {
+  uint64_t address, bytes;
+  unsigned flags;
+  bool made; /* by host_alloc; else registered */
+} fake_range;
+
 typedef struct fake {
   weir_backend backend;
   fake_stream streams[FAKE_STREAMS];
@@ -43,10 +49,17 @@ typedef struct fake {
   uint64_t mapped;           /* bytes mapped; a page that is mapped twice counts twice */
   int memory;                /* sparse file of all pages, -1: no VMM */
   uint64_t reserved;         /* bytes of address space reserved, segments included */
-  uint64_t calls;            /* source and event calls, host_commit excluded */
-  uint64_t operations;       /* the same, host_commit included: what fail_at counts */
-  uint64_t fail_at;          /* this operation fails (1: the next from a reset), 0: none */
-  bool fail_after;           /* and all after it */
+  fake_range *pinned;        /* owned; registered, and made by host_alloc */
+  size_t pinned_count, pinned_room;
+  uint64_t pinned_bytes;                               /* of them */
+  uint64_t pinned_capacity;                            /* most pinned_bytes, 0: no bound */
+  void (*on_register)(struct fake *f, uint64_t bytes); /* without the lock; tests wait there */
+  uint64_t registrations;                              /* host_register calls that succeeded */
+  int node;                                            /* of memory, -1: not known */
+  uint64_t calls;      /* source and event calls, host_commit excluded */
+  uint64_t operations; /* the same, host_commit included: what fail_at counts */
+  uint64_t fail_at;    /* this operation fails (1: the next from a reset), 0: none */
+  bool fail_after;     /* and all after it */
   weir_status fail_with;
   uint64_t syncs, waits, records, queries; /* event calls by kind */
   int64_t events;                          /* events created and not destroyed */
@@ -68,6 +81,8 @@ void fake_release(fake *f, int i);
 bool fake_step(fake *f, int i);
 /* Makes stream `waiter` wait for what stream `waited` has now, as a program does by an event. */
 void fake_depend(fake *f, int waiter, int waited);
+/* Whether all of the memory is in one registration, or in one piece of host_alloc. */
+bool fake_pinned(fake *f, const void *memory, uint64_t bytes);
 /* The nth operation from now fails with `status`; 0: none. */
 void fake_fail(fake *f, uint64_t nth, bool and_after, weir_status status);
 

@@ -49,7 +49,9 @@ static const char *build_tree(void)
   ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
   ck_assert_int_gt(n, 0);
   path[n] = 0;
-  char *end = strstr(path, "/tests/tools/");
+  char *end = NULL; /* BUILD/tests/FOLDER/SUITE */
+  for (char *at = path; (at = strstr(at, "/tests/")); at++)
+    end = at;
   ck_assert_ptr_nonnull(end);
   *end = 0;
   return path;

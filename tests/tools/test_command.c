@@ -33,7 +33,7 @@ static const struct {
     {"run --frobnicate -- true", "no option '--frobnicate'"},
     {"run -x -- true", "no option '-x'"},
     {"run -o", "needs a value"},
-    {"run --mode=strict -- true", "no mode 'strict'"},
+    {"run --mode=stern -- true", "no mode 'stern'"},
     {"run --sim=0 -- true", "1 to 32"},
     {"run --sim=33 -- true", "1 to 32"},
     {"run --sim=two -- true", "1 to 32"},

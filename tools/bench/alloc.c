@@ -1,27 +1,35 @@
 /* alloc.c: what the device allocator costs, on a scripted device whose memory nobody touches.
  *
- *   alloc hit|mimalloc|p99|remote|random|flat [ARG]
+ *   alloc hit|p99|remote|random PERMILLE|churn LIVE|victims LIVE  [mimalloc|ratio]
  *
- * Prints one number, ns. hit: malloc + free of one size of a few at a time, one thread. mimalloc:
- * the same through mi_malloc, found with dlopen. p99: the same, the 99th percentile of bursts
- * of 16. remote: a free on another thread than the malloc's. random: free and malloc of random
- * sizes with 100 k live (p50 of bursts of 64; `random 999` their p99.9). flat N: the same with N
- * live blocks of one of 16 sizes.
+ * Prints one number, ns. hit: malloc + free of 1 KiB, one thread, the median of bursts of 64. p99:
+ * the same, the 99th percentile of bursts of 16. remote: a free on another thread than the
+ * malloc's. random: free and malloc of random sizes with 100 k live, a rank of bursts of 64. churn:
+ * with LIVE blocks that nobody touches, free and malloc at random among WORKING more; victims: at
+ * random among all LIVE. Both of 16 sizes.
+ *
+ * mimalloc: the same through mi_malloc, found with dlopen. ratio: ours / mimalloc's, bursts in
+ * turn, so that both meet the machine in the same state. A burst in which the kernel gave the
+ * processor to somebody else says nothing about an allocator: it is measured again.
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "core/weir.h"
 #include "tests/memory/fake.h"
 
+typedef struct library {
+  void *(*get)(size_t bytes);
+  void (*put)(void *block);
+} library;
+
 static fake device;
 static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
-static void *(*mi_malloc)(size_t);
-static void (*mi_free)(void *);
 
 static double now_ns(void)
 {
@@ -42,7 +50,14 @@ static double rank(double *values, size_t count, double share)
   return values[(size_t)((double)(count - 1) * share)];
 }
 
-static inline void *get(size_t bytes)
+/* Times this thread had to make room for another. */
+static long interruptions(void)
+{
+  struct rusage u;
+  return getrusage(RUSAGE_THREAD, &u) ? 0 : u.ru_nivcsw;
+}
+
+static void *weir_get(size_t bytes)
 {
   void *out;
   if (weir_malloc(&out, bytes, cuda0, NULL)) {
@@ -52,6 +67,32 @@ static inline void *get(size_t bytes)
   return out;
 }
 
+static void weir_put(void *block)
+{
+  if (weir_free(block)) {
+    (void)fprintf(stderr, "alloc: %s\n", weir_error_message());
+    exit(1);
+  }
+}
+
+static const library ours = {weir_get, weir_put};
+
+static library mimalloc(void)
+{
+  library m = {NULL, NULL};
+  void *lib = dlopen("libmimalloc.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (!lib) lib = dlopen("libmimalloc.so", RTLD_NOW | RTLD_LOCAL);
+  if (lib) {
+    *(void **)&m.get = dlsym(lib, "mi_malloc");
+    *(void **)&m.put = dlsym(lib, "mi_free");
+  }
+  if (!m.get || !m.put) {
+    (void)fprintf(stderr, "alloc: no libmimalloc.so.2 (Debian: libmimalloc2.0)\n");
+    exit(1);
+  }
+  return m;
+}
+
 static unsigned long long next(unsigned long long *s)
 {
   *s ^= *s << 13;
@@ -59,38 +100,57 @@ static unsigned long long next(unsigned long long *s)
   return *s ^= *s << 17;
 }
 
-/* ---- hit --------------------------------------------------------------------------------------
+/* ---- bursts -----------------------------------------------------------------------------------
  */
 
-enum { BURSTS = 20000, BURST = 64 };
+enum { BURSTS = 20000, BURST = 64, WARM = 2000, WORKING = 1000 };
 
-static double hit(int burst, double share)
+/* A burst of `count` operations on what `state` says. */
+typedef void burst(const library *l, void *state, int count);
+
+/* ns an operation of each of BURSTS bursts; of two libraries in turn where there are two. */
+static void time_bursts(double *const each[2], const library *const lib[2], burst *const run[2],
+                        void *const state[2], int count)
 {
-  static double each[BURSTS];
-  for (int i = 0; i < BURSTS; i++) {
-    double begin = now_ns();
-    for (int k = 0; k < burst; k++)
-      (void)weir_free(get(1024));
-    each[i] = (now_ns() - begin) / burst;
-  }
-  return rank(each, BURSTS, share);
+  for (int i = -WARM; i < BURSTS; i++)
+    for (int k = 0; k < 2 && lib[k]; k++) {
+      double ns;
+      long before;
+      do {
+        before = interruptions();
+        double begin = now_ns();
+        run[k](lib[k], state[k], count);
+        ns = now_ns() - begin;
+      } while (interruptions() != before);
+      if (i >= 0) each[k][i] = ns / count;
+    }
 }
 
-static double hit_mimalloc(void)
+/* The rank of one library's bursts, or the quotient of two libraries' ranks. */
+static double measure_bursts(const library *const lib[2], burst *const run[2], void *const state[2],
+                             int count, double share)
 {
-  static double each[BURSTS];
-  void *lib = dlopen("libmimalloc.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (!lib) lib = dlopen("libmimalloc.so", RTLD_NOW | RTLD_LOCAL);
-  if (!lib) return -1;
-  *(void **)&mi_malloc = dlsym(lib, "mi_malloc");
-  *(void **)&mi_free = dlsym(lib, "mi_free");
-  for (int i = 0; i < BURSTS; i++) {
-    double begin = now_ns();
-    for (int k = 0; k < BURST; k++)
-      mi_free(mi_malloc(1024));
-    each[i] = (now_ns() - begin) / BURST;
-  }
-  return rank(each, BURSTS, 0.5);
+  static double a[BURSTS], b[BURSTS];
+  double *const each[2] = {a, b};
+  time_bursts(each, lib, run, state, count);
+  double ns = rank(a, BURSTS, share);
+  return lib[1] ? ns / rank(b, BURSTS, share) : ns;
+}
+
+static void pairs(const library *l, void *unused, int count)
+{
+  (void)unused;
+  for (int k = 0; k < count; k++)
+    l->put(l->get(1024));
+}
+
+/* The pair as a program writes it, where the compiler sees whom it calls. */
+static void our_pairs(const library *l, void *unused, int count)
+{
+  (void)l;
+  (void)unused;
+  for (int k = 0; k < count; k++)
+    weir_put(weir_get(1024));
 }
 
 /* ---- remote -----------------------------------------------------------------------------------
@@ -105,7 +165,7 @@ static void *producer(void *unused)
 {
   for (int r = 0; r < ROUNDS; r++) {
     for (int i = 0; i < BATCH; i++)
-      batch[i] = get(1024);
+      batch[i] = weir_get(1024);
     pthread_barrier_wait(&turn);
     pthread_barrier_wait(&turn);
   }
@@ -117,13 +177,13 @@ static double remote(void)
   static double each[ROUNDS];
   pthread_t thread;
   pthread_barrier_init(&turn, NULL, 2);
-  (void)weir_free(get(1024));
+  weir_put(weir_get(1024));
   if (pthread_create(&thread, NULL, producer, NULL)) exit(1);
   for (int r = 0; r < ROUNDS; r++) {
     pthread_barrier_wait(&turn);
     double begin = now_ns();
     for (int i = 0; i < BATCH; i++)
-      (void)weir_free(batch[i]);
+      weir_put(batch[i]);
     each[r] = (now_ns() - begin) / BATCH;
     pthread_barrier_wait(&turn);
   }
@@ -134,6 +194,14 @@ static double remote(void)
 /* ---- many live --------------------------------------------------------------------------------
  */
 
+typedef struct crowd {
+  size_t live;    /* blocks to choose among */
+  size_t resting; /* blocks beside that nobody touches */
+  int sizes;      /* how many there are, 0: any */
+  unsigned long long seed;
+  void **at; /* live + resting */
+} crowd;
+
 static size_t some_bytes(unsigned long long *s, int sizes)
 {
   unsigned long long x = next(s);
@@ -141,39 +209,74 @@ static size_t some_bytes(unsigned long long *s, int sizes)
   return 16 + (x >> 8) % (512u << (x % 8));
 }
 
-static double many(size_t live, int sizes, double share)
+/* Blocks come in the order they would be used in: the working ones are spread among the others. */
+static void fill(const library *l, crowd *c)
 {
-  static double each[BURSTS];
-  unsigned long long seed = 88172645463325252ull;
-  void **at = calloc(live, sizeof *at);
-  if (!at) exit(1);
-  for (size_t i = 0; i < live; i++)
-    at[i] = get(some_bytes(&seed, sizes));
-  for (int i = -BURSTS / 2; i < BURSTS; i++) {
-    double begin = now_ns();
-    for (int k = 0; k < BURST; k++) {
-      void **p = &at[next(&seed) % live];
-      (void)weir_free(*p);
-      *p = get(some_bytes(&seed, sizes));
-    }
-    if (i >= 0) each[i] = (now_ns() - begin) / BURST;
+  size_t all = c->live + c->resting, every = all / c->live, k = 0, rest = c->live;
+  c->at = calloc(all, sizeof *c->at);
+  if (!c->at) exit(1);
+  for (size_t i = 0; i < all; i++) {
+    bool working = k < c->live && i % every == 0;
+    if (!working && rest == all) working = true;
+    c->at[working ? k++ : rest++] = l->get(some_bytes(&c->seed, c->sizes));
   }
-  for (size_t i = 0; i < live; i++)
-    (void)weir_free(at[i]);
-  free(at);
-  return rank(each, BURSTS, share);
 }
 
-static double measure(const char *what, const char *argument)
+static void empty(const library *l, crowd *c)
 {
-  if (!strcmp(what, "hit")) return hit(BURST, 0.5);
-  if (!strcmp(what, "mimalloc")) return hit_mimalloc();
-  if (!strcmp(what, "p99")) return hit(16, 0.99);
+  for (size_t i = 0; i < c->live + c->resting; i++)
+    l->put(c->at[i]);
+  free(c->at);
+}
+
+static void exchange(const library *l, void *state, int count)
+{
+  crowd *c = state;
+  for (int k = 0; k < count; k++) {
+    void **p = &c->at[next(&c->seed) % c->live];
+    l->put(*p);
+    *p = l->get(some_bytes(&c->seed, c->sizes));
+  }
+}
+
+static double many(const library *const lib[2], crowd like, double share)
+{
+  crowd each[2] = {like, like};
+  void *const state[2] = {&each[0], &each[1]};
+  for (int k = 0; k < 2 && lib[k]; k++) {
+    fill(lib[k], &each[k]);
+    for (size_t done = 0; done < like.live; done += BURST) /* until it is as mixed as it gets */
+      exchange(lib[k], &each[k], 4 * BURST);
+  }
+  burst *const run[2] = {exchange, exchange};
+  double value = measure_bursts(lib, run, state, BURST, share);
+  for (int k = 0; k < 2 && lib[k]; k++)
+    empty(lib[k], &each[k]);
+  return value;
+}
+
+static double measure(int argc, char **argv)
+{
+  const char *what = argc > 1 ? argv[1] : "", *last = argv[argc - 1];
+  bool ratio = !strcmp(last, "ratio"), theirs = ratio || !strcmp(last, "mimalloc");
+  const library mi = theirs ? mimalloc() : ours;
+  const library *const lib[2] = {ratio ? &ours : &mi, ratio ? &mi : NULL};
+  void *const none[2] = {NULL, NULL};
+  crowd c = {.seed = 88172645463325252ull, .live = 100000};
+  double number = argc > 2 ? strtod(argv[2], NULL) : 0;
+  burst *const run[2] = {ratio || !theirs ? our_pairs : pairs, pairs};
+  if (!strcmp(what, "hit")) return measure_bursts(lib, run, none, BURST, 0.5);
+  if (!strcmp(what, "p99")) return measure_bursts(lib, run, none, 16, 0.99);
   if (!strcmp(what, "remote")) return remote();
-  if (!strcmp(what, "random"))
-    return many(100000, 0, argument ? strtod(argument, NULL) / 1000 : 0.5);
-  if (!strcmp(what, "flat") && argument) return many(strtoul(argument, NULL, 10), 16, 0.5);
-  (void)fprintf(stderr, "usage: alloc hit|mimalloc|p99|remote|random [PERMILLE]|flat LIVE\n");
+  if (!strcmp(what, "random") && number > 0) return many(lib, c, number / 1000);
+  c.live = number > 0 ? (size_t)number : 0;
+  c.sizes = 16;
+  if (!strcmp(what, "victims") && c.live) return many(lib, c, 0.5);
+  c.resting = c.live;
+  c.live = WORKING;
+  if (!strcmp(what, "churn") && c.resting) return many(lib, c, 0.5);
+  (void)fprintf(stderr, "usage: alloc hit|p99|remote|random PERMILLE|churn LIVE|victims LIVE "
+                        "[mimalloc|ratio]\n");
   exit(2);
 }
 
@@ -184,7 +287,7 @@ int main(int argc, char **argv)
     (void)fprintf(stderr, "alloc: %s\n", weir_error_message());
     return 1;
   }
-  double ns = measure(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : NULL);
+  double ns = measure(argc, argv);
   printf("%.2f\n", ns);
   return ns < 0 || weir_memory_detach(cuda0) != WEIR_OK;
 }

@@ -31,7 +31,10 @@ const row bench_rows[] = {
     {"alloc-remote", "free on another thread", "ns", 60, false, measure_alloc_remote},
     {"alloc-random", "100 k live blocks, random sizes", "ns", 120, false, measure_alloc_random},
     {"alloc-tail", "the same, 99.9th percentile", "ns", 1000, false, measure_alloc_random_tail},
+    {"alloc-random-ratio", "100 k live: median / mimalloc's", "x", 1, false,
+     measure_alloc_random_ratio},
     {"alloc-flat", "1 M live blocks / 1 k live blocks", "x", 1.3, false, measure_alloc_flat},
+    {"alloc-victims", "its growth at random / mimalloc's", "x", 1, false, measure_alloc_victims},
     {NULL, NULL, NULL, 0, false, NULL},
 };
 

@@ -52,7 +52,9 @@ void measure_alloc_p99(measured *m);
 void measure_alloc_remote(measured *m);
 void measure_alloc_random(measured *m);
 void measure_alloc_random_tail(measured *m);
+void measure_alloc_random_ratio(measured *m);
 void measure_alloc_flat(measured *m);
+void measure_alloc_victims(measured *m);
 
 /* helpers (bench.c) */
 double bench_median(double *values, size_t count);

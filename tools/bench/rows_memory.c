@@ -6,38 +6,45 @@
 enum { CHILDREN = 9 };
 
 /* The median of some children's numbers. */
-static bool median_of(double *value, const char *what, const char *argument)
+static bool median_of(double *value, const char *what, const char *argument, const char *how)
 {
   double each[CHILDREN];
-  const char *const argv[] = {bench_text("%s/bench/alloc", bench_build), what, argument, NULL};
+  const char *argv[5] = {bench_text("%s/bench/alloc", bench_build), what};
+  int n = 2;
+  if (argument) argv[n++] = argument;
+  if (how) argv[n++] = how;
   for (int i = 0; i < CHILDREN; i++)
     if (!bench_run(&each[i], NULL, NULL, argv)) return false;
   *value = bench_median(each, CHILDREN);
   return true;
 }
 
-static void one(measured *m, const char *what, const char *argument, const char *how)
+static void note(measured *m, const char *text)
 {
-  m->failed = !median_of(&m->value, what, argument);
-  (void)snprintf(m->note, sizeof m->note, "%s", m->failed ? "a child failed" : how);
+  (void)snprintf(m->note, sizeof m->note, "%s", m->failed ? "a child failed" : text);
 }
 
-/* The quotient of two programs that take turns. */
-static void quotient(measured *m, const char *const *above, const char *const *below,
+static void one(measured *m, const char *what, const char *argument, const char *text)
+{
+  m->failed = !median_of(&m->value, what, argument, NULL);
+  note(m, text);
+}
+
+/* The quotient of two children that take turns. */
+static bool quotient(measured *m, const char *what, const char *above, const char *below,
                      const char *how)
 {
-  double with[CHILDREN] = {0}, without[CHILDREN] = {0}, ratio[CHILDREN];
-  const char *const a[] = {bench_text("%s/bench/alloc", bench_build), above[0], above[1], NULL};
-  const char *const b[] = {a[0], below[0], below[1], NULL};
-  for (int i = 0; i < CHILDREN && !m->failed; i++) {
-    m->failed = !bench_run(&with[i], NULL, NULL, a) || !bench_run(&without[i], NULL, NULL, b);
-    ratio[i] = m->failed ? 0 : with[i] / without[i];
+  double with[CHILDREN], without[CHILDREN], ratio[CHILDREN];
+  const char *const a[] = {bench_text("%s/bench/alloc", bench_build), what, above, how, NULL};
+  const char *const b[] = {a[0], what, below, how, NULL};
+  for (int i = 0; i < CHILDREN; i++) {
+    if (!bench_run(&with[i], NULL, NULL, a) || !bench_run(&without[i], NULL, NULL, b)) return false;
+    ratio[i] = with[i] / without[i];
   }
-  (void)snprintf(m->note, sizeof m->note, "%s", m->failed ? "a child failed" : how);
-  if (m->failed) return;
   m->with = bench_median(with, CHILDREN);
   m->without = bench_median(without, CHILDREN);
   m->value = bench_median(ratio, CHILDREN);
+  return true;
 }
 
 void measure_alloc_hit(measured *m)
@@ -47,8 +54,8 @@ void measure_alloc_hit(measured *m)
 
 void measure_alloc_ratio(measured *m)
 {
-  const char *const ours[] = {"hit", NULL}, *const theirs[] = {"mimalloc", NULL};
-  quotient(m, ours, theirs, "mimalloc -> Weir, ns a pair of 1 KiB, children in turn");
+  m->failed = !median_of(&m->value, "hit", "ratio", NULL);
+  note(m, "Weir / mimalloc, a pair of 1 KiB, bursts of 64 in turn in one process");
 }
 
 void measure_alloc_p99(measured *m)
@@ -71,8 +78,32 @@ void measure_alloc_random_tail(measured *m)
   one(m, "random", "999", "mean of the burst of 64 at the 99.9th percentile");
 }
 
+void measure_alloc_random_ratio(measured *m)
+{
+  m->failed = !median_of(&m->value, "random", "500", "ratio");
+  note(m, "Weir / mimalloc, the medians of bursts in turn in one process");
+}
+
 void measure_alloc_flat(measured *m)
 {
-  const char *const large[] = {"flat", "1000000"}, *const small[] = {"flat", "1000"};
-  quotient(m, large, small, "1 k -> 1 M live, ns a free + malloc of one of 16 sizes, at random");
+  m->failed = !quotient(m, "churn", "1000000", "1000", NULL);
+  note(m, "1 k -> 1 M blocks at rest; ns a free + malloc among 1000 more, of 16 sizes");
+}
+
+/* At random among all blocks an operation meets a record that no cache holds, in any allocator. */
+void measure_alloc_victims(measured *m)
+{
+  measured theirs = {0};
+  m->failed = !quotient(m, "victims", "1000000", "1000", NULL) ||
+              !quotient(&theirs, "victims", "1000000", "1000", "mimalloc");
+  if (m->failed) {
+    note(m, "");
+    return;
+  }
+  (void)snprintf(
+      m->note, sizeof m->note,
+      "1 k -> 1 M live, ns a free + malloc at random among all: grows x %.2f; mimalloc's "
+      "%.0f -> %.0f, x %.2f",
+      m->value, theirs.without, theirs.with, theirs.value);
+  m->value /= theirs.value;
 }

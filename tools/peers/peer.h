@@ -17,9 +17,7 @@ extern "C" {
 typedef struct peer {
   const char *name;
 
-  /* Begins on device 0, with one of the peer's ways of working (NULL: its default). 0, or -1 with a
-   * sentence on stderr. */
-  int (*open)(const char *policy);
+  int (*open)(void); /* begins on device 0; 0, or -1 with a sentence on stderr */
 
   /* NULL: it did not fit. */
   void *(*alloc)(uint64_t bytes, void *stream);
@@ -27,8 +25,7 @@ typedef struct peer {
   /* `bytes` as asked for; `used` is the stream that used the block last. */
   void (*free)(void *block, uint64_t bytes, void *stream, void *used);
 
-  uint64_t (*peak)(void);  /* bytes held of the device, the most since open(), alignment included */
-  uint64_t (*calls)(void); /* allocations of device memory so far; 0 where the peer does not tell */
+  uint64_t (*peak)(void); /* bytes held of the device, the most since open() */
 } peer;
 
 /* The one symbol a peer's shared object exports. */

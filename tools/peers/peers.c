@@ -38,7 +38,7 @@ static void cuda(const char *what, cudaError_t status)
   if (status) die(what, cudaGetErrorString(status));
 }
 
-static const peer *load(const char *path, const char *policy)
+static const peer *load(const char *path)
 {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) die("cannot load", dlerror());
@@ -46,7 +46,7 @@ static const peer *load(const char *path, const char *policy)
   *(void **)&get = dlsym(library, "weir_peer");
   if (!get) die(path, "is no peer");
   const peer *p = get();
-  if (p->open(policy)) die(p->name, "did not begin");
+  if (p->open()) die(p->name, "did not begin");
   return p;
 }
 
@@ -139,7 +139,7 @@ static int memory(const char *policy, const char *library, const char *path)
   (void)device_free(&capacity);
   if (rp_replay(&model, &ops, known, &(rp_options){.capacity = capacity}))
     die(policy, weir_error_message());
-  run r = {.peer = load(library, policy)};
+  run r = {.peer = load(library)};
   size_t before = r.least_free = device_free(NULL);
   drive(&r, &ops);
   double real = (double)r.peer->peak(), modelled = (double)model.peak_reserved;
@@ -300,7 +300,7 @@ static int times(int count, char **libraries)
   static subject subjects[PEERS_MAX];
   if (count > PEERS_MAX) die("time", "too many peers");
   for (int i = 0; i < count; i++)
-    subjects[i].peer = load(libraries[i], NULL);
+    subjects[i].peer = load(libraries[i]);
   (void)pthread_barrier_init(&other.turn, NULL, 2);
   for (int i = 0; i < 2; i++)
     other.stream[i] = new_stream();

@@ -20,9 +20,8 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 
 static c10::cuda::CUDACachingAllocator::CUDAAllocator *pytorch;
 
-static int begin(const char *policy)
+static int begin()
 try {
-  (void)policy;
   // What libtorch_cuda.so does in a whole PyTorch; here device 0 is the only one, and in use.
   c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
   c10::cuda::detail::init_p2p_access_cache(1);
@@ -59,12 +58,7 @@ static uint64_t peak()
   return static_cast<uint64_t>(pytorch->getDeviceStats(0).reserved_bytes[all].peak);
 }
 
-static uint64_t calls()
-{
-  return static_cast<uint64_t>(pytorch->getDeviceStats(0).num_device_alloc);
-}
-
-static const peer self = {"pytorch", begin, take, give, peak, calls};
+static const peer self = {"pytorch", begin, take, give, peak};
 
 PEER_EXPORT weir_peer()
 {

@@ -41,10 +41,9 @@ static rmm::cuda_stream_view view(void *stream)
   return rmm::cuda_stream_view{static_cast<cudaStream_t>(stream)};
 }
 
-static int begin(const char *policy)
+static int begin()
 try {
   static rmm::mr::cuda_memory_resource device;
-  (void)policy;
   self_pool = new pool{device, 0};
   return 0;
 } catch (const std::exception &error) {
@@ -69,12 +68,7 @@ static uint64_t peak() // the pool gives nothing back
   return self_pool->pool_size();
 }
 
-static uint64_t calls()
-{
-  return 0;
-}
-
-static const peer self = {"rmm-pool", begin, take, give, peak, calls};
+static const peer self = {"rmm-pool", begin, take, give, peak};
 
 PEER_EXPORT weir_peer()
 {

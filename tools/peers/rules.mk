@@ -25,7 +25,7 @@ $(PEERS)/rmm.so: tools/peers/rmm.cc tools/peers/peer.h $(PEERS)/venv/peers $(SIM
 	  -isystem $(PEERS)/rapids_logger/include -o $@ $< -L$(PEERS)/librmm/lib64 -lrmm \
 	  -L$(PEERS)/rapids_logger/lib64 -lrapids_logger -L$(SIM) -lcudart $(PEERS_RPATH)
 
-$(PEERS)/weir.so: $(call objs,tools/peers/weir.c tests/memory/fake.c) $(LIB)/libweir.so
+$(PEERS)/weir.so: $(call objs,tools/peers/weir.c) $(LIB)/libweir.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared $(CFLAGS) -o $@ $(filter %.o,$^) -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -lpthread
@@ -37,7 +37,7 @@ $(PEERS)/peers: $(sort $(call objs,tools/peers/peers.c) $(REPLAY_OBJS) $(REPORTS
 
 EXTRA_tools/peers/peers.c = -Wno-pedantic $(CUDAINC)
 
-bench-peers: $(PEERS)/peers $(PEERS)/pytorch.so $(PEERS)/rmm.so $(PEERS)/weir.so $(SIM)/libcuda.so.1 corpus ## the real allocators of PyTorch and RMM: their time, and how faithful our models are (fetches 0.6 GB)
+bench-peers: $(PEERS)/peers $(PEERS)/pytorch.so $(PEERS)/rmm.so $(PEERS)/weir.so $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so corpus ## the real allocators of PyTorch and RMM: their time, and how faithful our models are (fetches 0.6 GB)
 	@tools/peers/peers.sh "$(abspath $(O))" "$(CUDA_HOME)" $(CORPUS)
 
 .PHONY: bench-peers

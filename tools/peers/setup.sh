@@ -1,25 +1,39 @@
 #!/bin/sh
-# setup.sh DIR: the published wheels of the peers, in a virtual environment DIR/venv.
+# setup.sh DIR [client]: the published wheels of the peers, in a virtual environment DIR/venv.
 #
 # Only the packages named here, without what they need: of PyTorch the allocator's two libraries are
-# loaded (libc10.so, libc10_cuda.so), of RMM its headers. That is 1.3 GB on disk instead of 8.
+# loaded (libc10.so, libc10_cuda.so), of RMM its headers. That is 1.2 GB on disk. `client` adds what
+# PyTorch needs to be imported: 4 GB more.
 #
 # torch: a wheel for CUDA 13, as libcudart.so.13 is what the software device stands in for.
 # librmm: the last one whose pool is a header. Since 26.6 it is inside librmm.so, together with
 # NVIDIA's runtime, which only NVIDIA's driver can carry.
 set -eu
 packages='torch==2.15.0 librmm-cu13==26.4.0 rapids-logger==0.2.3'
+client='torch==2.15.0 numpy==2.4.6'
 
 venv=$1/venv
-if [ "$(cat "$venv/peers" 2>/dev/null)" != "$packages" ]; then
-  echo "fetching $packages (0.6 GB)" >&2
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-  # shellcheck disable=SC2086 # a list
-  "$venv/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-compile --no-deps $packages
-  echo "$packages" >"$venv/peers"
-fi
+what=${2:-peers}
+fetch() { # STAMP PIP-ARGUMENT...
+  if [ "$(cat "$venv/$1" 2>/dev/null)" = "$*" ]; then return; fi
+  stamp=$*
+  shift
+  echo "fetching $*" >&2
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-compile "$@"
+  echo "$stamp" >"$venv/${stamp%% *}"
+}
+
+if [ ! -x "$venv/bin/pip" ]; then python3 -m venv "$venv"; fi
+# shellcheck disable=SC2086 # lists
+if [ "$what" = client ]; then fetch client $client; else fetch peers --no-deps $packages; fi
+
+# NVIDIA's runtime steps aside: PyTorch's libraries look for it there before LD_LIBRARY_PATH.
 site=$(echo "$venv"/lib/python3*/site-packages)
+runtime=$site/nvidia/cu13/lib/libcudart.so.13
+if [ -e "$runtime" ]; then
+  mkdir -p "$1/nvidia"
+  mv "$runtime" "$1/nvidia/"
+fi
 for package in torch librmm rapids_logger; do
   ln -sfn "$(realpath "$site/$package")" "$1/$package"
 done

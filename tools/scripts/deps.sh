@@ -31,6 +31,7 @@ cmd clang-tidy      clang-tidy         all
 cmd shellcheck      shellcheck         all
 cmd valgrind        valgrind           all
 cmd mandoc          mandoc             all
+lib libmimalloc.so.2 libmimalloc2.0    all
 cmd patchelf        patchelf           all
 ROWS
 }

@@ -36,7 +36,8 @@ const cmd_option run_options[] = {
     [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace (default weir.PID.db)"},
     [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
                  "run on N software devices (default 1) instead of GPUs"},
-    [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE", "observe: log only (the one mode there is)"},
+    [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
+                  "observe (log only), strict or relaxed: memory through caches"},
     [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
                     "frames kept of each call's stack, 1 to 128, or off (default 32)"},
     [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
@@ -92,8 +93,9 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     return false;
   case OPT_MODE:
     r->env.mode = value;
-    if (!strcmp(value, "observe")) return true;
-    cmd_usage(c, "there is no mode '%s': only observe", value);
+    if (!strcmp(value, "observe") || !strcmp(value, "strict") || !strcmp(value, "relaxed"))
+      return true;
+    cmd_usage(c, "there is no mode '%s': observe, strict, relaxed", value);
     return false;
   default:
     r->env.stacks = value;

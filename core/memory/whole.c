@@ -1,0 +1,678 @@
+/* whole.c: see whole.h.
+ *
+ * Everything is guarded by one lock, which is never held across a call that takes or gives memory:
+ * such a call may take a millisecond, and a thread that needs no memory shall not wait for it. The
+ * event calls are made under it: they only look. Nothing here waits for the device; who must, does
+ * it outside and says so (weir_whole_complete).
+ *
+ * A block is a record. Records are numbered, live in one array that grows by whole mappings, and
+ * are found by address through an open-addressed index. An idle block is on two lists: the bin of
+ * its size, newest first, and the list of all idle ones by age, from which decay takes the oldest.
+ * A waiting block is on the waiting list, with a chain of uses: a stream and the epoch of it that
+ * must be complete. As in epoch.c a marker recorded in the stream closes an epoch, only when
+ * somebody needs to know, and covers all frees before it.
+ */
+#include "core/memory/whole.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+typedef uint32_t rec_id; /* 0: none */
+
+enum {
+  SMALL_LIMIT = 1 << 20, /* bytes; up to here sizes are exact to SMALL_UNIT */
+  SMALL_UNIT = 512,
+  LARGE_UNIT = 2 << 20, /* the driver's page */
+  SMALL_BINS = SMALL_LIMIT / SMALL_UNIT,
+  LARGE_BINS = 4096, /* above, all sizes share the last */
+  BINS = SMALL_BINS + LARGE_BINS + 1,
+  RECORDS = 1 << 24, /* most there can be; address space only */
+  COMMIT = 1 << 12,
+  STREAMS = 1024, /* a cache can tell apart at once */
+};
+
+enum { REC_SPARE = 8, REC_USE = 9 }; /* beside weir_whole_state */
+
+typedef struct rec {
+  uint64_t address;
+  uint64_t bytes;
+  uint64_t requested; /* LIVE */
+  uint64_t serial;    /* LIVE; cached: the clock at the free; a use: the epoch */
+  weir_whole *cache;
+  rec_id next, prev;   /* of its bin, of the waiting list, of spare records, of uses */
+  rec_id newer, older; /* IDLE: by age */
+  rec_id uses;         /* WAITING: first use */
+  uint32_t when;       /* IDLE: ms at which it became so */
+  uint16_t stream;     /* a use: number in the cache */
+  uint8_t state;
+} rec;
+
+typedef struct stream {
+  void *handle;
+  bool used, ended; /* ended: the handle may mean another stream by now */
+  uint64_t epoch;   /* current, from 1 */
+  uint64_t dirty;   /* latest epoch a use was stamped with */
+  uint64_t marked;  /* epoch the marker covers */
+  uint64_t done;    /* epochs complete */
+  uint32_t uses;    /* waiting blocks that name it */
+  void *marker;     /* the backend's event, NULL: none yet */
+} stream;
+
+struct weir_whole {
+  const weir_backend *backend;
+  weir_whole_options options;
+  weir_whole_stats stats;
+  uint64_t clock;        /* frees so far */
+  rec_id bins[BINS];     /* idle, newest first */
+  uint32_t in_bin[BINS]; /* waiting blocks of the bin's sizes */
+  rec_id waiting;        /* newest first */
+  rec_id newest, oldest; /* idle */
+  stream streams[STREAMS];
+  unsigned stream_count; /* slots ever used */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static rec *recs;
+static uint32_t recs_end = 1, recs_committed;
+static rec_id spare;
+static struct {
+  rec_id *slots; /* power of two; 0: empty */
+  uint32_t mask, count;
+} map;
+static uint64_t serial;
+
+/* ---- records ----------------------------------------------------------------------------------
+ */
+
+static weir_status no_memory(void)
+{
+  return weir_fail(WEIR_ENOMEM, "no host memory for the records of the cache");
+}
+
+static void *fresh(uint64_t bytes, int how)
+{
+  void *at = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+static rec_id rec_new(void)
+{
+  rec_id id = spare;
+  if (id) {
+    spare = recs[id].next;
+  } else {
+    if (!recs && !(recs = fresh((uint64_t)RECORDS * sizeof *recs, PROT_NONE))) return 0;
+    if (recs_end >= recs_committed) {
+      if (recs_committed + COMMIT > RECORDS ||
+          mprotect(recs + recs_committed, COMMIT * sizeof *recs, PROT_READ | PROT_WRITE))
+        return 0;
+      recs_committed += COMMIT;
+    }
+    id = recs_end++;
+  }
+  memset(&recs[id], 0, sizeof *recs);
+  return id;
+}
+
+static void rec_drop(rec_id id)
+{
+  recs[id].state = REC_SPARE;
+  recs[id].next = spare;
+  spare = id;
+}
+
+/* ---- the index --------------------------------------------------------------------------------
+ */
+
+static uint32_t slot_of(uint64_t address)
+{
+  return (uint32_t)((address >> 9) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & map.mask;
+}
+
+static uint32_t map_at(uint64_t address)
+{
+  uint32_t at = slot_of(address);
+  while (map.slots[at] && recs[map.slots[at]].address != address)
+    at = (at + 1) & map.mask;
+  return at;
+}
+
+static rec_id map_find(uint64_t address)
+{
+  return map.slots ? map.slots[map_at(address)] : 0;
+}
+
+static void map_put(rec_id id)
+{
+  map.slots[map_at(recs[id].address)] = id;
+  map.count++;
+}
+
+/* Room for one more: at most half of the slots are taken. */
+static bool map_ensure(void)
+{
+  if (map.slots && 2 * (map.count + 1) <= map.mask + 1) return true;
+  uint32_t old = map.slots ? map.mask + 1 : 0, room = old ? 2 * old : 4096;
+  rec_id *was = map.slots, *slots = fresh(room * sizeof *slots, PROT_READ | PROT_WRITE);
+  if (!slots) return false;
+  map.slots = slots;
+  map.mask = room - 1;
+  map.count = 0;
+  for (uint32_t i = 0; i < old; i++)
+    if (was[i]) map_put(was[i]);
+  if (was) (void)munmap(was, old * sizeof *was);
+  return true;
+}
+
+/* Linear probing without tombstones: what was pushed on by the one that goes moves back. */
+static void map_remove(rec_id id)
+{
+  uint32_t hole = map_at(recs[id].address);
+  map.slots[hole] = 0;
+  map.count--;
+  for (uint32_t at = (hole + 1) & map.mask; map.slots[at]; at = (at + 1) & map.mask) {
+    uint32_t home = slot_of(recs[map.slots[at]].address);
+    if (((at - home) & map.mask) < ((at - hole) & map.mask)) continue;
+    map.slots[hole] = map.slots[at];
+    map.slots[at] = 0;
+    hole = at;
+  }
+}
+
+/* ---- lists ------------------------------------------------------------------------------------
+ */
+
+static uint64_t round_up(uint64_t bytes)
+{
+  uint64_t unit = bytes <= SMALL_LIMIT ? SMALL_UNIT : LARGE_UNIT;
+  return (bytes + unit - 1) / unit * unit;
+}
+
+static unsigned bin_of(uint64_t bytes)
+{
+  if (bytes <= SMALL_LIMIT) return (unsigned)(bytes / SMALL_UNIT) - 1;
+  uint64_t n = SMALL_BINS + bytes / LARGE_UNIT - 1;
+  return n < BINS - 1 ? (unsigned)n : BINS - 1;
+}
+
+static void push(rec_id *head, rec_id id)
+{
+  recs[id].prev = 0;
+  recs[id].next = *head;
+  if (*head) recs[*head].prev = id;
+  *head = id;
+}
+
+static void pull(rec_id *head, rec_id id)
+{
+  rec *r = &recs[id];
+  *(r->prev ? &recs[r->prev].next : head) = r->next;
+  if (r->next) recs[r->next].prev = r->prev;
+}
+
+static uint32_t now_ms(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
+}
+
+static void idle_in(weir_whole *w, rec_id id)
+{
+  rec *r = &recs[id];
+  r->state = WEIR_WHOLE_IDLE;
+  r->when = now_ms();
+  push(&w->bins[bin_of(r->bytes)], id);
+  r->newer = 0;
+  r->older = w->newest;
+  *(w->newest ? &recs[w->newest].newer : &w->oldest) = id;
+  w->newest = id;
+  w->stats.idle++;
+  w->stats.idle_bytes += r->bytes;
+}
+
+static void idle_out(weir_whole *w, rec_id id)
+{
+  rec *r = &recs[id];
+  pull(&w->bins[bin_of(r->bytes)], id);
+  *(r->newer ? &recs[r->newer].older : &w->newest) = r->older;
+  *(r->older ? &recs[r->older].newer : &w->oldest) = r->newer;
+  w->stats.idle--;
+  w->stats.idle_bytes -= r->bytes;
+}
+
+static void waiting_in(weir_whole *w, rec_id id)
+{
+  recs[id].state = WEIR_WHOLE_WAITING;
+  push(&w->waiting, id);
+  w->in_bin[bin_of(recs[id].bytes)]++;
+  w->stats.waiting++;
+  w->stats.waiting_bytes += recs[id].bytes;
+}
+
+/* An ended stream that nothing waits for and whose work is complete is forgotten. */
+static void let_go(weir_whole *w, stream *s)
+{
+  if (!s->ended || s->uses || s->marked > s->done) return;
+  if (s->marker) (void)w->backend->event_destroy(w->backend->self, s->marker);
+  *s = (stream){.used = false};
+}
+
+static void uses_drop(weir_whole *w, rec_id id)
+{
+  for (rec_id u = recs[id].uses, next; u; u = next) {
+    next = recs[u].next;
+    stream *s = &w->streams[recs[u].stream];
+    s->uses--;
+    let_go(w, s);
+    rec_drop(u);
+  }
+  recs[id].uses = 0;
+}
+
+static void waiting_out(weir_whole *w, rec_id id)
+{
+  pull(&w->waiting, id);
+  uses_drop(w, id);
+  w->in_bin[bin_of(recs[id].bytes)]--;
+  w->stats.waiting--;
+  w->stats.waiting_bytes -= recs[id].bytes;
+}
+
+/* Out of whatever list its state puts it in, and no more known. */
+static void vanish(rec_id id)
+{
+  weir_whole *w = recs[id].cache;
+  if (recs[id].state == WEIR_WHOLE_IDLE) idle_out(w, id);
+  if (recs[id].state == WEIR_WHOLE_WAITING) waiting_out(w, id);
+  if (recs[id].state == WEIR_WHOLE_LIVE) {
+    w->stats.live--;
+    w->stats.live_bytes -= recs[id].bytes;
+  }
+  map_remove(id);
+  rec_drop(id);
+}
+
+/* ---- streams ----------------------------------------------------------------------------------
+ */
+
+static stream *stream_known(weir_whole *w, void *handle)
+{
+  for (unsigned i = 0; i < w->stream_count; i++) {
+    stream *s = &w->streams[i];
+    if (s->used && !s->ended && s->handle == handle) return s;
+  }
+  return NULL;
+}
+
+/* The same, or a slot for it; NULL: all are taken. */
+static stream *stream_of(weir_whole *w, void *handle)
+{
+  stream *none = stream_known(w, handle);
+  if (none) return none;
+  for (unsigned i = 0; i < w->stream_count && !none; i++)
+    if (!w->streams[i].used) none = &w->streams[i];
+  if (!none && w->stream_count < STREAMS) none = &w->streams[w->stream_count++];
+  if (none) *none = (stream){.handle = handle, .used = true, .epoch = 1};
+  return none;
+}
+
+static bool capturing(const weir_whole *w, const stream *s)
+{
+  const weir_backend *b = w->backend;
+  return b->stream_capturing && b->stream_capturing(b->self, s->handle);
+}
+
+static weir_status mark(weir_whole *w, stream *s)
+{
+  const weir_backend *b = w->backend;
+  weir_status st = WEIR_OK;
+  if (capturing(w, s)) return weir_fail(WEIR_ENOTSUP, "a stream capture is live");
+  if (!s->marker) st = b->event_create(b->self, &s->marker);
+  if (!st) st = b->event_record(b->self, s->marker, s->handle);
+  if (!st) s->marked = s->epoch++;
+  return st;
+}
+
+/* Brings `done` up to date; marks what no marker covers yet. */
+static void ask(weir_whole *w, stream *s)
+{
+  const weir_backend *b = w->backend;
+  for (int i = 0; i < 2; i++) {
+    bool complete = false;
+    if (s->marked > s->done) {
+      if (capturing(w, s) || b->event_query(b->self, s->marker, &complete) || !complete) return;
+      s->done = s->marked;
+    }
+    if (i || s->ended || s->dirty <= s->done || mark(w, s)) return;
+  }
+}
+
+static bool over(const weir_whole *w, rec_id id)
+{
+  for (rec_id u = recs[id].uses; u; u = recs[u].next)
+    if (recs[u].serial > w->streams[recs[u].stream].done) return false;
+  return true;
+}
+
+/* Waiting blocks whose work is complete become idle. */
+static void settle(weir_whole *w)
+{
+  for (rec_id id = w->waiting, next; id; id = next) {
+    next = recs[id].next;
+    if (!over(w, id)) continue;
+    waiting_out(w, id);
+    idle_in(w, id);
+  }
+}
+
+static void poll(weir_whole *w)
+{
+  if (!w->waiting) return;
+  for (unsigned i = 0; i < w->stream_count; i++)
+    if (w->streams[i].uses) ask(w, &w->streams[i]);
+  settle(w);
+}
+
+/* ---- giving back ------------------------------------------------------------------------------
+ */
+
+/* The oldest idle block goes back. The lock is let go for the call: the block is in no list then,
+ * and the index forgets it before the device can hand out its address again. */
+static weir_status give_oldest(weir_whole *w)
+{
+  rec_id id = w->oldest;
+  uint64_t address = recs[id].address, bytes = recs[id].bytes;
+  vanish(id);
+  pthread_mutex_unlock(&lock);
+  weir_status st = w->backend->source.segment_free(w->backend->self, address, bytes);
+  pthread_mutex_lock(&lock);
+  w->stats.device_frees++;
+  w->stats.given_back += bytes;
+  return st;
+}
+
+static weir_status trim(weir_whole *w, uint64_t keep)
+{
+  weir_status st = WEIR_OK;
+  while (!st && w->oldest && w->stats.idle_bytes > keep)
+    st = give_oldest(w);
+  return st;
+}
+
+/* What is cached keeps below the bound, as far as it is complete, and what is old goes. */
+static void decay(weir_whole *w)
+{
+  uint32_t now = now_ms();
+  uint64_t most = w->options.keep_bytes;
+  if (w->stats.idle_bytes + w->stats.waiting_bytes > most) {
+    poll(w);
+    (void)trim(w, w->stats.waiting_bytes < most ? most - w->stats.waiting_bytes : 0);
+  }
+  while (w->options.decay_ms && w->oldest &&
+         now - recs[w->oldest].when >= (uint32_t)w->options.decay_ms)
+    if (give_oldest(w)) return;
+}
+
+/* ---- blocks out and in ------------------------------------------------------------------------
+ */
+
+static void live_in(weir_whole *w, rec_id id, uint64_t requested)
+{
+  recs[id].state = WEIR_WHOLE_LIVE;
+  recs[id].requested = requested;
+  recs[id].serial = ++serial;
+  w->stats.live++;
+  w->stats.live_bytes += recs[id].bytes;
+}
+
+static rec_id find_idle(const weir_whole *w, uint64_t bytes)
+{
+  rec_id id = w->bins[bin_of(bytes)];
+  while (id && recs[id].bytes != bytes) /* only in the last bin */
+    id = recs[id].next;
+  return id;
+}
+
+/* New memory. Lock held, let go for the calls to the device. */
+static weir_status from_device(weir_whole *w, uint64_t bytes, uint64_t *address)
+{
+  const weir_backend *b = w->backend;
+  for (int tries = 0;; tries++) {
+    pthread_mutex_unlock(&lock);
+    weir_status st = b->source.segment_alloc(b->self, bytes, address);
+    pthread_mutex_lock(&lock);
+    w->stats.device_allocs++;
+    if (st != WEIR_EOOM || tries) return st;
+    poll(w);
+    (void)trim(w, 0);
+  }
+}
+
+static weir_status miss(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
+{
+  weir_status st = from_device(w, bytes, address);
+  if (st) return st;
+  /* The device gives an address that we have: it was freed behind our back. */
+  rec_id id = map_find(*address);
+  if (id) vanish(id);
+  id = map_ensure() ? rec_new() : 0;
+  if (!id) {
+    (void)w->backend->source.segment_free(w->backend->self, *address, bytes);
+    return no_memory();
+  }
+  recs[id].address = *address;
+  recs[id].bytes = bytes;
+  recs[id].cache = w;
+  map_put(id);
+  live_in(w, id, asked);
+  w->stats.misses++;
+  return WEIR_OK;
+}
+
+weir_status weir_whole_malloc(weir_whole *w, uint64_t asked, uint64_t *address, bool *hit)
+{
+  if (!asked || asked > UINT64_MAX - LARGE_UNIT)
+    return weir_fail(WEIR_EOOM, "%llu bytes are none a device has", (unsigned long long)asked);
+  uint64_t bytes = round_up(asked);
+  weir_status st = WEIR_OK;
+  pthread_mutex_lock(&lock);
+  rec_id id = find_idle(w, bytes);
+  if (!id && w->in_bin[bin_of(bytes)]) {
+    poll(w);
+    id = find_idle(w, bytes);
+  }
+  *hit = id != 0;
+  if (id) {
+    idle_out(w, id);
+    live_in(w, id, asked);
+    *address = recs[id].address;
+    w->stats.hits++;
+  } else {
+    decay(w);
+    st = miss(w, asked, bytes, address);
+  }
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
+static weir_status use(rec_id id, weir_whole *w, stream *s)
+{
+  if (!s)
+    return weir_fail(WEIR_ELIMIT, "more than %d streams have work that a cached block waits for",
+                     STREAMS);
+  rec_id u = rec_new();
+  if (!u) return no_memory();
+  recs[u].state = REC_USE;
+  recs[u].stream = (uint16_t)(s - w->streams);
+  recs[u].serial = s->ended ? s->marked : s->epoch;
+  if (!s->ended) s->dirty = s->epoch;
+  recs[u].next = recs[id].uses;
+  recs[id].uses = u;
+  s->uses++;
+  return WEIR_OK;
+}
+
+/* All uses of a block that is freed, or none: the streams named and those that ended busy. */
+static weir_status uses_make(weir_whole *w, rec_id id, void *const *streams, unsigned count)
+{
+  weir_status st = WEIR_OK;
+  for (unsigned i = 0; i < count && !st; i++)
+    st = use(id, w, stream_of(w, streams[i]));
+  for (unsigned i = 0; i < w->stream_count && !st; i++) {
+    stream *s = &w->streams[i];
+    if (!s->used || !s->ended) continue;
+    ask(w, s);
+    if (s->marked > s->done)
+      st = use(id, w, s);
+    else
+      let_go(w, s);
+  }
+  if (st) uses_drop(w, id);
+  return st;
+}
+
+weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned count, bool *full)
+{
+  pthread_mutex_lock(&lock);
+  rec_id id = map_find(address);
+  if (!id || recs[id].state != WEIR_WHOLE_LIVE) {
+    pthread_mutex_unlock(&lock);
+    return weir_fail(WEIR_EINVAL, "0x%llx is not a live block of a cache",
+                     (unsigned long long)address);
+  }
+  weir_whole *w = recs[id].cache;
+  weir_status st = uses_make(w, id, streams, count);
+  if (!st) {
+    w->stats.live--;
+    w->stats.live_bytes -= recs[id].bytes;
+    recs[id].serial = ++w->clock;
+    if (recs[id].uses)
+      waiting_in(w, id);
+    else
+      idle_in(w, id);
+    decay(w);
+    *full = w->stats.waiting_bytes > w->options.keep_bytes;
+  }
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
+bool weir_whole_forget(uint64_t address)
+{
+  pthread_mutex_lock(&lock);
+  rec_id id = map_find(address);
+  bool live = id && recs[id].state == WEIR_WHOLE_LIVE;
+  if (live) vanish(id);
+  pthread_mutex_unlock(&lock);
+  return live;
+}
+
+weir_whole_block weir_whole_find(uint64_t address)
+{
+  weir_whole_block b = {.state = WEIR_WHOLE_NONE};
+  pthread_mutex_lock(&lock);
+  rec_id id = map_find(address);
+  if (id) {
+    const rec *r = &recs[id];
+    b = (weir_whole_block){
+        (weir_whole_state)r->state, r->cache, r->address, r->requested, r->bytes, r->serial};
+  }
+  pthread_mutex_unlock(&lock);
+  return b;
+}
+
+uint64_t weir_whole_serial(void)
+{
+  pthread_mutex_lock(&lock);
+  uint64_t next = serial + 1;
+  pthread_mutex_unlock(&lock);
+  return next;
+}
+
+/* ---- what the program did ---------------------------------------------------------------------
+ */
+
+uint64_t weir_whole_clock(weir_whole *w)
+{
+  pthread_mutex_lock(&lock);
+  uint64_t clock = w->clock;
+  pthread_mutex_unlock(&lock);
+  return clock;
+}
+
+void weir_whole_complete(weir_whole *w, uint64_t before)
+{
+  pthread_mutex_lock(&lock);
+  for (rec_id id = w->waiting, next; id; id = next) {
+    next = recs[id].next;
+    if (recs[id].serial > before) continue;
+    waiting_out(w, id);
+    idle_in(w, id);
+  }
+  decay(w);
+  pthread_mutex_unlock(&lock);
+}
+
+weir_status weir_whole_stream_ends(weir_whole *w, void *handle, bool busy)
+{
+  weir_status st = WEIR_OK;
+  pthread_mutex_lock(&lock);
+  stream *s = stream_known(w, handle);
+  if (!s && busy && !(s = stream_of(w, handle)))
+    st = weir_fail(WEIR_ELIMIT, "more than %d streams have work", STREAMS);
+  if (s && (busy || s->uses)) st = mark(w, s);
+  if (s && !st) {
+    s->ended = true;
+    let_go(w, s);
+  }
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+weir_status weir_whole_trim(weir_whole *w, uint64_t keep)
+{
+  pthread_mutex_lock(&lock);
+  poll(w);
+  weir_status st = trim(w, keep);
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
+void weir_whole_get_stats(weir_whole *w, weir_whole_stats *out)
+{
+  pthread_mutex_lock(&lock);
+  poll(w);
+  *out = w->stats;
+  pthread_mutex_unlock(&lock);
+}
+
+weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
+                            const weir_whole_options *options)
+{
+  weir_whole *w = fresh(sizeof *w, PROT_READ | PROT_WRITE);
+  if (!w) return no_memory();
+  w->backend = backend;
+  w->options = *options;
+  *out = w;
+  return WEIR_OK;
+}
+
+void weir_whole_abandon(weir_whole *w)
+{
+  pthread_mutex_lock(&lock);
+  for (rec_id id = 1; id < recs_end; id++)
+    if (recs[id].cache == w && recs[id].state <= WEIR_WHOLE_IDLE && recs[id].state) {
+      for (unsigned i = 0; i < w->stream_count; i++)
+        w->streams[i].marker = NULL; /* gone with the context */
+      vanish(id);
+    }
+  pthread_mutex_unlock(&lock);
+  (void)munmap(w, sizeof *w);
+}

@@ -1,0 +1,89 @@
+/* whole.h: the allocator as the preload library uses it: whole blocks of memory that belongs to no
+ * stream.
+ *
+ * A program that calls cudaMalloc holds the start of one real allocation, may use it in any stream,
+ * and may give it to anything that looks at allocations. So a cache of such memory never splits,
+ * joins or moves a block, and a block that was freed is handed out again only when the work that
+ * may touch it is complete: order alone is not enough here.
+ *
+ * Words. live: the program's. waiting: freed, but work named at the free may still touch it. idle:
+ * complete, to be handed out. cached: waiting or idle.
+ *
+ * The policy is pool.h's whole-block one; here are the operations that it takes, and the index that
+ * finds a block of any cache by its address, in every state. Any thread. Sizes are bytes.
+ */
+#ifndef WEIR_MEMORY_WHOLE_H
+#define WEIR_MEMORY_WHOLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/device/backend.h"
+
+typedef struct weir_whole weir_whole; /* one device context's cache */
+
+typedef struct weir_whole_options {
+  uint64_t keep_bytes; /* most bytes cached; 0: none */
+  uint64_t decay_ms;   /* idle memory older than this is given back; 0: never */
+} weir_whole_options;
+
+typedef enum weir_whole_state {
+  WEIR_WHOLE_NONE = 0, /* not of a cache */
+  WEIR_WHOLE_LIVE,
+  WEIR_WHOLE_WAITING,
+  WEIR_WHOLE_IDLE
+} weir_whole_state;
+
+typedef struct weir_whole_block {
+  weir_whole_state state;
+  weir_whole *cache;  /* borrowed */
+  uint64_t address;   /* start */
+  uint64_t requested; /* bytes the program asked for; LIVE */
+  uint64_t bytes;     /* bytes it has */
+  uint64_t serial;    /* of the allocation, from 1, over all caches; LIVE */
+} weir_whole_block;
+
+typedef struct weir_whole_stats {
+  uint64_t hits, misses;                /* allocations from the cache, and from the device */
+  uint64_t live_bytes;                  /* bytes of live blocks */
+  uint64_t idle_bytes;                  /* complete and cached */
+  uint64_t waiting_bytes;               /* cached, work pending */
+  uint64_t live, idle, waiting;         /* blocks */
+  uint64_t given_back;                  /* bytes given back by decay, the bound and trims */
+  uint64_t device_allocs, device_frees; /* calls */
+} weir_whole_stats;
+
+/* A cache over `backend` (borrowed). Errors: ENOMEM, and what the backend says. */
+weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
+                            const weir_whole_options *options);
+/* The context is gone and its memory with it: the records are dropped, the device is not called. */
+void weir_whole_abandon(weir_whole *cache);
+
+/* A block of at least `bytes`, idle or new. *hit: it was in the cache. Errors: EOOM once nothing
+ * idle is left to give back (the caller may wait for what is waiting and try again), and what the
+ * backend says. */
+weir_status weir_whole_malloc(weir_whole *cache, uint64_t bytes, uint64_t *address, bool *hit);
+/* Into the cache; not handed out again before the work now in each of the `count` streams is
+ * complete. *full: more is waiting than may be kept, so that the caller should wait for the device
+ * and say weir_whole_complete(). Errors: EINVAL (not live), ENOMEM, ELIMIT: nothing has changed. */
+weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned count, bool *full);
+/* The program or the driver freed the block, or will: its record is dropped. False: not live. */
+bool weir_whole_forget(uint64_t address);
+
+/* The block that starts at `address`; state NONE when there is none. */
+weir_whole_block weir_whole_find(uint64_t address);
+/* The serial that the next allocation gets. */
+uint64_t weir_whole_serial(void);
+
+/* All work of all streams is complete: waiting blocks are idle from here on. `before` is what
+ * weir_whole_clock() said ahead of the wait: frees after it are left waiting. */
+uint64_t weir_whole_clock(weir_whole *cache);
+void weir_whole_complete(weir_whole *cache, uint64_t before);
+/* The stream is about to end and its handle may come to mean another. `busy`: it may have work,
+ * which is marked now, as it cannot be later, and which all frees to come wait for as well. */
+weir_status weir_whole_stream_ends(weir_whole *cache, void *stream, bool busy);
+
+/* Idle memory goes back until at most `keep` bytes of it are left. */
+weir_status weir_whole_trim(weir_whole *cache, uint64_t keep);
+void weir_whole_get_stats(weir_whole *cache, weir_whole_stats *out);
+
+#endif

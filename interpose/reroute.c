@@ -1,0 +1,500 @@
+/* reroute.c: see reroute.h. A context's cache is made at its first allocation. A cache is found by
+ * the number of the thread's current context, which is asked for anew at each call: it is what the
+ * driver would allocate in.
+ *
+ * What is left to the driver: sizes of 0, allocations and frees while a stream is being captured, a
+ * thread without a context, a runtime before 12 whose device is chosen but not yet current, blocks
+ * that were shared or that a graph may use, and everything after a sticky error.
+ */
+#include "interpose/reroute.h"
+
+#include <pthread.h>
+#include "core/memory/whole.h"
+#include "interpose/context.h"
+#include "interpose/event_fill.h"
+#include "interpose/reroute_device.h"
+#include "interpose/work.h"
+
+enum { CACHES = 256, STREAMS = 64, GRAPH_BITS = 20 };
+
+#define CACHE_MOST (UINT64_C(4) << 30)
+
+typedef struct cache {
+  weir_route_device device;
+  weir_whole *whole; /* NULL: none yet */
+} cache;
+
+_Atomic uint8_t weir_mode;
+static weir_route_options options;
+static cache caches[CACHES]; /* by number of context */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t tainted; /* blocks with a serial up to this are never cached */
+static _Atomic bool broken;      /* a context has an error that stays */
+
+/* ---- caches -----------------------------------------------------------------------------------
+ */
+
+void weir_route_start(const weir_route_options *o)
+{
+  options = *o;
+  atomic_store(&weir_mode, (uint8_t)o->mode);
+}
+
+void weir_route_forked(void)
+{
+  atomic_store(&weir_mode, WEIR_OBSERVE);
+}
+
+bool weir_route_enter(weir_call *c, int bank)
+{
+  weir_thread *t = &weir_self;
+  if (t->depth || weir_mode_now() == WEIR_OBSERVE) return false;
+  *c = (weir_call){.thread = t, .bank = (uint8_t)bank};
+  t->depth = 1;
+  t->outermost = (uintptr_t)c;
+  return true;
+}
+
+static uint64_t most_cached(unsigned device)
+{
+  PFN_cuDeviceTotalMem_v3020 ask = WEIR_HELPER(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020);
+  size_t total = 0;
+  if (options.keep_bytes != UINT64_MAX) return options.keep_bytes;
+  if (!ask || ask(&total, (CUdevice)device) != CUDA_SUCCESS) return 0;
+  return total / 10 < CACHE_MOST ? total / 10 : CACHE_MOST;
+}
+
+static weir_whole *cache_make(cache *k, const weir_thread *t)
+{
+  pthread_mutex_lock(&making);
+  if (!k->whole && weir_route_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context,
+                                          t->last_context_number, t->last_device)) {
+    weir_whole_options o = {.keep_bytes = most_cached(t->last_device),
+                            .decay_ms = options.decay_ms};
+    if (weir_whole_open(&k->whole, &k->device.backend, &o)) k->whole = NULL;
+  }
+  pthread_mutex_unlock(&making);
+  return k->whole;
+}
+
+/* The cache of the thread's context; NULL: none can be had. */
+static cache *cache_here(void)
+{
+  weir_thread *t = &weir_self;
+  weir_context_refresh(t);
+  cache *k = &caches[t->last_context_number];
+  if (!t->last_context_number || t->last_context_number == CACHES - 1) return NULL;
+  return __atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) || cache_make(k, t) ? k : NULL;
+}
+
+static cache *cache_of(const weir_whole_block *b)
+{
+  for (int i = 1; i < CACHES - 1; i++)
+    if (caches[i].whole == b->cache) return &caches[i];
+  return NULL;
+}
+
+void weir_route_context_gone(unsigned number)
+{
+  cache *k = &caches[number];
+  weir_work_forget_context(number);
+  if (!number || number >= CACHES - 1) return;
+  pthread_mutex_lock(&making);
+  if (k->whole) weir_whole_abandon(k->whole);
+  k->whole = NULL;
+  atomic_store(&broken, false);
+  pthread_mutex_unlock(&making);
+}
+
+/* All idle memory of all caches goes back; whether that was any. */
+static bool relieve(void)
+{
+  bool gave = false;
+  for (int i = 1; i < CACHES - 1; i++) {
+    weir_whole_stats before, after;
+    if (!caches[i].whole) continue;
+    weir_whole_get_stats(caches[i].whole, &before);
+    if (weir_whole_trim(caches[i].whole, 0)) continue;
+    weir_whole_get_stats(caches[i].whole, &after);
+    gave |= after.device_frees != before.device_frees;
+  }
+  return gave;
+}
+
+/* Errors after which a context answers nothing else (CUDA Driver API, "the context cannot be
+ * used").
+ */
+static bool stays(int r)
+{
+  return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_ILLEGAL_ADDRESS ||
+         r == CUDA_ERROR_LAUNCH_TIMEOUT || r == CUDA_ERROR_ASSERT ||
+         (r >= CUDA_ERROR_HARDWARE_STACK_ERROR && r <= CUDA_ERROR_LAUNCH_FAILED);
+}
+
+bool weir_route_failed(int error)
+{
+  if (weir_mode_now() == WEIR_OBSERVE) return false;
+  if (stays(error)) atomic_store(&broken, true);
+  return error == CUDA_ERROR_OUT_OF_MEMORY && relieve();
+}
+
+uint64_t weir_route_cached(void)
+{
+  weir_whole_stats s;
+  const cache *k = cache_here();
+  if (!k) return 0;
+  weir_whole_get_stats(k->whole, &s);
+  return s.idle_bytes + s.waiting_bytes;
+}
+
+void weir_route_taint_all(void)
+{
+  uint64_t last = weir_whole_serial() - 1, seen = atomic_load(&tainted);
+  while (seen < last && !atomic_compare_exchange_weak(&tainted, &seen, last))
+    ;
+}
+
+/* ---- waiting for the device -------------------------------------------------------------------
+ */
+
+/* Waits for all work of the cache's context and tells the caches; the driver's answer. */
+static CUresult wait_for(cache *k)
+{
+  uint64_t clock = weir_whole_clock(k->whole);
+  uint32_t age = weir_work_wait_begins();
+  CUresult r = weir_route_device_wait(&k->device);
+  if (r == CUDA_SUCCESS) {
+    weir_work_waited(k->device.number, age);
+    weir_whole_complete(k->whole, clock);
+  }
+  (void)weir_route_failed(r);
+  return r;
+}
+
+static bool capturing(void)
+{
+  return atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0;
+}
+
+static bool hands_off(void)
+{
+  return capturing() || atomic_load_explicit(&broken, memory_order_relaxed);
+}
+
+/* ---- allocating -------------------------------------------------------------------------------
+ */
+
+/* A runtime before 12 makes the device that was chosen current at its next call only. */
+static bool runtime_is_elsewhere(const weir_call *c)
+{
+  typedef cudaError_t (*fn)(int *);
+  int device = -1;
+  if (c->bank != WEIR_BANK_RT11) return false;
+  fn ask = (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(WEIR_BANK_RT11), "cudaGetDevice");
+  weir_context_refresh(&weir_self);
+  return !ask || ask(&device) != cudaSuccess || device != (int)weir_self.last_device;
+}
+
+/* Memory from the cache or for it; false: the original has to do it. */
+static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
+{
+  bool hit;
+  if (!bytes || hands_off() || runtime_is_elsewhere(c)) return false;
+  cache *k = cache_here();
+  if (!k) return false;
+  weir_status st = weir_whole_malloc(k->whole, bytes, address, &hit);
+  if (st == WEIR_EOOM) {
+    weir_whole_stats s;
+    weir_whole_get_stats(k->whole, &s);
+    if (s.waiting && wait_for(k) == CUDA_SUCCESS)
+      st = weir_whole_malloc(k->whole, bytes, address, &hit);
+  }
+  if (st) {
+    (void)relieve();
+    return false;
+  }
+  if (hit) c->flags |= WEIR_EVF_CACHED;
+  return true;
+}
+
+cudaError_t weir_r_cudaMalloc(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
+                              size_t bytes)
+{
+  uint64_t at;
+  if (!out || !serve(c, bytes, &at)) return real(out, bytes);
+  *out = (void *)(uintptr_t)at;
+  return cudaSuccess;
+}
+
+CUresult weir_r_cuMemAlloc(weir_call *c, CUresult (*real)(CUdeviceptr *, size_t), CUdeviceptr *out,
+                           size_t bytes)
+{
+  uint64_t at;
+  if (!out || !serve(c, bytes, &at)) return real(out, bytes);
+  *out = at;
+  return CUDA_SUCCESS;
+}
+
+/* ---- pitched: the pitch is the driver's, learnt from its first answer for a width
+ * ----------------
+ */
+
+enum { PITCHES = 1024 };
+static struct pitch {
+  _Atomic uint64_t key; /* width << 16 | element size << 8 | context; 0: free */
+  _Atomic uint64_t pitch;
+} pitches[PITCHES];
+
+static uint64_t pitch_key(uint64_t width, unsigned element)
+{
+  weir_context_refresh(&weir_self);
+  if (!width || width >> 48) return 0;
+  return width << 16 | (uint64_t)(element & 255) << 8 | weir_self.last_context_number;
+}
+
+static struct pitch *pitch_slot(uint64_t key)
+{
+  return &pitches[key * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+}
+
+/* 0: not known. */
+static uint64_t pitch_known(uint64_t key)
+{
+  struct pitch *p = pitch_slot(key);
+  uint64_t pitch = atomic_load_explicit(&p->pitch, memory_order_acquire);
+  return key && atomic_load_explicit(&p->key, memory_order_acquire) == key ? pitch : 0;
+}
+
+static void pitch_learn(uint64_t key, uint64_t pitch)
+{
+  struct pitch *p = pitch_slot(key);
+  uint64_t none = 0;
+  if (!key || atomic_load(&p->pitch)) return; /* taken: a width that shares it is asked each time */
+  if (atomic_compare_exchange_strong(&p->pitch, &none, pitch)) atomic_store(&p->key, key);
+}
+
+/* Memory for `rows` rows of a width whose pitch is known; 0 in *pitch: the original has to do it.
+ */
+static bool serve_pitched(weir_call *c, uint64_t key, uint64_t rows, uint64_t *pitch, uint64_t *at)
+{
+  uint64_t bytes;
+  *pitch = pitch_known(key);
+  return *pitch && !__builtin_mul_overflow(*pitch, rows, &bytes) && serve(c, bytes, at);
+}
+
+cudaError_t weir_r_cudaMallocPitch(weir_call *c,
+                                   cudaError_t (*real)(void **, size_t *, size_t, size_t),
+                                   void **out, size_t *pitch, size_t width, size_t height)
+{
+  uint64_t key = pitch_key(width, 0), known, at;
+  if (out && pitch && serve_pitched(c, key, height, &known, &at)) {
+    *out = (void *)(uintptr_t)at;
+    *pitch = known;
+    return cudaSuccess;
+  }
+  cudaError_t r = real(out, pitch, width, height);
+  if (r == cudaSuccess && pitch && height) pitch_learn(key, *pitch);
+  return r;
+}
+
+cudaError_t weir_r_cudaMalloc3D(weir_call *c,
+                                cudaError_t (*real)(struct cudaPitchedPtr *, struct cudaExtent),
+                                struct cudaPitchedPtr *out, struct cudaExtent extent)
+{
+  uint64_t key = pitch_key(extent.width, 1), known, at, rows;
+  if (out && !__builtin_mul_overflow(extent.height, extent.depth, &rows) &&
+      serve_pitched(c, key, rows, &known, &at)) {
+    *out = (struct cudaPitchedPtr){(void *)(uintptr_t)at, known, extent.width, extent.height};
+    return cudaSuccess;
+  }
+  cudaError_t r = real(out, extent);
+  if (r == cudaSuccess && out && extent.height && extent.depth) pitch_learn(key, out->pitch);
+  return r;
+}
+
+CUresult weir_r_cuMemAllocPitch(weir_call *c,
+                                CUresult (*real)(CUdeviceptr *, size_t *, size_t, size_t, unsigned),
+                                CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                                unsigned element)
+{
+  bool sane = element == 4 || element == 8 || element == 16;
+  uint64_t key = sane ? pitch_key(width, element) : 0, known, at;
+  if (out && pitch && serve_pitched(c, key, height, &known, &at)) {
+    *out = at;
+    *pitch = known;
+    return CUDA_SUCCESS;
+  }
+  CUresult r = real(out, pitch, width, height, element);
+  if (r == CUDA_SUCCESS && pitch && height) pitch_learn(key, *pitch);
+  return r;
+}
+
+/* ---- freeing ----------------------------------------------------------------------------------
+ */
+
+typedef enum fate {
+  FATE_KEPT,    /* in the cache: the program's free has succeeded */
+  FATE_REAL,    /* the original frees it */
+  FATE_FOREIGN, /* not ours */
+  FATE_TWICE    /* the program has freed it before */
+} fate;
+
+/* strict: as cudaFree, which waits for the work of the context that the memory is in. */
+static fate keep_strictly(weir_call *c, cache *k, uint64_t address)
+{
+  bool full;
+  uint64_t start = weir_ticks();
+  if (wait_for(k) != CUDA_SUCCESS) return FATE_REAL;
+  c->waited = weir_ticks() - start;
+  return weir_whole_free(address, NULL, 0, &full) ? FATE_REAL : FATE_KEPT;
+}
+
+static fate keep_relaxed(weir_call *c, cache *k, uint64_t address)
+{
+  void *streams[STREAMS];
+  bool full = false;
+  int n = atomic_load_explicit(&weir_recording, memory_order_relaxed)
+              ? weir_work_list(k->device.number, streams, STREAMS)
+              : -1;
+  if (n < 0) return keep_strictly(c, k, address);
+  if (weir_whole_free(address, streams, (unsigned)n, &full)) return FATE_REAL;
+  if (full) (void)wait_for(k);
+  return FATE_KEPT;
+}
+
+static fate keep(weir_call *c, uint64_t address)
+{
+  weir_whole_block b = weir_whole_find(address);
+  if (b.state == WEIR_WHOLE_NONE) return FATE_FOREIGN;
+  if (b.state != WEIR_WHOLE_LIVE) return FATE_TWICE;
+  cache *k = cache_of(&b);
+  if (!k || hands_off() || b.serial <= atomic_load(&tainted)) return FATE_REAL;
+  fate f =
+      weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, address) : keep_strictly(c, k, address);
+  if (f == FATE_KEPT) c->flags |= WEIR_EVF_CACHED;
+  return f;
+}
+
+cudaError_t weir_r_cudaFree(weir_call *c, cudaError_t (*real)(void *), void *ptr)
+{
+  fate f = ptr ? keep(c, (uint64_t)(uintptr_t)ptr) : FATE_FOREIGN;
+  if (f == FATE_KEPT) return cudaSuccess;
+  cudaError_t r = real(f == FATE_TWICE ? (void *)WEIR_NOBODYS : ptr);
+  if (f == FATE_REAL && r == cudaSuccess) (void)weir_whole_forget((uint64_t)(uintptr_t)ptr);
+  return r;
+}
+
+CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdeviceptr ptr)
+{
+  fate f = ptr ? keep(c, ptr) : FATE_FOREIGN;
+  if (f == FATE_KEPT) return CUDA_SUCCESS;
+  CUresult r = real(f == FATE_TWICE ? (CUdeviceptr)WEIR_NOBODYS : ptr);
+  if (f == FATE_REAL && r == CUDA_SUCCESS) (void)weir_whole_forget(ptr);
+  return r;
+}
+
+/* A stream-ordered free of memory from cudaMalloc is the driver's business. */
+cudaError_t weir_r_cudaFreeAsync(weir_call *c, cudaError_t (*real)(void *, cudaStream_t), void *ptr,
+                                 cudaStream_t stream)
+{
+  weir_whole_block b = weir_whole_find((uint64_t)(uintptr_t)ptr);
+  bool twice = b.state == WEIR_WHOLE_IDLE || b.state == WEIR_WHOLE_WAITING;
+  (void)c;
+  cudaError_t r = real(twice ? (void *)WEIR_NOBODYS : ptr, stream);
+  if (r == cudaSuccess) (void)weir_whole_forget((uint64_t)(uintptr_t)ptr);
+  return r;
+}
+
+CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr, CUstream),
+                               CUdeviceptr ptr, CUstream stream)
+{
+  weir_whole_block b = weir_whole_find(ptr);
+  bool twice = b.state == WEIR_WHOLE_IDLE || b.state == WEIR_WHOLE_WAITING;
+  (void)c;
+  CUresult r = real(twice ? (CUdeviceptr)WEIR_NOBODYS : ptr, stream);
+  if (r == CUDA_SUCCESS) (void)weir_whole_forget(ptr);
+  return r;
+}
+
+/* ---- waits and streams ------------------------------------------------------------------------
+ */
+
+/* The program's own wait for a context settles all that was waiting, at no cost. */
+static CUresult wait_by(CUresult (*real)(void))
+{
+  cache *k = weir_mode_now() == WEIR_RELAXED ? cache_here() : NULL;
+  uint64_t clock = k ? weir_whole_clock(k->whole) : 0;
+  uint32_t age = weir_work_wait_begins();
+  CUresult r = real();
+  if (r == CUDA_SUCCESS && k) {
+    weir_work_waited(k->device.number, age);
+    weir_whole_complete(k->whole, clock);
+  }
+  (void)weir_route_failed(r);
+  return r;
+}
+
+CUresult weir_r_sync(weir_call *c, CUresult (*real)(void))
+{
+  (void)c;
+  return wait_by(real);
+}
+
+cudaError_t weir_r_sync_rt(weir_call *c, cudaError_t (*real)(void))
+{
+  (void)c;
+  return (cudaError_t)wait_by((CUresult(*)(void))(uintptr_t)real);
+}
+
+/* Ahead of the end of a stream that may have work. */
+static void stream_ends(uint64_t stream)
+{
+  const cache *k =
+      weir_mode_now() == WEIR_RELAXED && stream > WEIR_STREAM_PER_THREAD ? cache_here() : NULL;
+  if (!k) return;
+  bool busy = weir_work_busy(k->device.number, stream);
+  if (weir_whole_stream_ends(k->whole, (void *)(uintptr_t)stream, busy))
+    weir_work_unseen("a stream with work ended and could not be marked");
+  weir_work_forget_stream(k->device.number, stream);
+}
+
+cudaError_t weir_r_cudaStreamDestroy(weir_call *c, cudaError_t (*real)(cudaStream_t),
+                                     cudaStream_t stream)
+{
+  (void)c;
+  stream_ends((uint64_t)(uintptr_t)stream);
+  return real(stream);
+}
+
+CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream), CUstream stream)
+{
+  (void)c;
+  stream_ends((uint64_t)(uintptr_t)stream);
+  return real(stream);
+}
+
+/* ---- questions --------------------------------------------------------------------------------
+ */
+
+weir_routed weir_route_look(uint64_t address)
+{
+  PFN_cuMemGetAddressRange_v3020 ask =
+      WEIR_HELPER(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020);
+  weir_whole_block b = weir_whole_find(address);
+  CUdeviceptr base = 0;
+  if (b.state == WEIR_WHOLE_NONE) {
+    if (!ask || ask(&base, NULL, address) != CUDA_SUCCESS || !base || base == address)
+      return (weir_routed){.what = WEIR_ROUTED_NOT};
+    b = weir_whole_find(base);
+  }
+  if (b.state == WEIR_WHOLE_NONE) return (weir_routed){.what = WEIR_ROUTED_NOT};
+  /* Past what the program asked for there is nothing that it could know of. */
+  bool live = b.state == WEIR_WHOLE_LIVE && address - b.address < b.requested;
+  return (weir_routed){live ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.address, b.requested};
+}
+
+void weir_route_taint(uint64_t address)
+{
+  weir_routed r = weir_route_look(address);
+  if (r.what == WEIR_ROUTED_LIVE) (void)weir_whole_forget(r.base);
+}

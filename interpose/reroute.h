@@ -1,0 +1,137 @@
+/* reroute.h: strict and relaxed: memory of the program out of our caches.
+ *
+ * A routed row's wrapper calls its handler (weir_r_NAME) instead of the original, which the handler
+ * gets and calls wherever it has nothing better: what we can't do exactly as the driver does, the
+ * driver does. Pure questions whose answer depends on what is cached (weir_s_NAME) record no event.
+ *
+ * Every pointer the program holds is the start of one real allocation. A block in a cache is real
+ * memory that the program believes freed, so that questions about it get the answer the driver has
+ * for an address that is nobody's, and the driver's own memory never seems smaller than without us.
+ *
+ * strict: a free waits for the context's work, as cudaFree does; the block is reusable at once.
+ * relaxed: a free does not wait; the block is reusable when the work of the streams that were busy
+ * is complete (work.h).
+ */
+#ifndef WEIR_INTERPOSE_REROUTE_H
+#define WEIR_INTERPOSE_REROUTE_H
+
+#include "interpose/cuda_headers.h"
+#include "interpose/record.h"
+
+enum weir_mode { WEIR_OBSERVE, WEIR_STRICT, WEIR_RELAXED };
+
+/* What was asked for; OBSERVE in a fork's child, whose contexts are gone. */
+extern _Atomic uint8_t weir_mode;
+
+WEIR_INLINE enum weir_mode weir_mode_now(void)
+{
+  return (enum weir_mode)atomic_load_explicit(&weir_mode, memory_order_relaxed);
+}
+
+typedef struct weir_route_options {
+  enum weir_mode mode;
+  uint64_t
+      keep_bytes; /* most cached bytes of a context; UINT64_MAX: min(10 % of the device, 4 GiB) */
+  uint64_t decay_ms;
+} weir_route_options;
+
+void weir_route_start(const weir_route_options *options);
+/* In a fork's child: nothing is routed any more. */
+void weir_route_forked(void);
+
+/* A routed call that is not recorded: true when it is to be routed nevertheless, and the thread's
+ * depth must be put back to 0 after it. Sets what a handler looks at. */
+bool weir_route_enter(weir_call *c, int bank);
+
+/* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True: the
+ * device has no memory and caches have given some back, so that the call is worth another try. */
+bool weir_route_failed(int error);
+
+/* The context, or all of a device's, is gone and its memory with it. */
+void weir_route_context_gone(unsigned number);
+/* A graph was made of work that may use any live block: none of these is cached from now on. */
+void weir_route_taint_all(void);
+
+/* ---- handlers: allocations (reroute.c) --------------------------------------------------------
+ */
+
+cudaError_t weir_r_cudaMalloc(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
+                              size_t bytes);
+cudaError_t weir_r_cudaMallocPitch(weir_call *c,
+                                   cudaError_t (*real)(void **, size_t *, size_t, size_t),
+                                   void **out, size_t *pitch, size_t width, size_t height);
+cudaError_t weir_r_cudaMalloc3D(weir_call *c,
+                                cudaError_t (*real)(struct cudaPitchedPtr *, struct cudaExtent),
+                                struct cudaPitchedPtr *out, struct cudaExtent extent);
+cudaError_t weir_r_cudaFree(weir_call *c, cudaError_t (*real)(void *), void *ptr);
+cudaError_t weir_r_cudaFreeAsync(weir_call *c, cudaError_t (*real)(void *, cudaStream_t), void *ptr,
+                                 cudaStream_t stream);
+CUresult weir_r_cuMemAlloc(weir_call *c, CUresult (*real)(CUdeviceptr *, size_t), CUdeviceptr *out,
+                           size_t bytes);
+CUresult weir_r_cuMemAllocPitch(weir_call *c,
+                                CUresult (*real)(CUdeviceptr *, size_t *, size_t, size_t, unsigned),
+                                CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                                unsigned element);
+CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdeviceptr ptr);
+CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr, CUstream),
+                               CUdeviceptr ptr, CUstream stream);
+
+/* ---- handlers: waits and ends of streams ------------------------------------------------------
+ */
+
+cudaError_t weir_r_sync_rt(weir_call *c, cudaError_t (*real)(void));
+CUresult weir_r_sync(weir_call *c, CUresult (*real)(void));
+cudaError_t weir_r_cudaStreamDestroy(weir_call *c, cudaError_t (*real)(cudaStream_t),
+                                     cudaStream_t stream);
+CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream), CUstream stream);
+
+/* ---- questions (reroute_query.c) --------------------------------------------------------------
+ */
+
+CUresult weir_s_cuMemGetInfo_v2(int bank, bool per_thread, CUresult (*real)(size_t *, size_t *),
+                                size_t *free_bytes, size_t *total_bytes);
+CUresult weir_s_cuMemGetAddressRange_v2(int bank, bool per_thread,
+                                        CUresult (*real)(CUdeviceptr *, size_t *, CUdeviceptr),
+                                        CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr);
+CUresult weir_s_cuPointerGetAttribute(int bank, bool per_thread,
+                                      CUresult (*real)(void *, CUpointer_attribute, CUdeviceptr),
+                                      void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
+CUresult weir_s_cuPointerGetAttributes(int bank, bool per_thread,
+                                       CUresult (*real)(unsigned, CUpointer_attribute *, void **,
+                                                        CUdeviceptr),
+                                       unsigned count, CUpointer_attribute *attributes, void **data,
+                                       CUdeviceptr ptr);
+CUresult
+weir_s_cuPointerSetAttribute(int bank, bool per_thread,
+                             CUresult (*real)(const void *, CUpointer_attribute, CUdeviceptr),
+                             const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
+CUresult weir_s_cuMemGetHandleForAddressRange(int bank, bool per_thread,
+                                              CUresult (*real)(void *, CUdeviceptr, size_t,
+                                                               CUmemRangeHandleType,
+                                                               unsigned long long),
+                                              void *handle, CUdeviceptr ptr, size_t bytes,
+                                              CUmemRangeHandleType type, unsigned long long flags);
+CUresult weir_s_cuIpcGetMemHandle(int bank, bool per_thread,
+                                  CUresult (*real)(CUipcMemHandle *, CUdeviceptr),
+                                  CUipcMemHandle *handle, CUdeviceptr ptr);
+
+/* ---- within (route.c's own and reroute_query.c) -----------------------------------------------
+ */
+
+/* What no allocation of the program can be: asked about, the driver says what it says of memory
+ * that was freed. */
+#define WEIR_NOBODYS ((uint64_t)16)
+
+typedef struct weir_routed { /* what an address is */
+  enum { WEIR_ROUTED_NOT, WEIR_ROUTED_LIVE, WEIR_ROUTED_CACHED } what;
+  uint64_t base, requested; /* LIVE: start and bytes that the program knows of */
+} weir_routed;
+
+/* Any address, also inside a block. Asks the driver; not for hot paths. */
+weir_routed weir_route_look(uint64_t address);
+/* The live block's memory has been shared: its free shall be a real one. */
+void weir_route_taint(uint64_t address);
+/* Bytes cached of the thread's current context. */
+uint64_t weir_route_cached(void);
+
+#endif

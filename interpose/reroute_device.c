@@ -1,0 +1,128 @@
+/* reroute_device.c: see reroute_device.h. The driver's own functions are called, never a wrapper,
+ * with the context current for as long as that takes. While a stream capture is live nothing is
+ * recorded or queried: the work that a marker would have told of counts as not complete. */
+#include "interpose/reroute_device.h"
+
+#include "interpose/context.h"
+#include "interpose/event_fill.h"
+
+/* Makes the context current. *pushed: it was not. */
+static CUresult enter(const weir_route_device *d, bool *pushed)
+{
+  CUcontext now = NULL;
+  PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000);
+  PFN_cuCtxPushCurrent_v4000 push = WEIR_HELPER(cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000);
+  *pushed = false;
+  CUresult r = ask(&now);
+  if (r != CUDA_SUCCESS || now == d->context) return r;
+  r = push(d->context);
+  *pushed = r == CUDA_SUCCESS;
+  return r;
+}
+
+static void leave(bool pushed)
+{
+  CUcontext was;
+  PFN_cuCtxPopCurrent_v4000 pop = WEIR_HELPER(cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000);
+  if (pushed) (void)pop(&was);
+}
+
+#define HERE(call)                                                                                 \
+  bool pushed;                                                                                     \
+  CUresult r = enter(self, &pushed);                                                               \
+  if (r == CUDA_SUCCESS) r = (call);                                                               \
+  leave(pushed)
+
+static weir_status said(CUresult r, const char *what)
+{
+  if (r == CUDA_SUCCESS) return WEIR_OK;
+  return weir_fail(r == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_EOOM : WEIR_EIO, "%s: CUDA error %d", what,
+                   (int)r);
+}
+
+static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+  size_t free_now = 0, total = 0;
+  HERE(WEIR_HELPER(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)(&free_now, &total));
+  *free_bytes = free_now;
+  *total_bytes = total;
+  return said(r, "cuMemGetInfo");
+}
+
+static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
+{
+  CUdeviceptr at = 0;
+  HERE(WEIR_HELPER(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)(&at, bytes));
+  *address = at;
+  return said(r, "cuMemAlloc");
+}
+
+static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
+{
+  (void)bytes;
+  HERE(WEIR_HELPER(cuMemFree_v2, PFN_cuMemFree_v3020)(address));
+  return said(r, "cuMemFree");
+}
+
+static weir_status event_create(void *self, void **event)
+{
+  CUevent made = NULL;
+  HERE(WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000)(&made, CU_EVENT_DISABLE_TIMING));
+  *event = made;
+  return said(r, "cuEventCreate");
+}
+
+static weir_status event_destroy(void *self, void *event)
+{
+  HERE(WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)((CUevent)event));
+  return said(r, "cuEventDestroy");
+}
+
+static weir_status event_record(void *self, void *event, void *stream)
+{
+  HERE(WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000)((CUevent)event, (CUstream)stream));
+  return said(r, "cuEventRecord");
+}
+
+static weir_status event_query(void *self, void *event, bool *complete)
+{
+  HERE(WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000)((CUevent)event));
+  *complete = r == CUDA_SUCCESS;
+  return r == CUDA_ERROR_NOT_READY ? WEIR_OK : said(r, "cuEventQuery");
+}
+
+static bool stream_capturing(void *self, void *stream)
+{
+  (void)self, (void)stream;
+  return atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0;
+}
+
+CUresult weir_route_device_wait(const weir_route_device *self)
+{
+  HERE(WEIR_HELPER(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)());
+  return r;
+}
+
+bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal)
+{
+  static const enum weir_helper needed[] = {
+      WEIR_H_cuCtxGetCurrent,  WEIR_H_cuCtxPushCurrent_v2, WEIR_H_cuCtxPopCurrent_v2,
+      WEIR_H_cuCtxSynchronize, WEIR_H_cuMemAlloc_v2,       WEIR_H_cuMemFree_v2,
+      WEIR_H_cuMemGetInfo_v2,  WEIR_H_cuEventCreate,       WEIR_H_cuEventDestroy_v2,
+      WEIR_H_cuEventRecord,    WEIR_H_cuEventQuery};
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    if (!weir_helper(needed[i])) return false;
+  *d = (weir_route_device){.context = context, .number = number};
+  d->backend = (weir_backend){.name = "cuda",
+                              .index = ordinal,
+                              .self = d,
+                              .source = {.mem_info = mem_info,
+                                         .segment_alloc = segment_alloc,
+                                         .segment_free = segment_free},
+                              .event_create = event_create,
+                              .event_destroy = event_destroy,
+                              .event_record = event_record,
+                              .event_query = event_query,
+                              .stream_capturing = stream_capturing};
+  return true;
+}

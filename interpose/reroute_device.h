@@ -1,0 +1,20 @@
+/* reroute_device.h: one context of the program as the device below a cache. */
+#ifndef WEIR_INTERPOSE_REROUTE_DEVICE_H
+#define WEIR_INTERPOSE_REROUTE_DEVICE_H
+
+#include "core/device/backend.h"
+#include "interpose/cuda_headers.h"
+
+typedef struct weir_route_device {
+  weir_backend backend; /* backend.self is this */
+  CUcontext context;
+  unsigned number; /* of the context (context.h) */
+} weir_route_device;
+
+/* Fills `d`. False: the driver lacks something that is needed. */
+bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal);
+
+/* Waits on the host for all work of the context. The driver's answer. */
+CUresult weir_route_device_wait(const weir_route_device *d);
+
+#endif

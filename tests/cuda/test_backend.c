@@ -1,0 +1,363 @@
+/* test_backend.c: the CUDA backend under the public API: memory, contexts, streams, errors, two
+ * devices. Each test runs with VMM and with segments (_i). */
+#include "tests/cuda/rig.h"
+
+static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0}, cuda1 = {WEIR_DEVICE_CUDA, 1};
+
+/* How many devices there are; the tests of two are nothing where there is one. */
+static int device_count(void)
+{
+  int n;
+  weir_ok(weir_cuda_device_count(&n));
+  return n;
+}
+
+static void begin(int way)
+{
+  if (way) ck_assert_int_eq(setenv("WEIR_ALLOC_CONF", "expandable_segments:False", 1), 0);
+  ck_assert_msg(weir_cuda_is_available(), "%s", weir_error_message());
+}
+
+static CUcontext primary(int index)
+{
+  CUcontext c;
+  CUdevice d;
+  ok(cuDeviceGet(&d, index));
+  ok(cuDevicePrimaryCtxRetain(&c, d));
+  return c;
+}
+
+static CUcontext now(void)
+{
+  CUcontext c;
+  ok(cuCtxGetCurrent(&c));
+  return c;
+}
+
+static void *get(size_t bytes, weir_device device, weir_stream *stream)
+{
+  void *out = NULL;
+  weir_ok(weir_malloc(&out, bytes, device, stream));
+  return out;
+}
+
+static CUdeviceptr at(void *p)
+{
+  return (CUdeviceptr)(uintptr_t)p;
+}
+
+/* Writes a word all over a block and finds it at both ends. */
+static void use(void *p, size_t bytes, unsigned value)
+{
+  unsigned ends[2] = {0, 0};
+  ok(cuMemsetD32(at(p), value, bytes / 4));
+  ok(cuMemcpyDtoH(&ends[0], at(p), 4));
+  ok(cuMemcpyDtoH(&ends[1], at(p) + bytes / 4 * 4 - 4, 4));
+  ck_assert(ends[0] == value && ends[1] == value);
+}
+
+START_TEST(memory_can_be_used_from_its_first_byte_to_its_last)
+{
+  static const size_t sizes[] = {1,     4,       512,           1000,    4096,
+                                 65537, 1 << 20, (1 << 20) + 1, 3 << 20, 41 << 20};
+  enum { N = sizeof sizes / sizeof *sizes };
+  void *p[N];
+  begin(_i);
+  for (int i = 0; i < N; i++)
+    p[i] = get(sizes[i], cuda0, NULL);
+  ok(cuCtxSetCurrent(primary(0)));
+  for (int i = 0; i < N; i++) {
+    ck_assert_uint_eq(at(p[i]) % 512, 0);
+    if (sizes[i] >= 4) use(p[i], sizes[i], 0x1000u + (unsigned)i);
+  }
+  for (int i = 0; i < N; i++)
+    weir_ok(weir_free(p[i]));
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
+START_TEST(what_is_freed_goes_back_to_the_device)
+{
+  begin(_i);
+  ok(cuInit(0));
+  ok(cuCtxSetCurrent(primary(0)));
+  size_t before, during, after, total;
+  ok(cuMemGetInfo(&before, &total));
+  void *p = get(64 << 20, cuda0, NULL);
+  ok(cuMemGetInfo(&during, &total));
+  ck_assert_uint_eq(before - during, 64 << 20);
+  weir_ok(weir_free(p));
+  weir_ok(weir_memory_empty_cache(cuda0));
+  ok(cuMemGetInfo(&after, &total));
+  ck_assert_uint_eq(after, before);
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
+START_TEST(the_context_lives_as_long_as_something_needs_it)
+{
+  unsigned flags;
+  int active;
+  CUdevice d;
+  begin(_i);
+  ok(cuDeviceGet(&d, 0));
+  ok(cuDevicePrimaryCtxGetState(d, &flags, &active));
+  ck_assert_int_eq(active, 0); /* asking for devices makes no context */
+  void *p = get(1000, cuda0, NULL);
+  ok(cuDevicePrimaryCtxGetState(d, &flags, &active));
+  ck_assert_int_eq(active, 1);
+  ck_assert_int_eq(weir_memory_detach(cuda0), WEIR_EINVAL);
+  ok(cuDevicePrimaryCtxGetState(d, &flags, &active));
+  ck_assert_int_eq(active, 1);
+  weir_ok(weir_free(p));
+  weir_ok(weir_memory_detach(cuda0));
+  ok(cuDevicePrimaryCtxGetState(d, &flags, &active));
+  ck_assert_int_eq(active, 0);
+  weir_ok(weir_free(get(1000, cuda0, NULL))); /* and it can be had again */
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
+/* Everything that calls the driver. */
+static void all_calls(void)
+{
+  uint64_t largest;
+  weir_memory_stats stats;
+  weir_stream *side;
+  CUstream native;
+  CUcontext before = now();
+  ok(cuCtxPushCurrent(primary(0)));
+  ok(cuStreamCreate(&native, CU_STREAM_NON_BLOCKING));
+  ok(cuCtxPopCurrent(NULL));
+  weir_ok(weir_stream_from_native(&side, cuda0, native));
+  void *a = get(5 << 20, cuda0, NULL), *b = get(700, cuda0, side);
+  weir_ok(weir_record_stream(a, side));
+  weir_ok(weir_free(a));
+  weir_ok(weir_free(b));
+  weir_ok(weir_memory_largest_free_block(&largest, cuda0, side));
+  weir_ok(weir_free(get(6 << 20, cuda0, side)));
+  weir_ok(weir_memory_get_stats(&stats, cuda0));
+  weir_ok(weir_memory_empty_cache(cuda0));
+  weir_ok(weir_memory_detach(cuda0));
+  ck_assert_ptr_eq(now(), before);
+}
+
+START_TEST(a_thread_keeps_its_context_and_its_capture_mode)
+{
+  begin(_i);
+  CUcontext own, popped;
+  CUdevice d;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+  ok(cuThreadExchangeStreamCaptureMode(&mode));
+  all_calls(); /* nothing current */
+  ok(cuDeviceGet(&d, 0));
+  ok(cuCtxCreate(&own, NULL, 0, d));
+  ok(cuCtxPushCurrent(primary(0)));
+  ok(cuCtxPushCurrent(own));
+  all_calls(); /* another context of the same device, on top of a stack */
+  ok(cuCtxPopCurrent(&popped));
+  ck_assert_ptr_eq(popped, own);
+  all_calls(); /* the right one already */
+  ok(cuCtxPopCurrent(&popped));
+  ck_assert_ptr_eq(popped, primary(0));
+  ck_assert_ptr_eq(now(), own);
+  ok(cuThreadExchangeStreamCaptureMode(&mode));
+  ck_assert_int_eq(mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+}
+END_TEST
+
+START_TEST(setting_the_device_sets_the_runtimes_too)
+{
+  begin(_i);
+  weir_ok(weir_free(get(8, cuda0, NULL)));
+  weir_ok(weir_set_device(cuda0));
+  ck_assert_ptr_eq(now(), primary(0));
+  if (device_count() < 2) return;
+  weir_ok(weir_free(get(8, cuda1, NULL)));
+  WEIR_WITH_DEVICE(cuda1)
+  {
+    ck_assert_ptr_eq(now(), primary(1));
+  }
+  ck_assert_ptr_eq(now(), primary(0));
+}
+END_TEST
+
+START_TEST(the_default_stream_has_one_name_and_per_thread_streams_are_refused)
+{
+  begin(_i);
+  weir_stream *zero, *legacy, *each;
+  weir_ok(weir_stream_from_native(&zero, cuda0, NULL));
+  weir_ok(weir_stream_from_native(&legacy, cuda0, CU_STREAM_LEGACY));
+  ck_assert_ptr_eq(zero, legacy);
+  ck_assert_int_eq(weir_stream_from_native(&each, cuda0, CU_STREAM_PER_THREAD), WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "cudaStreamPerThread"));
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
+START_TEST(streams_of_other_contexts_are_refused)
+{
+  begin(_i);
+  weir_stream *s;
+  CUcontext own;
+  CUdevice d;
+  CUstream foreign;
+  ok(cuDeviceGet(&d, 0));
+  ok(cuCtxCreate(&own, NULL, 0, d));
+  ok(cuStreamCreate(&foreign, CU_STREAM_DEFAULT));
+  ck_assert_int_eq(weir_stream_from_native(&s, cuda0, foreign), WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "not of cuda:0's primary context"));
+  if (device_count() < 2) return;
+  ok(cuCtxSetCurrent(primary(1)));
+  ok(cuStreamCreate(&foreign, CU_STREAM_DEFAULT));
+  ck_assert_int_eq(weir_stream_from_native(&s, cuda0, foreign), WEIR_EINVAL);
+  weir_ok(weir_stream_from_native(&s, cuda1, foreign));
+  void *out;
+  ck_assert_int_eq(weir_malloc(&out, 8, cuda0, s), WEIR_EINVAL);
+}
+END_TEST
+
+START_TEST(two_devices_are_two_pools)
+{
+  begin(_i);
+  if (device_count() < 2) return;
+  void *a = get(3 << 20, cuda0, NULL), *b = get(5 << 20, cuda1, NULL);
+  int of;
+  ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at(a)));
+  ck_assert_int_eq(of, 0);
+  ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at(b)));
+  ck_assert_int_eq(of, 1);
+  int64_t live;
+  weir_ok(weir_memory_stat(&live, cuda0, "allocated_bytes.all.current"));
+  ck_assert_int_eq(live, 3 << 20);
+  weir_ok(weir_memory_stat(&live, cuda1, "allocated_bytes.all.current"));
+  ck_assert_int_eq(live, 5 << 20);
+  ok(cuCtxSetCurrent(primary(1)));
+  use(b, 5 << 20, 77);
+  weir_stream *one;
+  weir_ok(weir_stream_from_native(&one, cuda1, NULL));
+  ck_assert_int_eq(weir_record_stream(a, one), WEIR_EINVAL);
+  weir_ok(weir_free(a));
+  weir_ok(weir_free(b));
+  weir_ok(weir_memory_detach(cuda0));
+  weir_ok(weir_memory_detach(cuda1));
+}
+END_TEST
+
+START_TEST(out_of_memory_is_told_with_the_figures_and_the_rest_still_serves)
+{
+  begin(_i);
+  weir_cuda_device_properties p;
+  void *out;
+  weir_ok(weir_cuda_get_device_properties(&p, 0));
+  ck_assert_int_eq(weir_malloc(&out, p.total_memory + MIB, cuda0, NULL), WEIR_EOOM);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "out of memory"));
+  if (rig_simulated()) { /* all there is, where nobody else has any of it */
+    void *all = get(p.total_memory / 100 * 98, cuda0, NULL);
+    ck_assert_int_eq(weir_malloc(&out, p.total_memory / 20, cuda0, NULL), WEIR_EOOM);
+    weir_ok(weir_free(all));
+  }
+  weir_ok(weir_free(get(64 << 20, cuda0, NULL)));
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
+/* A kernel's or a copy's fault stays with the context: "the process must be terminated and
+ * relaunched" to use CUDA again. Until then every call says so. */
+START_TEST(a_sticky_error_is_a_status_with_cudas_own_words)
+{
+  begin(_i);
+  if (!rig_simulated()) return; /* it would end the other tests' context, too */
+  void *small = get(1000, cuda0, NULL), *large = get(8 << 20, cuda0, NULL), *out;
+  ok(cuCtxSetCurrent(primary(0)));
+  ok(cuMemsetD32Async(at(large), 1, 1, NULL));
+  rig_fail("cuEventRecord:1=700");
+  weir_stream *side;
+  CUstream native;
+  ok(cuStreamCreate(&native, CU_STREAM_NON_BLOCKING));
+  weir_ok(weir_stream_from_native(&side, cuda0, native));
+  weir_ok(weir_free(large));
+  ck_assert_int_eq(weir_malloc(&out, 9 << 20, cuda0, side), WEIR_ECUDA);
+  ck_assert_msg(strstr(weir_error_message(), "CUDA_ERROR_ILLEGAL_ADDRESS (700)") != NULL, "%s",
+                weir_error_message());
+  weir_ok(weir_free(small)); /* needs no call */
+  weir_ok(weir_free(get(1000, cuda0, NULL)));
+  ck_assert_int_eq(weir_memory_detach(cuda0), WEIR_ECUDA);
+  int64_t live;
+  weir_ok(weir_memory_stat(&live, cuda0, "allocated_bytes.all.current"));
+  ck_assert_int_eq(live, 0);
+}
+END_TEST
+
+START_TEST(host_memory_is_locked_and_let_go)
+{
+  begin(_i);
+  const weir_backend *b;
+  weir_ok(weir_device_open(0, &b));
+  const weir_source *s = &b->source;
+  size_t bytes = 4 << 20;
+  void *memory = aligned_alloc(2 << 20, bytes), *out;
+  unsigned flags;
+  ck_assert_ptr_nonnull(memory);
+  memset(memory, 1, bytes);
+  weir_ok(s->host_register(b->self, memory, bytes, WEIR_HOST_PORTABLE | WEIR_HOST_MAPPED));
+  ok(cuCtxSetCurrent(primary(0)));
+  ok(cuMemHostGetFlags(&flags, memory));
+  ck_assert_int_eq(s->host_register(b->self, memory, bytes, 0), WEIR_ECUDA);
+  ck_assert_ptr_nonnull(
+      strstr(weir_error_message(), "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED (712)"));
+  weir_ok(s->host_unregister(b->self, memory, bytes));
+  ck_assert_int_eq(s->host_unregister(b->self, memory, bytes), WEIR_ECUDA);
+  free(memory);
+  weir_ok(s->host_alloc(b->self, bytes, WEIR_HOST_WRITE_COMBINED | WEIR_HOST_PORTABLE, &out));
+  ok(cuMemHostGetFlags(&flags, out));
+  ck_assert_uint_eq(flags & (CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_PORTABLE),
+                    CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_PORTABLE);
+  memset(out, 2, bytes);
+  weir_ok(s->host_free(b->self, out, bytes));
+  ck_assert_int_ge(s->numa_node(b->self), -1);
+  weir_ok(weir_device_close(0));
+}
+END_TEST
+
+START_TEST(another_streams_block_waits_for_its_work)
+{
+  static rig r;
+  begin(_i);
+  rig_open(&r);
+  rig_pool(&r, _i ? "expandable_segments:False" : NULL);
+  rig_lanes(&r, 3);
+  gate_add(&r.lanes[1]);
+  void *a = rig_malloc(&r, 1, 32 * MIB);
+  ok(cuMemsetD32Async(at(a), 1, 8 * MIB, r.lanes[1].stream));
+  rig_free(&r, a);
+  void *b = rig_malloc(&r, 2, 32 * MIB);
+  ck_assert_ptr_ne(a, b);
+  gate_open(&r.lanes[1]);
+  ok(cuStreamSynchronize(r.lanes[1].stream));
+  ck_assert_ptr_eq(rig_malloc(&r, 2, 32 * MIB), a);
+  rig_free(&r, a);
+  rig_free(&r, b);
+  rig_check(&r);
+  rig_end(&r);
+}
+END_TEST
+
+int main(void)
+{
+  static const TTest *tests[16];
+  int n = 0;
+  tests[n++] = memory_can_be_used_from_its_first_byte_to_its_last;
+  tests[n++] = what_is_freed_goes_back_to_the_device;
+  tests[n++] = the_context_lives_as_long_as_something_needs_it;
+  tests[n++] = a_thread_keeps_its_context_and_its_capture_mode;
+  tests[n++] = setting_the_device_sets_the_runtimes_too;
+  tests[n++] = the_default_stream_has_one_name_and_per_thread_streams_are_refused;
+  tests[n++] = streams_of_other_contexts_are_refused;
+  tests[n++] = two_devices_are_two_pools;
+  tests[n++] = out_of_memory_is_told_with_the_figures_and_the_rest_still_serves;
+  tests[n++] = a_sticky_error_is_a_status_with_cudas_own_words;
+  tests[n++] = host_memory_is_locked_and_let_go;
+  tests[n] = another_streams_block_waits_for_its_work;
+  return rig_run("cuda/backend", tests, 2);
+}

@@ -1,0 +1,303 @@
+/* test_faults.c: every Nth call of every driver function the backend makes fails, for all N, and
+ * all calls from the Nth on for a while: the call that met it says so with CUDA's name, the figures
+ * and the invariants hold, the thread's context is as it was, and the allocator goes on.
+ *
+ * Needs the software device: a GPU's driver cannot be told to fail.
+ */
+#include "tests/cuda/rig.h"
+
+enum { SLOTS = 6, STEPS = 60 };
+
+/* Lane 2 does not run at first: waits for it are inserted; with little memory, the host waits. */
+static const char *const ways[] = {
+    "soft_limit_mb:8,decay_ms:0", "soft_limit_mb:8,decay_ms:0,limit_mb:36",
+    "soft_limit_mb:8,decay_ms:0,expandable_segments:False",
+    "soft_limit_mb:8,decay_ms:0,limit_mb:60,expandable_segments:False"};
+
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* Exported names of the functions, and the longest stride between the calls that are tried. */
+static const struct function {
+  const char *name;
+  unsigned stride;
+} functions[] = {{"cuMemAlloc_v2", 1},
+                 {"cuMemFree_v2", 1},
+                 {"cuMemAddressReserve", 1},
+                 {"cuMemCreate", 1},
+                 {"cuMemRelease", 1},
+                 {"cuMemMap", 1},
+                 {"cuMemUnmap", 1},
+                 {"cuMemSetAccess", 1},
+                 {"cuMemGetInfo_v2", 1},
+                 {"cuEventCreate", 1},
+                 {"cuEventRecord", 1},
+                 {"cuEventQuery", 1},
+                 {"cuEventSynchronize", 1},
+                 {"cuStreamWaitEvent", 1},
+                 {"cuStreamIsCapturing", 1},
+                 {"cuCtxGetCurrent", 5},
+                 {"cuCtxPushCurrent_v2", 5},
+                 {"cuCtxPopCurrent_v2", 5},
+                 {"cuThreadExchangeStreamCaptureMode", 7}};
+
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+/* Not sticky, so that the context lives on. */
+static const int errors[] = {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_UNKNOWN};
+
+static rig r;
+
+/* A failure is told with CUDA's name, or is the allocator's own of being out of memory. */
+static int count(weir_status st, weir_status expected)
+{
+  if (st && st != WEIR_EOOM) {
+    ck_assert_int_eq(st, expected);
+    ck_assert_msg(strstr(weir_error_message(), "CUDA_ERROR_UNKNOWN (999)") != NULL, "%s",
+                  weir_error_message());
+  }
+  return st != WEIR_OK;
+}
+
+/* Pieces freed on two streams, one of which does not run, are wanted as one by a third: where there
+ * is no other memory, only a wait of the host gives them. */
+static int pieces(weir_status expected)
+{
+  uint64_t most = r.p->config.limit_bytes,
+           bytes = most ? (most - 2 * MIB) / (8 * MIB) * 8 * MIB : 32 * MIB;
+  void *at[4] = {0}, *all = NULL;
+  int failed = 0;
+  for (int i = 0; i < 4; i++)
+    failed += count(weir_front_malloc(r.lanes[1 + i % 2].heap, bytes / 4, &at[i]), expected);
+  for (int i = 0; i < 4; i++)
+    if (at[i]) weir_ok(weir_front_free(at[i]));
+  failed += count(weir_front_malloc(r.lanes[0].heap, bytes, &all), expected);
+  if (all) weir_ok(weir_front_free(all));
+  return failed;
+}
+
+static void let_all_run(void)
+{
+  gate_open_all(&r.lanes[2]);
+  for (int s = 1; s < 3; s++)
+    ok(cuStreamSynchronize(r.lanes[s].stream));
+}
+
+static void one_step(void **at, int i, uint64_t *seed, int *failed, weir_status expected)
+{
+  int k = (int)(rig_random(seed) % SLOTS), s = (int)(rig_random(seed) % 3);
+  if (at[k]) {
+    if (i % 3 == 0) *failed += count(weir_pool_use(at[k], r.lanes[s].heap), expected);
+    weir_ok(weir_front_free(at[k]));
+    at[k] = NULL;
+    return;
+  }
+  uint64_t bytes = 1 + rig_random(seed) % (i % 4 ? 5 * MIB : 40 * KIB);
+  void *out = NULL;
+  *failed += count(weir_front_malloc(r.lanes[s].heap, bytes, &out), expected);
+  at[k] = out;
+}
+
+/* How many calls failed. */
+static int program(uint64_t seed, weir_status expected)
+{
+  void *at[SLOTS] = {0};
+  int failed = pieces(expected);
+  for (int i = 0; i < STEPS; i++) {
+    if (i == STEPS / 2) let_all_run();
+    one_step(at, i, &seed, &failed, expected);
+    if (i % 20 == 19) failed += count(weir_pool_empty(r.p), expected);
+    if (i % 4 == 0) rig_check(&r);
+  }
+  for (int k = 0; k < SLOTS; k++)
+    if (at[k]) weir_ok(weir_front_free(at[k]));
+  failed += count(weir_pool_empty(r.p), expected);
+  rig_check(&r);
+  return failed;
+}
+
+/* The pool, and all its figures, are as new after a program that meets no failure. */
+static void well_again(void)
+{
+  rig_fail(NULL);
+  let_all_run();
+  for (int i = 0; i < 2; i++) { /* the first marks, the second finds it complete */
+    weir_ok(weir_pool_empty(r.p));
+    ok(cuCtxSynchronize());
+  }
+  ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 0);
+  ck_assert_int_eq(program(9, WEIR_OK), 0);
+  ck_assert_int_eq(RIG_STAT(&r, allocated_bytes), 0);
+  ck_assert_int_eq(RIG_STAT(&r, requested_bytes), 0);
+  ck_assert_int_eq(RIG_STAT(&r, allocation), 0);
+}
+
+static void expect_context(void)
+{
+  CUcontext now;
+  ok(cuCtxGetCurrent(&now));
+  ck_assert_ptr_eq(now, NULL);
+  ok(cuCtxSetCurrent(r.context));
+}
+
+/* Fails call n of a function, or that and the next 40. */
+static void fail_nth(const char *name, unsigned n, int error, bool and_after)
+{
+  char list[4096];
+  size_t used = 0;
+  for (unsigned i = n; i < n + (and_after ? 40 : 1); i++)
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s:%u=%d", i == n ? "" : ",", name,
+                             i, error);
+  ck_assert_uint_lt(used, sizeof list);
+  rig_fail(list);
+}
+
+static weir_status start(const char *conf)
+{
+  weir_status st = rig_try_pool(&r, conf);
+  for (int s = 0; s < 3 && !st; s++)
+    weir_ok(weir_pool_heap(r.p, r.lanes[s].stream, &r.lanes[s].heap));
+  return st;
+}
+
+/* The whole life with call n failing; false: there was no such call. */
+static bool life(const char *conf, const char *name, unsigned n, int error, bool and_after)
+{
+  weir_status expected = error == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_EOOM : WEIR_ECUDA;
+  gate_add(&r.lanes[2]);
+  ok(cuCtxSetCurrent(NULL));
+  uint64_t before = rig_calls(name);
+  fail_nth(name, n, error, and_after);
+  weir_status st = start(conf);
+  if (!st) (void)program(5, expected);
+  bool met = rig_calls(name) - before >= n;
+  rig_fail(NULL);
+  if (st) {
+    ck_assert(st == expected && met);
+    weir_ok(start(conf));
+  }
+  if (!and_after) expect_context();
+  ok(cuCtxSetCurrent(r.context));
+  well_again();
+  weir_ok(weir_pool_free(r.p));
+  return met;
+}
+
+/* Whoever waits for work lets it go first; cuMemFree() waits for all there is on the device. */
+static weir_status free_released(void *self, uint64_t address, uint64_t bytes)
+{
+  gate_open_all(&r.lanes[2]);
+  return r.real->source.segment_free(self, address, bytes);
+}
+
+static weir_status sync_released(void *self, void *event)
+{
+  gate_open_all(&r.lanes[2]);
+  return r.real->event_sync(self, event);
+}
+
+static void begin(void)
+{
+  rig_open(&r);
+  rig_lanes(&r, 3);
+  r.backend.event_sync = sync_released;
+  r.backend.source.segment_free = free_released;
+}
+
+/* All that is the device's is given back at the end of every life. */
+static uint64_t free_now(void)
+{
+  size_t free_bytes, total;
+  ok(cuMemGetInfo(&free_bytes, &total));
+  return free_bytes;
+}
+
+static void every(int i, bool and_after)
+{
+  const struct function *f = &functions[i % FUNCTIONS];
+  unsigned most = 0;
+  if (!rig_simulated()) return;
+  begin();
+  uint64_t whole = free_now();
+  for (int way = 0; way < WAYS; way++)
+    for (size_t e = 0; e < sizeof errors / sizeof *errors; e++)
+      for (unsigned n = 1; life(ways[way], f->name, n, errors[e], and_after);
+           n += f->stride * (and_after ? 7 : 1)) {
+        ck_assert_uint_eq(free_now(), whole);
+        if (n > most) most = n;
+      }
+  ck_assert_msg(most > 0, "%s is never called", f->name);
+}
+
+START_TEST(every_nth_failure_leaves_a_working_allocator)
+{
+  every(_i, false);
+}
+END_TEST
+
+START_TEST(a_device_that_fails_for_a_while_leaves_a_working_allocator)
+{
+  every(_i, true);
+}
+END_TEST
+
+/* A pool whose end fails can be ended again. */
+START_TEST(ending_can_be_tried_again)
+{
+  static const char *const ends[] = {"cuMemUnmap", "cuMemRelease", "cuMemAddressFree",
+                                     "cuMemFree_v2", "cuEventDestroy_v2"};
+  if (!rig_simulated()) return;
+  if (_i >= (int)(2 * sizeof ends / sizeof *ends)) return;
+  begin();
+  uint64_t whole = free_now();
+  bool met = true;
+  for (unsigned n = 1; met; n++) {
+    char list[64];
+    rig_pool(&r, ways[_i % 2 * 2]);
+    rig_free(&r, rig_malloc(&r, 1, 3 * MIB));
+    rig_free(&r, rig_malloc(&r, 0, 1000));
+    (void)snprintf(list, sizeof list, "%s:%u=999", ends[_i / 2], n);
+    rig_fail(list);
+    met = weir_pool_free(r.p) != WEIR_OK;
+    rig_fail(NULL);
+    if (met) weir_ok(weir_pool_free(r.p));
+    ck_assert_uint_eq(free_now(), whole);
+  }
+}
+END_TEST
+
+/* What opening a device asks for. */
+START_TEST(a_device_that_cannot_be_opened_can_be_later)
+{
+  static const char *const asks[] = {"cuDeviceGet", "cuDevicePrimaryCtxRetain",
+                                     "cuMemGetAllocationGranularity", "cuMemGetInfo_v2",
+                                     "cuMemAddressReserve"};
+  void *out;
+  if (!rig_simulated() || _i >= (int)(sizeof asks / sizeof *asks)) return;
+  ck_assert(weir_cuda_is_available());
+  char list[64];
+  (void)snprintf(list, sizeof list, "%s:1=999", asks[_i]);
+  rig_fail(list);
+  ck_assert_int_eq(weir_malloc(&out, 8, (weir_device){WEIR_DEVICE_CUDA, 0}, NULL), WEIR_ECUDA);
+  ck_assert_msg(strstr(weir_error_message(), "CUDA_ERROR_UNKNOWN (999)") != NULL, "%s",
+                weir_error_message());
+  weir_ok(weir_malloc(&out, 8, (weir_device){WEIR_DEVICE_CUDA, 0}, NULL));
+  weir_ok(weir_free(out));
+  weir_ok(weir_memory_detach((weir_device){WEIR_DEVICE_CUDA, 0}));
+  unsigned flags;
+  int active;
+  CUdevice d;
+  ok(cuDeviceGet(&d, 0));
+  ok(cuDevicePrimaryCtxGetState(d, &flags, &active));
+  ck_assert_int_eq(active, 0);
+}
+END_TEST
+
+int main(void)
+{
+  static const TTest *tests[5];
+  tests[0] = every_nth_failure_leaves_a_working_allocator;
+  tests[1] = a_device_that_fails_for_a_while_leaves_a_working_allocator;
+  tests[2] = ending_can_be_tried_again;
+  tests[3] = a_device_that_cannot_be_opened_can_be_later;
+  return rig_run("cuda/faults", tests, FUNCTIONS);
+}

@@ -1,0 +1,457 @@
+/* test_whole.c: the cache of whole blocks: exact blocks, no reuse before work is complete, bounds,
+ * failures, and a random program against a model. */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/memory/whole.h"
+#include "tests/memory/fake.h"
+#include "tests/memory/rig.h"
+
+static fake f;
+static weir_whole *w;
+
+static void start(uint64_t capacity, uint64_t keep, uint64_t decay)
+{
+  weir_whole_options o = {.keep_bytes = keep, .decay_ms = decay};
+  fake_init(&f, capacity, 0);
+  ck_assert_int_eq(weir_whole_open(&w, &f.backend, &o), WEIR_OK);
+}
+
+/* Everything the program had is freed by now. */
+static void stop(void)
+{
+  weir_whole_stats s;
+  for (int i = 0; i < 8; i++)
+    fake_release(&f, i);
+  ck_assert_int_eq(weir_whole_trim(w, 0), WEIR_OK);
+  weir_whole_get_stats(w, &s);
+  ck_assert_uint_eq(s.live + s.idle + s.waiting, 0);
+  ck_assert_uint_eq(s.live_bytes + s.idle_bytes + s.waiting_bytes, 0);
+  ck_assert_uint_eq(f.used, 0);
+  weir_whole_abandon(w);
+}
+
+static uint64_t take(uint64_t bytes, bool want_hit)
+{
+  uint64_t at;
+  bool hit;
+  ck_assert_msg(weir_whole_malloc(w, bytes, &at, &hit) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_int_eq(hit, want_hit);
+  return at;
+}
+
+static bool give(uint64_t at, int stream)
+{
+  bool full = false;
+  void *handle = fake_handle(&f, stream);
+  ck_assert_int_eq(weir_whole_free(at, &handle, stream >= 0, &full), WEIR_OK);
+  return full;
+}
+
+static weir_whole_stats stats(void)
+{
+  weir_whole_stats s;
+  weir_whole_get_stats(w, &s);
+  return s;
+}
+
+static void nothing(void *argument)
+{
+  (void)argument;
+}
+
+START_TEST(a_freed_block_serves_the_next_request_of_its_size_class_whole)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  uint64_t a = take(3 * MIB, false), b = take(1000, false);
+  ck_assert_uint_eq(f.used, 4 * MIB + 1024);
+  give(a, -1);
+  give(b, -1);
+  ck_assert_uint_eq(take(4 * MIB, true), a);
+  ck_assert_uint_eq(take(513, true), b);
+  ck_assert_uint_ne(take(MIB, false), a);
+  ck_assert_uint_ne(take(1025, false), b);
+  ck_assert_uint_eq(stats().hits, 2);
+  weir_whole_abandon(w);
+}
+END_TEST
+
+START_TEST(a_block_is_never_split_for_a_smaller_request)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  uint64_t a = take(8 * MIB, false);
+  give(a, -1);
+  uint64_t b = take(2 * MIB, false);
+  ck_assert(b < a || b >= a + 8 * MIB);
+  give(b, -1);
+  stop();
+}
+END_TEST
+
+START_TEST(a_block_is_not_reused_before_the_named_streams_are_done)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  fake_hold(&f, 1);
+  fake_submit(&f, 1, nothing, NULL);
+  uint64_t a = take(2 * MIB, false);
+  give(a, 1);
+  ck_assert_int_eq(weir_whole_find(a).state, WEIR_WHOLE_WAITING);
+  uint64_t b = take(2 * MIB, false);
+  ck_assert_uint_ne(a, b);
+  fake_release(&f, 1);
+  ck_assert_uint_eq(take(2 * MIB, true), a);
+  ck_assert_uint_eq(f.syncs, 0);
+  give(a, -1);
+  give(b, -1);
+  stop();
+}
+END_TEST
+
+START_TEST(one_marker_covers_all_frees_before_it)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  uint64_t at[16];
+  fake_hold(&f, 1);
+  for (int i = 0; i < 16; i++)
+    at[i] = take(512, false);
+  for (int i = 0; i < 16; i++)
+    give(at[i], 1);
+  fake_release(&f, 1);
+  for (int i = 0; i < 16; i++)
+    (void)take(512, true);
+  ck_assert_uint_eq(f.records, 1);
+  for (int i = 0; i < 16; i++)
+    give(at[i], -1);
+  stop();
+}
+END_TEST
+
+START_TEST(a_wait_for_everything_settles_earlier_frees_and_no_later_one)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  fake_hold(&f, 1);
+  fake_submit(&f, 1, nothing, NULL);
+  uint64_t a = take(512, false), b = take(1024, false);
+  give(a, 1);
+  uint64_t clock = weir_whole_clock(w);
+  give(b, 1);
+  weir_whole_complete(w, clock);
+  ck_assert_int_eq(weir_whole_find(a).state, WEIR_WHOLE_IDLE);
+  ck_assert_int_eq(weir_whole_find(b).state, WEIR_WHOLE_WAITING);
+  ck_assert_uint_eq(f.records, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(nothing_is_recorded_or_asked_while_a_capture_is_live)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  f.streams[1].capturing = true;
+  uint64_t a = take(512, false);
+  give(a, 1);
+  uint64_t b = take(512, false);
+  ck_assert_uint_eq(f.records + f.queries, 0);
+  f.streams[1].capturing = false;
+  ck_assert_uint_eq(take(512, true), a);
+  give(a, -1);
+  give(b, -1);
+  stop();
+}
+END_TEST
+
+START_TEST(a_stream_that_ended_busy_is_waited_for_by_later_frees)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  uint64_t a = take(512, false);
+  fake_hold(&f, 1);
+  fake_submit(&f, 1, nothing, NULL);
+  ck_assert_int_eq(weir_whole_stream_ends(w, fake_handle(&f, 1), true), WEIR_OK);
+  give(a, 2);
+  uint64_t b = take(512, false);
+  ck_assert_uint_ne(a, b);
+  fake_release(&f, 1);
+  ck_assert_uint_eq(take(512, true), a);
+  give(a, -1);
+  give(b, -1);
+  stop();
+}
+END_TEST
+
+START_TEST(the_handle_of_an_ended_stream_may_mean_another)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  uint64_t a = take(512, false), b = take(1024, false);
+  fake_hold(&f, 1);
+  fake_submit(&f, 1, nothing, NULL);
+  give(a, 1);
+  ck_assert_int_eq(weir_whole_stream_ends(w, fake_handle(&f, 1), true), WEIR_OK);
+  fake_release(&f, 1);
+  fake_hold(&f, 1); /* the new stream of that handle */
+  fake_submit(&f, 1, nothing, NULL);
+  give(b, 1);
+  ck_assert_uint_eq(take(512, true), a);
+  ck_assert_int_eq(weir_whole_find(b).state, WEIR_WHOLE_WAITING);
+  give(a, -1);
+  stop();
+}
+END_TEST
+
+START_TEST(cached_bytes_stay_below_the_bound)
+{
+  start(64 * MIB, 8 * MIB, 0);
+  uint64_t at[8];
+  for (int i = 0; i < 8; i++)
+    at[i] = take(2 * MIB, false);
+  for (int i = 0; i < 8; i++) {
+    ck_assert(!give(at[i], -1));
+    ck_assert_uint_le(stats().idle_bytes, 8 * MIB);
+  }
+  ck_assert_uint_eq(stats().idle_bytes, 8 * MIB);
+  ck_assert_uint_eq(f.used, 8 * MIB);
+  stop();
+}
+END_TEST
+
+START_TEST(more_waiting_than_may_be_kept_is_said)
+{
+  start(64 * MIB, 3 * MIB, 0);
+  fake_hold(&f, 1);
+  fake_submit(&f, 1, nothing, NULL);
+  uint64_t a = take(2 * MIB, false), b = take(2 * MIB, false);
+  ck_assert(!give(a, 1));
+  ck_assert(give(b, 1));
+  stop();
+}
+END_TEST
+
+START_TEST(a_bound_of_nothing_keeps_nothing)
+{
+  start(64 * MIB, 0, 0);
+  give(take(512, false), -1);
+  ck_assert_uint_eq(f.used, 0);
+  stop();
+}
+END_TEST
+
+START_TEST(out_of_memory_comes_only_after_all_idle_memory_went_back)
+{
+  uint64_t at;
+  bool hit;
+  start(16 * MIB, 16 * MIB, 0);
+  uint64_t a = take(6 * MIB, false), b = take(6 * MIB, false);
+  give(a, -1);
+  uint64_t c = take(10 * MIB, false);
+  ck_assert_uint_eq(stats().idle, 0);
+  ck_assert_int_eq(weir_whole_malloc(w, 2 * MIB, &at, &hit), WEIR_EOOM);
+  give(b, -1);
+  give(c, -1);
+  stop();
+}
+END_TEST
+
+START_TEST(a_double_free_and_a_strange_pointer_are_refused)
+{
+  bool full;
+  start(16 * MIB, 16 * MIB, 0);
+  uint64_t a = take(512, false);
+  give(a, -1);
+  ck_assert_int_eq(weir_whole_free(a, NULL, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(weir_whole_free(a + 256, NULL, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(weir_whole_find(a + 256).state, WEIR_WHOLE_NONE);
+  stop();
+}
+END_TEST
+
+START_TEST(a_forgotten_block_is_the_programs_alone)
+{
+  start(16 * MIB, 16 * MIB, 0);
+  uint64_t a = take(512, false);
+  ck_assert(weir_whole_forget(a));
+  ck_assert(!weir_whole_forget(a));
+  ck_assert_int_eq(weir_whole_find(a).state, WEIR_WHOLE_NONE);
+  ck_assert_int_eq(f.backend.source.segment_free(f.backend.self, a, 512), WEIR_OK);
+  stop();
+}
+END_TEST
+
+START_TEST(every_failing_call_leaves_the_cache_working)
+{
+  for (uint64_t n = 1; n < 40; n++)
+    for (int after = 0; after < 2; after++) {
+      start(64 * MIB, 4 * MIB, 0);
+      uint64_t at[12], have = 0;
+      fake_fail(&f, n, after, after ? WEIR_EIO : WEIR_EOOM);
+      for (int i = 0; i < 12; i++) {
+        bool hit, full;
+        void *s = fake_handle(&f, i % 3);
+        if (weir_whole_malloc(w, 512u << i % 4, &at[have], &hit) == WEIR_OK) have++;
+        if (i % 2 && have && weir_whole_free(at[have - 1], &s, 1, &full) == WEIR_OK) have--;
+      }
+      fake_fail(&f, 0, false, WEIR_OK);
+      while (have)
+        give(at[--have], -1);
+      uint64_t good = take(3 * MIB, false);
+      give(good, -1);
+      stop();
+    }
+}
+END_TEST
+
+/* ---- a random program -------------------------------------------------------------------------
+ */
+
+enum { MODEL_BLOCKS = 64, MODEL_STREAMS = 4 };
+
+typedef struct model_block {
+  uint64_t at, bytes;
+  uint64_t work[MODEL_STREAMS]; /* of each stream: number of the last work on it */
+} model_block;
+
+static uint64_t ran[MODEL_STREAMS], queued[MODEL_STREAMS];
+
+static void work(void *argument)
+{
+  ran[(intptr_t)argument]++;
+}
+
+static void model_use(model_block *b, int s)
+{
+  b->work[s] = ++queued[s];
+  fake_submit(&f, s, work, (void *)(intptr_t)s);
+}
+
+/* What was freed, by address: handed out again only when its work has run. */
+static model_block gone[4096];
+
+static void model_give(model_block *b)
+{
+  void *streams[MODEL_STREAMS];
+  unsigned n = 0;
+  bool full;
+  for (int s = 0; s < MODEL_STREAMS; s++)
+    if (b->work[s] > ran[s]) streams[n++] = fake_handle(&f, s);
+  ck_assert_int_eq(weir_whole_free(b->at, streams, n, &full), WEIR_OK);
+  gone[(b->at >> 9) % 4096] = *b;
+  b->at = 0;
+}
+
+static void model_take(model_block *b, const model_block *all, uint64_t bytes)
+{
+  bool hit;
+  memset(b, 0, sizeof *b);
+  if (weir_whole_malloc(w, bytes, &b->at, &hit)) return;
+  b->bytes = bytes;
+  for (int i = 0; i < MODEL_BLOCKS; i++)
+    ck_assert(&all[i] == b || !all[i].at || all[i].at + all[i].bytes <= b->at ||
+              b->at + bytes <= all[i].at);
+  const model_block *was = &gone[(b->at >> 9) % 4096];
+  if (hit && was->at == b->at)
+    for (int s = 0; s < MODEL_STREAMS; s++)
+      ck_assert_uint_le(was->work[s], ran[s]);
+}
+
+START_TEST(no_random_program_gets_memory_that_work_may_touch)
+{
+  uint64_t state = (uint64_t)_i;
+  model_block b[MODEL_BLOCKS] = {0};
+  memset(gone, 0, sizeof gone);
+  memset(ran, 0, sizeof ran);
+  memset(queued, 0, sizeof queued);
+  start(32 * MIB, 8 * MIB, 0);
+  for (int step = 0; step < 4000; step++) {
+    uint64_t r = rig_random(&state);
+    model_block *at = &b[r % MODEL_BLOCKS];
+    int s = (int)((r >> 8) % MODEL_STREAMS);
+    switch (r >> 16 & 7) {
+    case 0:
+      if (r >> 20 & 1)
+        fake_hold(&f, s);
+      else
+        fake_release(&f, s);
+      break;
+    case 1:
+    case 2:
+    case 3:
+      if (!at->at)
+        model_take(at, b, r >> 24 & 1 ? 1 + (r >> 32) % 4096 : 1 + (r >> 32) % (4 * MIB));
+      break;
+    case 4:
+    case 5:
+      if (at->at) model_use(at, s);
+      break;
+    default:
+      if (at->at) model_give(at);
+    }
+    weir_whole_stats now = stats();
+    ck_assert_uint_eq(now.live_bytes + now.idle_bytes + now.waiting_bytes, f.used);
+  }
+  for (int i = 0; i < MODEL_BLOCKS; i++)
+    if (b[i].at) model_give(&b[i]);
+  stop();
+}
+END_TEST
+
+/* ---- threads ----------------------------------------------------------------------------------
+ */
+
+static void *busy(void *argument)
+{
+  uint64_t state = (uint64_t)(uintptr_t)argument, at[16] = {0};
+  for (int i = 0; i < 3000; i++) {
+    uint64_t r = rig_random(&state);
+    uint64_t *p = &at[r % 16];
+    bool hit, full;
+    void *s = fake_handle(&f, (int)((r >> 8) % 4));
+    if (*p) {
+      ck_assert_int_eq(weir_whole_free(*p, &s, r >> 12 & 1, &full), WEIR_OK);
+      *p = 0;
+    } else if (weir_whole_malloc(w, 512 * (1 + (r >> 16) % 8), p, &hit)) {
+      *p = 0;
+    }
+  }
+  for (int i = 0; i < 16; i++)
+    if (at[i]) {
+      bool full;
+      ck_assert_int_eq(weir_whole_free(at[i], NULL, 0, &full), WEIR_OK);
+    }
+  return NULL;
+}
+
+START_TEST(sixteen_threads_share_a_cache)
+{
+  pthread_t t[16];
+  start(256 * MIB, 64 * 1024, 0);
+  for (uintptr_t i = 0; i < 16; i++)
+    ck_assert_int_eq(pthread_create(&t[i], NULL, busy, (void *)(i + 1)), 0);
+  for (int i = 0; i < 16; i++)
+    pthread_join(t[i], NULL);
+  stop();
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("memory/whole");
+  TCase *c = tcase_create("whole");
+  tcase_set_timeout(c, 0);
+  tcase_add_test(c, a_freed_block_serves_the_next_request_of_its_size_class_whole);
+  tcase_add_test(c, a_block_is_never_split_for_a_smaller_request);
+  tcase_add_test(c, a_block_is_not_reused_before_the_named_streams_are_done);
+  tcase_add_test(c, one_marker_covers_all_frees_before_it);
+  tcase_add_test(c, a_wait_for_everything_settles_earlier_frees_and_no_later_one);
+  tcase_add_test(c, nothing_is_recorded_or_asked_while_a_capture_is_live);
+  tcase_add_test(c, a_stream_that_ended_busy_is_waited_for_by_later_frees);
+  tcase_add_test(c, the_handle_of_an_ended_stream_may_mean_another);
+  tcase_add_test(c, cached_bytes_stay_below_the_bound);
+  tcase_add_test(c, more_waiting_than_may_be_kept_is_said);
+  tcase_add_test(c, a_bound_of_nothing_keeps_nothing);
+  tcase_add_test(c, out_of_memory_comes_only_after_all_idle_memory_went_back);
+  tcase_add_test(c, a_double_free_and_a_strange_pointer_are_refused);
+  tcase_add_test(c, a_forgotten_block_is_the_programs_alone);
+  tcase_add_test(c, every_failing_call_leaves_the_cache_working);
+  tcase_add_loop_test(c, no_random_program_gets_memory_that_work_may_touch, 0, 50);
+  tcase_add_test(c, sixteen_threads_share_a_cache);
+  suite_add_tcase(s, c);
+  return rig_run(s);
+}

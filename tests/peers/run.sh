@@ -1,0 +1,57 @@
+#!/bin/sh
+# run.sh OUT [CASE...]: PyTorch's published CUDA build (client.py) on the software device: bare, and under
+# each mode of `weir run`; each with PyTorch's cache, without it, and with expandable segments.
+#
+# A run under Weir must print what the bare run printed and exit as it did, and the bare run must pass.
+set -eu
+out=$(cd "$1" && pwd)
+shift
+here=$(dirname "$0")
+python=$out/peers/venv/bin/python
+scratch=$out/peers/client
+modes=${PEERS_MODES:-observe}
+
+rm -rf "$scratch"
+mkdir -p "$scratch"
+unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING
+# Handles that could be exported make PyTorch ask NVML about the fabric; there is no NVML here.
+export TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC=0
+export PYTHONDONTWRITEBYTECODE=1
+
+passed=0
+failed=0
+check() { # NAME STATUS
+  if [ "$2" = 0 ]; then
+    passed=$((passed + 1))
+    echo "ok      $1"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $1: see $scratch"
+  fi
+}
+
+# With the address of nothing in it: messages name the program's own folder.
+for setting in cache no-cache expandable; do
+  case $setting in
+  cache) set -- "$@" ;;
+  no-cache) export PYTORCH_NO_CUDA_MEMORY_CACHING=1 ;;
+  expandable)
+    unset PYTORCH_NO_CUDA_MEMORY_CACHING
+    export PYTORCH_ALLOC_CONF=expandable_segments:True
+    ;;
+  esac
+  bare=$scratch/$setting-bare
+  status=0
+  LD_LIBRARY_PATH="$out/lib/sim" WEIR_SIM_DEVICES=2 timeout 600 "$python" "$here/client.py" "$@" >"$bare.out" 2>"$bare.err" || status=$?
+  check "$setting, bare" $status
+  for mode in $modes; do
+    run=$scratch/$setting-$mode
+    under=0
+    timeout 600 "$out/bin/weir" run --sim=2 -o "$run.db" -- "$python" "$here/client.py" "$@" >"$run.out" 2>"$run.err" || under=$?
+    same=0
+    { [ $under = $status ] && cmp -s "$bare.out" "$run.out"; } || same=1
+    check "$setting, $mode" $same
+  done
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

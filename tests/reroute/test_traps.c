@@ -1,0 +1,91 @@
+/* test_traps.c: a program cannot tell that its memory is rerouted. Each trap (trap.c) is run bare,
+ * observed, strict and relaxed: what it prints and how it ends must be the same. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/tools/command.h"
+
+static const struct trap {
+  const char *name;
+  const char *memory; /* of the software device */
+  bool relaxed;       /* the documents promise what it relies on: relaxed keeps it too */
+  bool cached;        /* it must have been served from a cache, or the test is none */
+} traps[] = {
+    {"free_waits", "1G", false, true},
+    {"reuse", "1G", true, false},
+    {"stream_ends_busy", "1G", true, false},
+    {"per_thread_streams", "1G", true, true},
+    {"bad_frees", "1G", true, false},
+    {"sizes", "1G", true, true},
+    {"address_ranges", "1G", true, true},
+    {"pitches", "1G", true, true},
+    {"memory_info", "1G", true, true},
+    {"out_of_memory", "128M", true, false},
+    {"other_allocators", "128M", true, false},
+    {"reset", "1G", true, false},
+    {"two_contexts", "1G", true, false},
+    {"two_devices", "1G", true, true},
+    {"sticky_error", "1G", true, false},
+    {"error_found_by_free", "1G", false, false},
+    {"fork_child", "1G", true, true},
+    {"capture", "1G", true, false},
+    {"forbidden_in_capture", "1G", true, false},
+    {"threads", "1G", true, false},
+    {"free_elsewhere", "1G", true, true},
+    {"layers_mixed", "1G", true, true},
+};
+
+enum { TRAPS = sizeof traps / sizeof *traps };
+
+static char bare[65536];
+
+static void compare(const struct trap *t, const char *mode)
+{
+  outcome *o = sh("WEIR_SIM_MEMORY=%s $WEIR run -o t.db --sim=2 --mode=%s -- "
+                  "$BUILD/tests/reroute/trap %s",
+                  t->memory, mode, t->name);
+  ck_assert_msg(o->status == 0, "%s, %s ended with %x: %s", t->name, mode, o->status, o->err);
+  ck_assert_msg(strcmp(o->out, bare) == 0, "%s, bare:\n%s\n%s:\n%s", t->name, bare, mode, o->out);
+  long long cached = ask("t.db", "select count(*) from event where kind = 1 and flags & 64");
+  if (strcmp(mode, "observe") == 0) ck_assert_int_eq(cached, 0);
+  if (strcmp(mode, "strict") == 0 && t->cached) ck_assert_int_gt(cached, 0);
+}
+
+START_TEST(a_program_that_relies_on_it_sees_no_difference)
+{
+  const struct trap *t = &traps[_i];
+  outcome *o = sh("WEIR_SIM_DEVICES=2 WEIR_SIM_MEMORY=%s LD_LIBRARY_PATH=$BUILD/lib/sim "
+                  "$BUILD/tests/reroute/trap %s",
+                  t->memory, t->name);
+  ck_assert_msg(o->status == 0, "%s alone ended with %x: %s", t->name, o->status, o->err);
+  memcpy(bare, o->out, sizeof bare);
+  ck_assert_int_ne(bare[0], 0);
+  compare(t, "observe");
+  compare(t, "strict");
+  if (t->relaxed) compare(t, "relaxed");
+}
+END_TEST
+
+START_TEST(every_trap_of_the_program_is_in_the_table)
+{
+  const outcome *o =
+      sh_status(0, "LD_LIBRARY_PATH=$BUILD/lib/sim $BUILD/tests/reroute/trap | wc -l");
+  ck_assert_int_eq(atoi(o->out), TRAPS);
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("reroute/traps");
+  TCase *c = tcase_create("traps");
+  tcase_add_checked_fixture(c, enter_scratch, leave_scratch);
+  tcase_set_timeout(c, 0);
+  tcase_add_loop_test(c, a_program_that_relies_on_it_sees_no_difference, 0, TRAPS);
+  tcase_add_test(c, every_trap_of_the_program_is_in_the_table);
+  suite_add_tcase(s, c);
+  SRunner *runner = srunner_create(s);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

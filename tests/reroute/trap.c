@@ -1,0 +1,546 @@
+/* trap.c: programs that rely on what a rerouted allocation could get wrong. `trap NAME` runs one
+ * and prints what it saw: only facts that the documents promise, no address, no time.
+ *
+ * The suite runs each bare, observed, strict and relaxed and compares. A program waits for nothing
+ * but CUDA; where it needs work that is still under way, a kernel takes its time.
+ */
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int trap_launch_fill(cudaStream_t s, unsigned *p, unsigned n, unsigned value, unsigned turns);
+int trap_launch_count(cudaStream_t s, const unsigned *p, unsigned n, unsigned value, unsigned *sum);
+
+enum { MIB = 1 << 20, SLOW = 20000000 };
+
+#define SAY(call) printf("%s: %d\n", #call, (int)(call))
+
+/* Elements of p that are not `value`, seen on the host after a wait for the stream. */
+static unsigned wrong(const unsigned *p, unsigned n, unsigned value, cudaStream_t s)
+{
+  unsigned *host = malloc(n * sizeof *host), bad = 0;
+  if (cudaMemcpyAsync(host, p, n * sizeof *host, cudaMemcpyDeviceToHost, s) ||
+      cudaStreamSynchronize(s))
+    bad = ~0u;
+  for (unsigned i = 0; !bad && i < n; i++)
+    bad += host[i] != value;
+  free(host);
+  return bad;
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------
+ */
+
+/* cudaFree is the only wait before pinned memory is read: strict keeps it. */
+static void free_waits(void)
+{
+  unsigned *p, *other, *pinned;
+  cudaStream_t s;
+  SAY(cudaMalloc((void **)&p, MIB));
+  SAY(cudaMalloc((void **)&other, 2 * MIB));
+  SAY(cudaMallocHost((void **)&pinned, MIB));
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  for (unsigned round = 1; round < 4; round++) {
+    SAY(trap_launch_fill(s, p, MIB / 4, round, SLOW));
+    SAY(cudaMemcpyAsync(pinned, p, MIB, cudaMemcpyDeviceToHost, s));
+    SAY(cudaFree(other));
+    printf("%u %u\n", pinned[0], pinned[MIB / 4 - 1]);
+    SAY(cudaMalloc((void **)&other, 2 * MIB));
+  }
+  SAY(cudaFree(p));
+  SAY(cudaFreeHost(pinned));
+}
+
+/* A block is freed while another stream still writes it; who gets it next must not see that. */
+static void reuse(void)
+{
+  cudaStream_t a, b;
+  SAY(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+  SAY(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+  for (unsigned round = 0; round < 8; round++) {
+    unsigned *p, *q;
+    SAY(cudaMalloc((void **)&p, 2 * MIB));
+    SAY(trap_launch_fill(a, p, MIB / 2, 100 + round, SLOW / 4));
+    SAY(cudaFree(p));
+    SAY(cudaMalloc((void **)&q, 2 * MIB));
+    SAY(trap_launch_fill(b, q, MIB / 2, 200 + round, 0));
+    SAY(cudaStreamSynchronize(b));
+    SAY(cudaStreamSynchronize(a));
+    printf("wrong %u\n", wrong(q, MIB / 2, 200 + round, b));
+    SAY(cudaFree(q));
+  }
+}
+
+static void stream_ends_busy(void)
+{
+  unsigned *p, *q;
+  cudaStream_t a, b;
+  SAY(cudaStreamCreateWithFlags(&b, cudaStreamNonBlocking));
+  for (unsigned round = 0; round < 4; round++) {
+    SAY(cudaStreamCreateWithFlags(&a, cudaStreamNonBlocking));
+    SAY(cudaMalloc((void **)&p, 3 * MIB));
+    SAY(trap_launch_fill(a, p, MIB / 2, 7, SLOW / 2));
+    SAY(cudaStreamDestroy(a));
+    SAY(cudaFree(p));
+    SAY(cudaMalloc((void **)&q, 3 * MIB));
+    SAY(trap_launch_fill(b, q, MIB / 2, 9, 0));
+    SAY(cudaDeviceSynchronize());
+    printf("wrong %u\n", wrong(q, MIB / 2, 9, b));
+    SAY(cudaFree(q));
+  }
+}
+
+static void per_thread_streams(void)
+{
+  for (unsigned round = 0; round < 6; round++) {
+    unsigned *p, *q;
+    SAY(cudaMalloc((void **)&p, 2 * MIB));
+    SAY(trap_launch_fill(cudaStreamPerThread, p, MIB / 2, 1, SLOW / 4));
+    SAY(cudaFree(p));
+    SAY(cudaMalloc((void **)&q, 2 * MIB));
+    SAY(trap_launch_fill(cudaStreamLegacy, q, MIB / 2, 2, 0));
+    SAY(cudaDeviceSynchronize());
+    printf("wrong %u\n", wrong(q, MIB / 2, 2, cudaStreamLegacy));
+    SAY(cudaFree(q));
+  }
+}
+
+/* ---- pointers ---------------------------------------------------------------------------------
+ */
+
+static void bad_frees(void)
+{
+  char *p, *q, host[64];
+  SAY(cudaFree(NULL));
+  SAY(cudaMalloc((void **)&p, 5000));
+  SAY(cudaMalloc((void **)&q, 3 * MIB));
+  SAY(cudaFree(p + 512));
+  SAY(cudaFree(q + 2 * MIB));
+  SAY(cudaFree(p));
+  SAY(cudaFree(p));
+  SAY(cudaFree(p + 256));
+  SAY(cudaGetLastError());
+  SAY(cudaGetLastError());
+  SAY(cudaFree(host));
+  SAY(cudaGetLastError());
+  SAY(cudaFree(q));
+  SAY(cudaFree(q));
+  SAY(cuMemFree((CUdeviceptr)q));
+  SAY(cuMemFree((CUdeviceptr)q + 512));
+  SAY(cudaGetLastError());
+  SAY(cudaPeekAtLastError());
+}
+
+static void sizes(void)
+{
+  static const size_t all[] = {0, 1, 511, 512, 513, 4096, MIB - 1, MIB, MIB + 1, 3 * MIB + 7};
+  for (int round = 0; round < 2; round++)
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+      char *p = (char *)1;
+      CUdeviceptr base = 0;
+      size_t bytes = 0;
+      SAY(cudaMalloc((void **)&p, all[i]));
+      printf("%zu: null %d aligned %d\n", all[i], !p, (uintptr_t)p % 256 == 0);
+      if (!all[i]) continue;
+      SAY(cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)p + all[i] - 1));
+      printf("base %d bytes %zu\n", base == (CUdeviceptr)p, bytes);
+      SAY(cudaMemset(p, 1, all[i]));
+      SAY(cudaFree(p));
+    }
+  SAY(cudaMalloc(NULL, 100));
+  SAY(cudaGetLastError());
+}
+
+static void ask_pointer(const char *p, const char *at)
+{
+  struct cudaPointerAttributes a;
+  CUdeviceptr base = 0;
+  size_t bytes = 0, range = 0;
+  CUresult r = cuMemGetAddressRange(&base, &bytes, (CUdeviceptr)at);
+  printf("range %d", (int)r);
+  if (!r) printf(" offset %td bytes %zu", at - (char *)base, bytes);
+  r = cuPointerGetAttribute(&range, CU_POINTER_ATTRIBUTE_RANGE_SIZE, (CUdeviceptr)at);
+  printf(" attribute %d", (int)r);
+  if (!r) printf(" %zu", range);
+  r = cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, (CUdeviceptr)at);
+  printf(" start %d", (int)r);
+  if (!r) printf(" offset %td", at - (char *)base);
+  printf(" runtime %d", (int)cudaPointerGetAttributes(&a, at));
+  printf(" type %d device %d\n", (int)a.type, a.type == cudaMemoryTypeDevice ? a.device : -9);
+  (void)p;
+}
+
+/* As UCX and other caches of registrations look at memory. */
+static void address_ranges(void)
+{
+  char *p, *q;
+  for (int round = 0; round < 2; round++) {
+    SAY(cudaMalloc((void **)&p, 3 * MIB + 100));
+    SAY(cudaMalloc((void **)&q, 700));
+    ask_pointer(p, p);
+    ask_pointer(p, p + MIB);
+    ask_pointer(p, p + 3 * MIB + 99);
+    ask_pointer(q, q + 699);
+    SAY(cudaFree(p));
+    SAY(cudaFree(q));
+    ask_pointer(p, p);
+    ask_pointer(p, p + MIB);
+    ask_pointer(q, q);
+  }
+  SAY(cudaGetLastError());
+}
+
+static void pitches(void)
+{
+  for (int round = 0; round < 3; round++)
+    for (size_t width = 1; width < 100000; width = width * 3 + 1) {
+      char *p = NULL;
+      size_t pitch = 0;
+      CUdeviceptr d = 0;
+      struct cudaPitchedPtr box;
+      int r = cudaMallocPitch((void **)&p, &pitch, width, 7);
+      printf("%d pitch %zu", r, pitch);
+      printf(" set %d", (int)cudaMemset2D(p, pitch, 3, width, 7));
+      r = cuMemAllocPitch(&d, &pitch, width, 5, 8);
+      printf(" %d pitch %zu", r, pitch);
+      r = cudaMalloc3D(&box, ((struct cudaExtent){width, 3, 2}));
+      printf(" %d pitch %zu %zu %zu\n", r, box.pitch, box.xsize, box.ysize);
+      SAY(cudaMemset3D(box, 1, ((struct cudaExtent){width, 3, 2})));
+      SAY(cudaFree(p));
+      SAY(cuMemFree(d));
+      SAY(cudaFree(box.ptr));
+    }
+}
+
+/* ---- how much there is ------------------------------------------------------------------------
+ */
+
+static void memory_info(void)
+{
+  size_t before, after, total, total_after;
+  void *p[8];
+  SAY(cudaFree(NULL));
+  SAY(cudaMemGetInfo(&before, &total));
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < 8; i++)
+      SAY(cudaMalloc(&p[i], (size_t)(i + 1) * 2 * MIB));
+    SAY(cudaMemGetInfo(&after, &total_after));
+    printf("taken %zu\n", before - after);
+    for (int i = 0; i < 8; i++)
+      SAY(cudaFree(p[i]));
+    SAY(cudaMemGetInfo(&after, &total_after));
+    printf("same %d %d\n", before == after, total == total_after);
+  }
+  SAY(cuMemGetInfo(NULL, &total));
+  SAY(cuMemGetInfo(&before, NULL));
+}
+
+/* All of a small device, again and again, in other pieces each time. */
+static void out_of_memory(void)
+{
+  static const size_t pieces[] = {2 * MIB, 10 * MIB, 62 * MIB, 6 * MIB, 126 * MIB};
+  enum { MOST = 64 };
+  for (unsigned round = 0; round < 5; round++) {
+    void *p[MOST];
+    int n = 0;
+    while (n < MOST && cudaMalloc(&p[n], pieces[round]) == cudaSuccess)
+      n++;
+    printf("%zu MiB: %d pieces, then %d\n", pieces[round] / MIB, n, (int)cudaGetLastError());
+    for (int i = 0; i < n; i++)
+      SAY(cudaFree(p[i]));
+  }
+}
+
+/* What others of CUDA's allocators need is not in our way. */
+static void other_allocators(void)
+{
+  void *p, *q;
+  cudaArray_t array;
+  struct cudaChannelFormatDesc d = {32, 0, 0, 0, cudaChannelFormatKindUnsigned};
+  SAY(cudaMalloc(&p, 100 * MIB));
+  SAY(cudaFree(p));
+  SAY(cudaMallocAsync(&q, 100 * MIB, NULL));
+  SAY(cudaFreeAsync(q, NULL));
+  SAY(cudaDeviceSynchronize());
+  SAY(cudaMalloc(&p, 10 * MIB));
+  SAY(cudaFree(p));
+  SAY(cudaMallocManaged(&q, 20 * MIB, cudaMemAttachGlobal));
+  SAY(cudaFree(q));
+  SAY(cudaMalloc(&p, 90 * MIB));
+  SAY(cudaFree(p));
+  SAY(cudaMallocArray(&array, &d, 4096, 4096, 0));
+  SAY(cudaFreeArray(array));
+}
+
+/* ---- contexts ---------------------------------------------------------------------------------
+ */
+
+static void reset(void)
+{
+  void *p, *q;
+  for (int round = 0; round < 3; round++) {
+    SAY(cudaMalloc(&p, 2 * MIB));
+    SAY(cudaMalloc(&q, 4 * MIB));
+    SAY(cudaFree(p));
+    SAY(cudaDeviceReset());
+    SAY(cudaFree(q));
+    SAY(cudaGetLastError());
+    SAY(cudaMalloc(&p, 2 * MIB));
+    SAY(cudaMemset(p, 0, 2 * MIB));
+    SAY(cudaFree(p));
+  }
+}
+
+static void two_contexts(void)
+{
+  CUcontext a, b;
+  CUdeviceptr p, q, r;
+  SAY(cuInit(0));
+  for (int round = 0; round < 3; round++) {
+    SAY(cuCtxCreate(&a, NULL, 0, 0));
+    SAY(cuMemAlloc(&p, 2 * MIB));
+    SAY(cuCtxCreate(&b, NULL, 0, 0));
+    SAY(cuMemAlloc(&q, 2 * MIB));
+    SAY(cuMemFree(p));
+    SAY(cuMemAlloc(&r, 2 * MIB));
+    SAY(cuMemsetD8(r, 1, 2 * MIB));
+    SAY(cuMemFree(q));
+    SAY(cuCtxDestroy(b));
+    SAY(cuCtxSetCurrent(a));
+    SAY(cuMemFree(r));
+    SAY(cuMemAlloc(&p, 2 * MIB));
+    SAY(cuMemsetD8(p, 1, 2 * MIB));
+    SAY(cuCtxDestroy(a));
+    SAY(cuMemFree(p));
+  }
+}
+
+static void two_devices(void)
+{
+  void *p[2];
+  for (int round = 0; round < 4; round++) {
+    for (int i = 0; i < 2; i++) {
+      struct cudaPointerAttributes a;
+      SAY(cudaSetDevice(i));
+      SAY(cudaMalloc(&p[i], 2 * MIB));
+      SAY(cudaPointerGetAttributes(&a, p[i]));
+      printf("on %d\n", a.device);
+      SAY(cudaMemset(p[i], i, 2 * MIB));
+    }
+    SAY(cudaFree(p[0])); /* while the other is current */
+    SAY(cudaFree(p[1]));
+  }
+}
+
+static void sticky_error(void)
+{
+  unsigned *p, *q;
+  SAY(cudaMalloc((void **)&p, 2 * MIB));
+  SAY(cudaMalloc((void **)&q, 2 * MIB));
+  SAY(cudaFree(q));
+  SAY(trap_launch_fill(NULL, (unsigned *)64, 1, 1, 0));
+  SAY(cudaDeviceSynchronize());
+  SAY(cudaFree(p));
+  SAY(cudaMalloc((void **)&q, 2 * MIB));
+  SAY(cudaGetLastError());
+  SAY(cudaDeviceReset());
+  SAY(cudaMalloc((void **)&q, 2 * MIB));
+  SAY(cudaFree(q));
+}
+
+static void error_found_by_free(void)
+{
+  unsigned *p;
+  SAY(cudaMalloc((void **)&p, 2 * MIB));
+  SAY(trap_launch_fill(NULL, (unsigned *)64, 1, 1, SLOW));
+  SAY(cudaFree(p));
+  SAY(cudaGetLastError());
+}
+
+static void fork_child(void)
+{
+  void *p;
+  for (int i = 0; i < 3; i++) {
+    SAY(cudaMalloc(&p, 2 * MIB));
+    SAY(cudaFree(p));
+  }
+  SAY(cudaMalloc(&p, 2 * MIB));
+  (void)fflush(stdout);
+  pid_t child = fork();
+  if (!child) _exit(cudaFree(p) == cudaSuccess ? 1 : 0);
+  int status;
+  (void)waitpid(child, &status, 0);
+  printf("child %d\n", WIFEXITED(status));
+  SAY(cudaMemset(p, 0, 2 * MIB));
+  SAY(cudaFree(p));
+}
+
+/* ---- captures ---------------------------------------------------------------------------------
+ */
+
+static void capture(void)
+{
+  void *p, *q, *r = NULL;
+  cudaStream_t s;
+  cudaGraph_t graph = NULL;
+  SAY(cudaMalloc(&p, 2 * MIB));
+  SAY(cudaMalloc(&q, 2 * MIB));
+  SAY(cudaFree(q));
+  SAY(cudaStreamCreate(&s));
+  SAY(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+  SAY(cudaMemsetAsync(p, 1, 2 * MIB, s));
+  SAY(cudaMalloc(&r, 2 * MIB));
+  SAY(cudaStreamEndCapture(s, &graph));
+  printf("graph %d\n", graph != NULL);
+  SAY(cudaFree(r));
+  SAY(cudaFree(p));
+  SAY(cudaMalloc(&p, 2 * MIB));
+  SAY(cudaFree(p));
+}
+
+static void forbidden_in_capture(void)
+{
+  void *p, *q, *r = NULL;
+  cudaStream_t s;
+  cudaGraph_t graph = NULL;
+  SAY(cudaMalloc(&p, 2 * MIB));
+  SAY(cudaMalloc(&q, 2 * MIB));
+  SAY(cudaFree(q));
+  SAY(cudaStreamCreate(&s));
+  SAY(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  SAY(cudaMemsetAsync(p, 1, 2 * MIB, s));
+  SAY(cudaMalloc(&r, 2 * MIB));
+  SAY(cudaStreamEndCapture(s, &graph));
+  SAY(cudaGetLastError());
+  SAY(cudaMalloc(&r, 2 * MIB));
+  SAY(cudaFree(r));
+  SAY(cudaFree(p));
+}
+
+/* ---- threads ----------------------------------------------------------------------------------
+ */
+
+typedef struct worker {
+  unsigned number, wrong, failed;
+} worker;
+
+static void *work(void *argument)
+{
+  worker *w = argument;
+  cudaStream_t s;
+  w->failed += cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) != cudaSuccess;
+  for (unsigned i = 0; i < 60; i++) {
+    unsigned *p, *q, n = 256u << (i * 7 + w->number) % 5;
+    w->failed += cudaMalloc((void **)&p, n * sizeof *p) != cudaSuccess;
+    w->failed += cudaMalloc((void **)&q, n * sizeof *q) != cudaSuccess;
+    unsigned value = w->number << 16 | i;
+    w->failed += trap_launch_fill(s, p, n, value, 1000) != 0;
+    w->failed += cudaMemcpyAsync(q, p, n * sizeof *p, cudaMemcpyDeviceToDevice, s) != cudaSuccess;
+    w->wrong += wrong(q, n, value, s);
+    w->failed += trap_launch_fill(s, p, n, ~value, 1000) != 0;
+    w->failed += cudaFree(p) != cudaSuccess;
+    w->failed += cudaFree(q) != cudaSuccess;
+  }
+  w->failed += cudaStreamDestroy(s) != cudaSuccess;
+  return NULL;
+}
+
+static void threads(void)
+{
+  pthread_t t[16];
+  worker w[16];
+  for (unsigned i = 0; i < 16; i++) {
+    w[i] = (worker){.number = i};
+    (void)pthread_create(&t[i], NULL, work, &w[i]);
+  }
+  for (unsigned i = 0; i < 16; i++) {
+    (void)pthread_join(t[i], NULL);
+    printf("thread %u: wrong %u failed %u\n", i, w[i].wrong, w[i].failed);
+  }
+}
+
+static void *free_it(void *p)
+{
+  printf("freed elsewhere: %d\n", (int)cudaFree(p));
+  return NULL;
+}
+
+static void free_elsewhere(void)
+{
+  for (int i = 0; i < 3; i++) {
+    void *p;
+    pthread_t t;
+    SAY(cudaMalloc(&p, 2 * MIB));
+    (void)pthread_create(&t, NULL, free_it, p);
+    (void)pthread_join(t, NULL);
+    SAY(cudaMalloc(&p, 2 * MIB));
+    SAY(cudaFree(p));
+  }
+}
+
+static void layers_mixed(void)
+{
+  void *p;
+  CUdeviceptr d;
+  SAY(cudaFree(NULL));
+  for (int i = 0; i < 3; i++) {
+    SAY(cudaMalloc(&p, 2 * MIB));
+    SAY(cuMemFree((CUdeviceptr)p));
+    SAY(cuMemAlloc(&d, 2 * MIB));
+    SAY(cudaFree((void *)d));
+    SAY(cudaMalloc(&p, 2 * MIB));
+    SAY(cudaFreeAsync(p, NULL));
+    SAY(cudaDeviceSynchronize());
+    SAY(cudaGetLastError());
+  }
+}
+
+static const struct trap {
+  const char *name;
+  void (*run)(void);
+} traps[] = {
+#define TRAP(name)                                                                                 \
+  {                                                                                                \
+#name, name                                                                                    \
+  }
+    TRAP(free_waits),
+    TRAP(reuse),
+    TRAP(stream_ends_busy),
+    TRAP(per_thread_streams),
+    TRAP(bad_frees),
+    TRAP(sizes),
+    TRAP(address_ranges),
+    TRAP(pitches),
+    TRAP(memory_info),
+    TRAP(out_of_memory),
+    TRAP(other_allocators),
+    TRAP(reset),
+    TRAP(two_contexts),
+    TRAP(two_devices),
+    TRAP(sticky_error),
+    TRAP(error_found_by_free),
+    TRAP(fork_child),
+    TRAP(capture),
+    TRAP(forbidden_in_capture),
+    TRAP(threads),
+    TRAP(free_elsewhere),
+    TRAP(layers_mixed),
+};
+
+int main(int argc, char **argv)
+{
+  for (unsigned i = 0; i < sizeof traps / sizeof *traps; i++) {
+    if (argc < 2) printf("%s\n", traps[i].name);
+    if (argc < 2 || strcmp(argv[1], traps[i].name) != 0) continue;
+    traps[i].run();
+    return 0;
+  }
+  return argc >= 2;
+}
