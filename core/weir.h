@@ -8,6 +8,8 @@
 
 #include "core/base/status.h"
 #include "core/weir/cuda.h"
+#include "core/weir/device.h"
+#include "core/weir/history.h"
 #include "core/weir/memory.h"
 #include "core/weir/pools.h"
 

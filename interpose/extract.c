@@ -17,7 +17,7 @@
 static void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
                      unsigned device, weir_tag more)
 {
-  if (c->status != 0 || !ptr) return;
+  if (c->status != 0 || !ptr || c->routed) return;
   weir_tag tag = weir_tag_make(mem, device, c->thread->last_context_number);
   weir_block_add((weir_block){ptr, bytes, tag | more});
 }
@@ -160,7 +160,7 @@ static weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
 {
   weir_fill e = weir_begin(c, WEIR_EV_FREE);
   weir_tag tag = c->held.tag;
-  if (c->status != 0 && tag) weir_block_add(c->held);
+  if (c->status != 0 && tag && !c->routed) weir_block_add(c->held);
   e.a = ptr;
   e.bytes = c->held.bytes;
   e.mem = (uint8_t)(tag ? weir_tag_mem(tag) : mem);
@@ -311,9 +311,17 @@ void weir_x_capture_end(weir_call *c, weir_word stream, weir_word graph)
 {
   uint32_t n = atomic_load(&weir_captures);
   bool ended = c->status == 0 || c->status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (c->status == 0) weir_route_taint_all();
   while (ended && n && !atomic_compare_exchange_weak(&weir_captures, &n, n - 1))
     ;
   weir_x_call(c, graph, 0, 0, stream);
+}
+
+/* What the graph does may touch any memory that is live now. */
+void weir_x_graph(weir_call *c, weir_word graph, weir_word other)
+{
+  if (c->status == 0) weir_route_taint_all();
+  weir_x_call(c, graph, other, 0, WEIR_NO_STREAM);
 }
 
 void weir_x_event(weir_call *c, weir_word event, weir_word b)

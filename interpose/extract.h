@@ -50,6 +50,10 @@ void weir_x_copy_peer(weir_call *c, weir_word dst, weir_word dst_device, weir_wo
                       weir_word src_device, weir_word bytes, weir_word stream);
 void weir_x_copy_peer_context(weir_call *c, weir_word dst, weir_word dst_context, weir_word src,
                               weir_word src_context, weir_word bytes, weir_word stream);
+void weir_x_copy_batch(weir_call *c, const CUdeviceptr *dsts, const CUdeviceptr *srcs,
+                       const size_t *sizes, weir_word count, weir_word stream);
+void weir_x_copy_3d_batch(weir_call *c, const CUDA_MEMCPY3D_BATCH_OP *list, weir_word count,
+                          weir_word stream);
 void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value, weir_word stream);
 
 void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word context);
@@ -80,6 +84,8 @@ void weir_x_primary_release(weir_call *c, weir_word device);
 void weir_x_reset(weir_call *c, weir_word device);
 void weir_x_reset_current_before(weir_call *c);
 void weir_x_reset_current(weir_call *c);
+/* A graph was made or changed. */
+void weir_x_graph(weir_call *c, weir_word graph, weir_word other);
 void weir_x_call(weir_call *c, weir_word a, weir_word b, weir_word bytes, weir_word stream);
 
 /* Bytes an element of an array; 0 for formats with no such thing (block-compressed, planar). */

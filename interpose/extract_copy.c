@@ -301,3 +301,45 @@ void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value
   weir_set_work(&e, stream);
   weir_commit(c, &e);
 }
+
+/* ---- batches: one call, an event a copy --------------------------------------------------------
+ */
+
+void weir_x_copy_batch(weir_call *c, const CUdeviceptr *dsts, const CUdeviceptr *srcs,
+                       const size_t *sizes, weir_word count, weir_word stream)
+{
+  if (!dsts || !srcs || !sizes || !count) record_nothing(c, stream);
+  for (weir_word i = 0; dsts && srcs && sizes && i < count; i++) {
+    if (i) c->flags |= WEIR_EVF_BATCH;
+    weir_x_copy(c, dsts[i], srcs[i], sizes[i], WEIR_KIND_DEFAULT, stream, 0);
+  }
+}
+
+static side operand_side(const weir_call *c, const CUmemcpy3DOperand *o)
+{
+  return o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY
+             ? array_side(c, (uint64_t)(uintptr_t)o->op.array.array)
+             : side_of(c, o->op.ptr.ptr, EITHER);
+}
+
+/* The extent counts elements where an array is part of the copy, else bytes. */
+static uint64_t operand_element(const CUmemcpy3DOperand *o)
+{
+  if (o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return 1;
+  return element_bytes(o->op.array.array);
+}
+
+void weir_x_copy_3d_batch(weir_call *c, const CUDA_MEMCPY3D_BATCH_OP *list, weir_word count,
+                          weir_word stream)
+{
+  if (!list || !count) record_nothing(c, stream);
+  for (weir_word i = 0; list && i < count; i++) {
+    const CUDA_MEMCPY3D_BATCH_OP *o = &list[i];
+    uint64_t a = operand_element(&o->src), b = operand_element(&o->dst);
+    if (i) c->flags |= WEIR_EVF_BATCH;
+    weir_context_trusted(c->thread);
+    record(c, operand_side(c, &o->dst), operand_side(c, &o->src),
+           (uint64_t)o->extent.width * o->extent.height * o->extent.depth * (a > b ? a : b),
+           stream);
+  }
+}

@@ -43,6 +43,8 @@ EXTRACTORS = {
     'copy_3d_peer_parms': '!p stream=0',
     'copy_peer': 'dst dst_device src src_device bytes stream=0',
     'copy_peer_context': 'dst dst_context src src_context bytes stream=0',
+    'copy_batch': '!dsts !srcs !sizes count stream', 'copy_3d_batch': '!list count stream',
+    'graph': 'graph other=0',
     'memset': 'dst bytes value stream=0',
     'sync': 'type event=0 context=0', 'sync_stream': 'type stream event=0',
     'stream_create': 'stream flags=0', 'stream_destroy': 'stream',
@@ -268,6 +270,8 @@ def body(row, symbol, api, params, row_expr, bank_expr):
         out.append(f'  if (!{enter}) return real({args});')
         again = f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real({args});'
     b = before(row, names)
+    if b and row['route']:
+        b = '  if (weir_mode_now() == WEIR_OBSERVE) ' + b.strip()
     if b:
         out.append(b.rstrip('\n'))
     out += ['  weir_forward(c);', f'  {ret} r = {go};'] + ([again] if again else [])

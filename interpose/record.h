@@ -37,6 +37,7 @@ typedef struct weir_call {
   uint16_t status; /* CUresult or cudaError_t */
   uint8_t flags;   /* WEIR_EVF_* that follow from the function alone */
   uint8_t bank;    /* enum weir_bank */
+  bool routed;     /* memory of a cache: the pointer map knows it as long as the cache has it */
   uint64_t waited; /* ticks of it that a rerouted free waited for the device */
   int kept_errno;  /* what the real function left */
   int *errno_at;   /* the thread's errno */
@@ -69,6 +70,7 @@ WEIR_INLINE bool weir_enter(weir_call *c, uint16_t api, unsigned flags, int bank
   c->bank = (uint8_t)bank;
   c->held.tag = 0;
   c->waited = 0;
+  c->routed = false;
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "core/memory/whole.h"
 #include "interpose/context.h"
 #include "interpose/event_fill.h"
+#include "interpose/pointers.h"
 #include "interpose/reroute_device.h"
 #include "interpose/work.h"
 
@@ -87,11 +88,10 @@ static cache *cache_here(void)
   return __atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) || cache_make(k, t) ? k : NULL;
 }
 
+/* A cache's device is its first member. */
 static cache *cache_of(const weir_whole_block *b)
 {
-  for (int i = 1; i < CACHES - 1; i++)
-    if (caches[i].whole == b->cache) return &caches[i];
-  return NULL;
+  return weir_whole_backend(b->cache)->self;
 }
 
 void weir_route_context_gone(unsigned number)
@@ -149,6 +149,7 @@ uint64_t weir_route_cached(void)
 
 void weir_route_taint_all(void)
 {
+  if (weir_mode_now() == WEIR_OBSERVE) return;
   uint64_t last = weir_whole_serial() - 1, seen = atomic_load(&tainted);
   while (seen < last && !atomic_compare_exchange_weak(&tainted, &seen, last))
     ;
@@ -214,6 +215,7 @@ static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
     return false;
   }
   if (hit) c->flags |= WEIR_EVF_CACHED;
+  c->routed = true;
   return true;
 }
 
@@ -362,57 +364,87 @@ static fate keep_relaxed(weir_call *c, cache *k, uint64_t address)
   return FATE_KEPT;
 }
 
+/* Whose memory it is; for the event, what is freed. */
+static weir_whole_block look(weir_call *c, uint64_t address)
+{
+  weir_whole_block b = {.state = WEIR_WHOLE_NONE};
+  if (address) b = weir_whole_find(address);
+  c->routed = b.state != WEIR_WHOLE_NONE;
+  if (b.state == WEIR_WHOLE_NONE)
+    c->held = weir_block_take(address);
+  else if (b.state == WEIR_WHOLE_LIVE)
+    c->held = (weir_block){address, b.requested, weir_pointer_tag(address)};
+  return b;
+}
+
 static fate keep(weir_call *c, uint64_t address)
 {
-  weir_whole_block b = weir_whole_find(address);
+  weir_whole_block b = look(c, address);
   if (b.state == WEIR_WHOLE_NONE) return FATE_FOREIGN;
   if (b.state != WEIR_WHOLE_LIVE) return FATE_TWICE;
+  if (hands_off() || b.serial <= atomic_load(&tainted)) return FATE_REAL;
   cache *k = cache_of(&b);
-  if (!k || hands_off() || b.serial <= atomic_load(&tainted)) return FATE_REAL;
   fate f =
       weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, address) : keep_strictly(c, k, address);
   if (f == FATE_KEPT) c->flags |= WEIR_EVF_CACHED;
   return f;
 }
 
+/* What the original is given, and what it did. */
+static uint64_t to_free(fate f, uint64_t address)
+{
+  return f == FATE_TWICE ? WEIR_NOBODYS : address;
+}
+
+static void freed(fate f, uint64_t address, int error)
+{
+  if (f != FATE_REAL || error || !weir_whole_forget(address)) return;
+  (void)weir_block_take(address);
+}
+
 cudaError_t weir_r_cudaFree(weir_call *c, cudaError_t (*real)(void *), void *ptr)
 {
-  fate f = ptr ? keep(c, (uint64_t)(uintptr_t)ptr) : FATE_FOREIGN;
+  uint64_t at = (uint64_t)(uintptr_t)ptr;
+  fate f = keep(c, at);
   if (f == FATE_KEPT) return cudaSuccess;
-  cudaError_t r = real(f == FATE_TWICE ? (void *)WEIR_NOBODYS : ptr);
-  if (f == FATE_REAL && r == cudaSuccess) (void)weir_whole_forget((uint64_t)(uintptr_t)ptr);
+  cudaError_t r = real((void *)(uintptr_t)to_free(f, at));
+  freed(f, at, (int)r);
   return r;
 }
 
 CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdeviceptr ptr)
 {
-  fate f = ptr ? keep(c, ptr) : FATE_FOREIGN;
+  fate f = keep(c, ptr);
   if (f == FATE_KEPT) return CUDA_SUCCESS;
-  CUresult r = real(f == FATE_TWICE ? (CUdeviceptr)WEIR_NOBODYS : ptr);
-  if (f == FATE_REAL && r == CUDA_SUCCESS) (void)weir_whole_forget(ptr);
+  CUresult r = real(to_free(f, ptr));
+  freed(f, ptr, (int)r);
   return r;
 }
 
 /* A stream-ordered free of memory from cudaMalloc is the driver's business. */
+static fate leave_to_driver(weir_call *c, uint64_t address)
+{
+  weir_whole_block b = look(c, address);
+  if (b.state == WEIR_WHOLE_NONE) return FATE_FOREIGN;
+  return b.state == WEIR_WHOLE_LIVE ? FATE_REAL : FATE_TWICE;
+}
+
 cudaError_t weir_r_cudaFreeAsync(weir_call *c, cudaError_t (*real)(void *, cudaStream_t), void *ptr,
                                  cudaStream_t stream)
 {
-  weir_whole_block b = weir_whole_find((uint64_t)(uintptr_t)ptr);
-  bool twice = b.state == WEIR_WHOLE_IDLE || b.state == WEIR_WHOLE_WAITING;
-  (void)c;
-  cudaError_t r = real(twice ? (void *)WEIR_NOBODYS : ptr, stream);
-  if (r == cudaSuccess) (void)weir_whole_forget((uint64_t)(uintptr_t)ptr);
+  uint64_t at = (uint64_t)(uintptr_t)ptr;
+  fate f = leave_to_driver(c, at);
+  cudaError_t r = real((void *)(uintptr_t)to_free(f, at), stream);
+  freed(f, at, (int)r);
   return r;
 }
 
 CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr, CUstream),
                                CUdeviceptr ptr, CUstream stream)
 {
-  weir_whole_block b = weir_whole_find(ptr);
-  bool twice = b.state == WEIR_WHOLE_IDLE || b.state == WEIR_WHOLE_WAITING;
-  (void)c;
-  CUresult r = real(twice ? (CUdeviceptr)WEIR_NOBODYS : ptr, stream);
-  if (r == CUDA_SUCCESS) (void)weir_whole_forget(ptr);
+  fate f = leave_to_driver(c, ptr);
+  CUresult r = real(to_free(f, ptr), stream);
+  freed(f, ptr, (int)r);
   return r;
 }
 
@@ -496,5 +528,8 @@ weir_routed weir_route_look(uint64_t address)
 void weir_route_taint(uint64_t address)
 {
   weir_routed r = weir_route_look(address);
-  if (r.what == WEIR_ROUTED_LIVE) (void)weir_whole_forget(r.base);
+  if (r.what != WEIR_ROUTED_LIVE || !weir_whole_forget(r.base)) return;
+  weir_block b = weir_block_take(r.base);
+  b.bytes = r.requested;
+  weir_block_add(b);
 }

@@ -1,10 +1,13 @@
 /* reroute_device.c: see reroute_device.h. The driver's own functions are called, never a wrapper,
- * with the context current for as long as that takes. While a stream capture is live nothing is
- * recorded or queried: the work that a marker would have told of counts as not complete. */
+ * with the context current for as long as that takes. The pointer map knows a cache's memory from
+ * the moment the driver gives it until it goes back, whoever has it meanwhile. While a stream
+ * capture is live nothing is recorded or queried: the work that a marker would have told of counts
+ * as not complete. */
 #include "interpose/reroute_device.h"
 
 #include "interpose/context.h"
 #include "interpose/event_fill.h"
+#include "interpose/pointers.h"
 
 /* Makes the context current. *pushed: it was not. */
 static CUresult enter(const weir_route_device *d, bool *pushed)
@@ -52,14 +55,19 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
 static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   CUdeviceptr at = 0;
+  const weir_route_device *d = self;
   HERE(WEIR_HELPER(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)(&at, bytes));
   *address = at;
+  if (r == CUDA_SUCCESS)
+    weir_block_add((weir_block){
+        at, bytes, weir_tag_make(WEIR_MEM_DEVICE, (unsigned)d->backend.index, d->number)});
   return said(r, "cuMemAlloc");
 }
 
 static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   (void)bytes;
+  (void)weir_block_take(address);
   HERE(WEIR_HELPER(cuMemFree_v2, PFN_cuMemFree_v3020)(address));
   return said(r, "cuMemFree");
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include "core/memory/devices.h"
 
-__thread weir_now weir_current;
+__thread weir_now weir_current __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t ended;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

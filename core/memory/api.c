@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/device/plugin.h"
 #include "core/memory/devices.h"
+#include "core/memory/history.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"
 
@@ -166,21 +167,30 @@ weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
-weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
+/* Whatever is not the plain case of weir_malloc(). */
+static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes,
+                                                        weir_device device, weir_stream *stream)
 {
   weir_attached *d = weir_attached_of(device);
-  if (__builtin_expect(!d, 0)) {
+  if (!d) {
     weir_status st = weir_attach_now(device, &d);
     if (st) return st;
   }
   weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(d);
-  if (__builtin_expect(h->pool != d->pool, 0))
+  if (h->pool != d->pool)
     return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_index(device));
-  if (__builtin_expect(!bytes, 0)) {
-    *out = NULL;
-    return WEIR_OK;
-  }
-  return weir_front_malloc(h, bytes, out);
+  if (bytes) return weir_front_malloc(h, bytes, out);
+  *out = NULL;
+  return WEIR_OK;
+}
+
+weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
+{
+  const weir_attached *d = weir_attached_of(device);
+  weir_heap *h = stream ? (weir_heap *)stream : d ? weir_now_seen(d) : NULL;
+  if (__builtin_expect(d && h && bytes && h->pool == d->pool, 1))
+    return weir_front_malloc(h, bytes, out);
+  return malloc_odd(out, bytes, device, stream);
 }
 
 weir_status weir_free(void *ptr)
@@ -204,6 +214,7 @@ weir_status weir_memory_empty_cache(weir_device device)
 weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes)
 {
   POOL_OF(device, p);
+  uint64_t before = weir_history_enter(p, false);
   pthread_mutex_lock(&p->lock);
   weir_front_reclaim(p);
   weir_epoch_poll(p, true, NULL);
@@ -212,6 +223,7 @@ weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes)
   uint64_t more = p->reserved > keep_bytes ? p->reserved - keep_bytes : 0;
   weir_status st = more ? weir_back_trim(p, p->clock(), more, false) : WEIR_OK;
   pthread_mutex_unlock(&p->lock);
+  weir_history_leave(before);
   return st;
 }
 
@@ -273,98 +285,4 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
   *out = own > idle ? own : idle;
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
-}
-
-/* ---- snapshot ---------------------------------------------------------------------------------
- * The structure of torch.cuda.memory._snapshot(): segments with their blocks. A range of VMM pages
- * is a segment from hole to hole.
- */
-
-static const char *const state_names[] = {[BLOCK_FREE] = "inactive",
-                                          [BLOCK_LIVE] = "active_allocated",
-                                          [BLOCK_CACHED] = "inactive",
-                                          [BLOCK_REMOTE] = "inactive",
-                                          [BLOCK_PENDING] = "active_pending_free"};
-
-typedef struct run {
-  uint64_t total, allocated, active, requested;
-} run;
-
-static run measure(block_id id)
-{
-  run r = {0};
-  for (; id && block_state(block(id)) != BLOCK_HOLE; id = block(id)->right) {
-    const weir_block *b = block(id);
-    bool live = block_state(b) == BLOCK_LIVE;
-    r.total += b->bytes;
-    r.allocated += live ? b->bytes : 0;
-    r.requested += live ? b->requested : 0;
-    r.active += live || block_state(b) == BLOCK_PENDING ? b->bytes : 0;
-  }
-  return r;
-}
-
-static void print_block(FILE *f, const weir_block *b, bool first)
-{
-  (void)fprintf(f,
-                "%s{\"address\": %llu, \"size\": %llu, \"requested_size\": %llu, \"state\": "
-                "\"%s\", \"frames\": []}",
-                first ? "" : ", ", (unsigned long long)b->address, (unsigned long long)b->bytes,
-                (unsigned long long)(block_state(b) == BLOCK_LIVE ? b->requested : 0),
-                state_names[block_state(b)]);
-}
-
-/* One segment from block `id` on; the block after it. */
-static block_id print_segment(FILE *f, const weir_pool *p, block_id id, bool first)
-{
-  run r = measure(id);
-  block_id at = id;
-  (void)fprintf(
-      f,
-      "%s{\"device\": %d, \"address\": %llu, \"total_size\": %llu, \"allocated_size\": %llu, "
-      "\"active_size\": %llu, \"requested_size\": %llu, \"stream\": %llu, \"segment_type\": "
-      "\"large\", "
-      "\"segment_pool_id\": [0, 0], \"is_expandable\": %s, \"frames\": [], \"blocks\": [",
-      first ? "" : ", ", p->backend->index, (unsigned long long)block(id)->address,
-      (unsigned long long)r.total, (unsigned long long)r.allocated, (unsigned long long)r.active,
-      (unsigned long long)r.requested,
-      (unsigned long long)(uintptr_t)weir_heaps[block(id)->heap]->stream,
-      p->space ? "true" : "false");
-  for (; at && block_state(block(at)) != BLOCK_HOLE; at = block(at)->right)
-    print_block(f, block(at), at == id);
-  (void)fprintf(f, "]}");
-  return at;
-}
-
-static void print_snapshot(FILE *f, const weir_pool *p)
-{
-  bool first = true;
-  (void)fprintf(f, "{\"segments\": [");
-  for (unsigned i = 0; i < p->head_count; i++)
-    for (block_id id = p->heads[i]; id;) {
-      if (block_state(block(id)) == BLOCK_HOLE) {
-        id = block(id)->right;
-        continue;
-      }
-      id = print_segment(f, p, id, first);
-      first = false;
-    }
-  (void)fprintf(f,
-                "], \"device_traces\": [[]], \"external_annotations\": [], \"allocator_settings\": "
-                "{\"expandable_segments\": %s}}\n",
-                p->space ? "true" : "false");
-}
-
-weir_status weir_memory_snapshot(char **out, weir_device device)
-{
-  POOL_OF(device, p);
-  size_t bytes;
-  FILE *f = open_memstream(out, &bytes);
-  if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the snapshot");
-  pthread_mutex_lock(&p->lock);
-  weir_front_freeze(p);
-  print_snapshot(f, p);
-  weir_front_thaw(p);
-  pthread_mutex_unlock(&p->lock);
-  return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the snapshot") : WEIR_OK;
 }

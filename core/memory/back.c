@@ -21,7 +21,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "core/memory/pool.h"
+#include "core/memory/history.h"
 
 enum { SPACE_FACTOR = 4, HOLE_LOOKS = 1024 };
 #define SPACE_LIMIT (UINT64_C(1) << 39)
@@ -256,6 +256,7 @@ static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t
   if (!done) return st;
   id = cut_free(&p->common[HEAP_IDLE], id, from, done);
   block(id)->stamp = 0;
+  weir_history_segment(p, ACTION_SEGMENT_UNMAP, id);
   (void)weir_block_give(&p->common[HEAP_HOLE], id);
   return st;
 }
@@ -394,7 +395,10 @@ static weir_status lend(weir_pool *p, weir_heap *h, const plan *except, uint64_t
       *place = 0;
       *done += s->page_bytes;
     }
-    if (moved) leave(p, cut_free(h, id, from, moved), h, h->epoch);
+    if (!moved) continue;
+    id = cut_free(h, id, from, moved);
+    weir_history_segment(p, ACTION_SEGMENT_UNMAP, id); /* the memory has gone, the mapping will */
+    leave(p, id, h, h->epoch);
   }
   return st;
 }
@@ -413,10 +417,12 @@ static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done,
   }
   block(piece)->stamp = stamp;
   block(piece)->when = p->clock();
-  if (done && closed)
+  if (done && closed) {
     leave(p, piece, h, stamp);
-  else if (done)
+  } else if (done) {
+    weir_history_segment(p, ACTION_SEGMENT_MAP, piece);
     (void)weir_block_give(h, piece);
+  }
   if (rest) (void)weir_block_give(holes, rest);
 }
 
@@ -500,7 +506,9 @@ static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint
   if (st == WEIR_EOOM && ask > bytes)
     st = p->backend->source.segment_alloc(p->backend->self, ask = bytes, &address);
   if (st) return st;
-  weir_back_add(p, h, weir_block_new(), address, ask);
+  block_id id = weir_block_new();
+  weir_back_add(p, h, id, address, ask);
+  weir_history_segment(p, ACTION_SEGMENT_ALLOC, id);
   return WEIR_OK;
 }
 
@@ -519,6 +527,7 @@ static weir_status segment_drop(weir_pool *p, block_id id)
   weir_status st = p->backend->source.segment_free(p->backend->self, b->address, b->bytes);
   if (st) return st;
   count_reserved(p, -(int64_t)b->bytes, -1);
+  weir_history_segment(p, ACTION_SEGMENT_FREE, id);
   weir_heap_remove(&p->common[HEAP_IDLE], id);
   unsigned i = 0;
   while (p->heads[i] != id)

@@ -52,17 +52,24 @@ static inline weir_attached *weir_attached_of(weir_device d)
                                                                            : NULL;
 }
 
-/* The calling thread's current stream of the device. */
-static inline weir_heap *weir_now_heap(weir_attached *d)
+/* The calling thread's current stream of the device; NULL: its entry is old, weir_now_heap() knows.
+ */
+static inline weir_heap *weir_now_seen(const weir_attached *d)
 {
-  weir_now_stream *s = weir_current.streams;
+  const weir_now_stream *s = weir_current.streams;
   if (__builtin_expect(!s, 1)) return d->plain;
   s += d - weir_devices;
   if (!s->heap) return d->plain;
-  if (__builtin_expect(s->generation == atomic_load_explicit(&d->generation, memory_order_acquire),
-                       1))
-    return s->heap;
-  return weir_now_again(d, s);
+  return s->generation == atomic_load_explicit(&d->generation, memory_order_acquire) ? s->heap
+                                                                                     : NULL;
+}
+
+static inline weir_heap *weir_now_heap(weir_attached *d)
+{
+  weir_heap *h = weir_now_seen(d);
+  return __builtin_expect(h != NULL, 1)
+             ? h
+             : weir_now_again(d, &weir_current.streams[d - weir_devices]);
 }
 
 #endif

@@ -17,7 +17,7 @@
  * devices' pools, whose locks are taken one by one while the host pool's is held.
  */
 #include <string.h>
-#include "core/memory/pool.h"
+#include "core/memory/history.h"
 
 enum { BATCHES = 64 }; /* markers for as many bytes of frees as are reserved */
 
@@ -232,6 +232,7 @@ void weir_epoch_pending(weir_pool *p)
       weir_block_drop(u);
     }
     block(id)->uses = 0;
+    weir_history_free(p, id, true);
     bool large = block(id)->bytes > CLASS_LIMIT;
     p->pending_blocks[large]--;
     p->pending_bytes[large] -= (int64_t)block(id)->bytes;

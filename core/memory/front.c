@@ -17,14 +17,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/device/plugin.h"
-#include "core/memory/pool.h"
+#include "core/memory/history.h"
 
 enum { FRONT_ROOM = 16 << 20 };       /* bytes a front keeps at most */
 #define UNITS_SHIFT (64 - LIVE_SHIFT) /* of live_units() */
 
 weir_heap *_Atomic weir_heaps[HEAPS];
 weir_front *_Atomic weir_fronts[FRONTS];
-__thread uint32_t weir_tag_now;
+__thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
 
 static weir_front nobody = {.number = UINT32_MAX}; /* no block's */
 static __thread weir_thread *mine __attribute__((tls_model("initial-exec")));
@@ -110,15 +110,15 @@ static inline void put(weir_front *f, block_id id, unsigned class)
 
 static inline void count_malloc(weir_front *f, weir_block *b, unsigned class, uint64_t bytes)
 {
-  int64_t live = get(&f->live) + weir_class_live[class];
   _Atomic uint64_t *served = &f->bins[class].served;
   b->requested = bytes;
   b->when = weir_tag_now;
-  set(&f->live, live);
-  set(&f->requested_in, get(&f->requested_in) + (int64_t)bytes);
   atomic_store_explicit(served, atomic_load_explicit(served, memory_order_relaxed) + 1,
                         memory_order_relaxed);
-  if (live_units(live) > get(&f->high)) set(&f->high, live_units(live));
+  set(&f->requested_in, get(&f->requested_in) + (int64_t)bytes);
+  int64_t live = get(&f->live) + weir_class_live[class];
+  set(&f->live, live);
+  if (__builtin_expect(live_units(live) > get(&f->high), 0)) set(&f->high, live_units(live));
 }
 
 static inline int64_t count_free(weir_front *f, const weir_block *b, unsigned class)
@@ -311,8 +311,9 @@ static inline bool hit(weir_front *f, const uint8_t *class_of, uint64_t bytes, v
   return true;
 }
 
-static __attribute__((noinline)) weir_status miss(weir_heap *h, const uint8_t *class_of,
-                                                  uint64_t bytes, void **out)
+/* History knows the names of these two: it leaves them out of stacks. */
+static __attribute__((noinline)) weir_status weir_front_miss(weir_heap *h, const uint8_t *class_of,
+                                                             uint64_t bytes, void **out)
 {
   weir_front *f = by_front(h, bytes) ? front_of(h) : NULL;
   if (f && enter(f)) {
@@ -321,6 +322,7 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, const uint8_t *c
     leave(f);
     if (now) return WEIR_OK;
   }
+  uint64_t before = weir_history_enter(h->pool, false);
   pthread_mutex_lock(&h->pool->lock);
   weir_pool_peak(h->pool);
   weir_front *own = f ? f : front_seen(h);
@@ -335,6 +337,7 @@ static __attribute__((noinline)) weir_status miss(weir_heap *h, const uint8_t *c
   }
   weir_pool_peak(h->pool);
   pthread_mutex_unlock(&h->pool->lock);
+  weir_history_leave(before);
   return st;
 }
 
@@ -347,7 +350,7 @@ static inline weir_status front_malloc(weir_heap *h, const uint8_t *class_of, ui
     leave(f);
     if (__builtin_expect(now, 1)) return WEIR_OK;
   }
-  return miss(h, class_of, bytes, out);
+  return weir_front_miss(h, class_of, bytes, out);
 }
 
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
@@ -394,22 +397,27 @@ static void suspend(weir_pool *p, block_id id)
 }
 
 /* A block other streams use, one that passes by the fronts, or one no front will take. */
-static __attribute__((noinline)) weir_status free_slow(block_id id)
+static __attribute__((noinline)) weir_status weir_front_free_slow(block_id id)
 {
   weir_block *b = block(id);
   weir_pool *p = weir_heaps[b->heap]->pool;
+  uint64_t before = weir_history_enter(p, true);
   pthread_mutex_lock(&p->lock);
   weir_pool_peak(p);
+  weir_history_free(p, id, false);
   if (b->front)
     count_gone(p, b);
   else
     weir_pool_count_live(p, b, -1);
-  if (b->uses)
+  if (b->uses) {
     suspend(p, id);
-  else
+  } else {
+    weir_history_free(p, id, true);
     weir_pool_release(id);
+  }
   weir_epoch_breathe(p);
   pthread_mutex_unlock(&p->lock);
+  weir_history_leave(before);
   return WEIR_OK;
 }
 
@@ -438,7 +446,7 @@ static __attribute__((noinline)) weir_status free_remote(weir_front *owner, bloc
 {
   weir_heap *h = weir_heaps[block(id)->heap];
   weir_front *f = front_of(h);
-  if (!f || !enter(f)) return free_slow(id);
+  if (!f || !enter(f)) return weir_front_free_slow(id);
   weir_block *b = block(id);
   (void)count_free(f, b, b->class);
   shift_room(f, -(int64_t)(b->bytes >> UNIT_SHIFT));
@@ -475,7 +483,7 @@ static __attribute__((noinline)) weir_status free_other(void *ptr, bool host)
   /* Two threads may free the same block at once; one of them is told. */
   if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE))
     return not_ours(ptr, id, host);
-  return f && !b->uses ? free_remote(f, id) : free_slow(id);
+  return f && !b->uses ? free_remote(f, id) : weir_front_free_slow(id);
 }
 
 /* The plain case: the block came through the front this thread freed to last. That it is this one

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "core/memory/history.h"
 #include "core/memory/host.h"
-#include "core/memory/pool.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t serials; /* given so far */
@@ -289,6 +289,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
     weir_pool_count_live(p, b, 1);
   }
   if (p->host) weir_host_used(p, b->address);
+  weir_history_alloc(p, id);
   return WEIR_OK;
 }
 
@@ -450,6 +451,7 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
 
 weir_status weir_pool_empty(weir_pool *p)
 {
+  uint64_t before = weir_history_enter(p, false);
   pthread_mutex_lock(&p->lock);
   weir_front_reclaim(p);
   weir_epoch_poll(p, true, NULL);
@@ -457,6 +459,7 @@ weir_status weir_pool_empty(weir_pool *p)
   weir_epoch_retire(p, NULL);
   weir_status st = weir_back_trim(p, p->clock(), UINT64_MAX, false);
   pthread_mutex_unlock(&p->lock);
+  weir_history_leave(before);
   return st;
 }
 
@@ -504,6 +507,7 @@ weir_status weir_pool_free(weir_pool *p)
                    (unsigned long long)p->reserved);
   if (!st) st = weir_back_fini(p);
   if (!st) {
+    weir_history_drop(p);
     weir_front_detach(p);
     weir_graph_drop(p);
     st = drop_heaps(p);

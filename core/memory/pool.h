@@ -215,6 +215,8 @@ typedef struct weir_pool {
   int64_t peak[WEIR_METRICS][3];     /* seen; all, small, large */
   weir_memory_stats reset;           /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
+  struct weir_history *history;            /* owned; what is recorded (history.h); NULL: nothing */
+  _Atomic uint8_t recording;               /* its context + 1, 0: none; read without the lock */
   bool (*oom)(void *user, uint64_t bytes); /* called without the lock; true: try again */
   void *oom_user;
 } weir_pool;

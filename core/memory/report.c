@@ -1,8 +1,8 @@
 /* report.c: why the allocator is out of memory. */
 #include <stdio.h>
 #include <string.h>
+#include "core/memory/history.h"
 #include "core/memory/host.h"
-#include "core/memory/pool.h"
 #include "core/memory/tags.h"
 
 enum { GROUPS = 64 };
@@ -125,6 +125,7 @@ weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why)
   (void)why;
   p->ooms++;
   if (p->backend->source.mem_info(p->backend->self, &device_free, &total)) device_free = 0;
+  weir_history_oom(h, bytes, device_free);
   weir_front_freeze(p);
   weir_pool_walk(p, count_block, &c);
   weir_front_thaw(p);

@@ -441,9 +441,15 @@ static void make_ahead(weir_host *s)
   made(s);
 }
 
+/* The next chunk is begun when the one that was made ahead is needed. It is not if only nobody had
+ * asked whether recorded work is over. */
 void weir_host_used(weir_pool *p, uint64_t address)
 {
-  if (address == p->host->ahead) make_ahead(p->host);
+  weir_host *s = p->host;
+  if (address != s->ahead) return;
+  s->ahead = 0;
+  weir_epoch_pending(p);
+  if (p->common[HEAP_IDLE].free_bytes <= s->job.bytes) make_ahead(s);
 }
 
 /* ---- the pool's source ------------------------------------------------------------------------

@@ -142,7 +142,7 @@ static void put_sums(sums s, int64_t small, int64_t large, int kind)
 }
 
 /* What comes to the fronts' blocks, and what was counted beside. */
-static void put_both(sums s, int64_t in, int64_t out, const weir_stat by[2])
+static void put_both(sums s, int64_t in, int64_t out, const weir_stat *by)
 {
   put_sums(s, in + by[0].allocated, by[1].allocated, ALLOCATED);
   put_sums(s, out + by[0].freed, by[1].freed, FREED);
@@ -298,6 +298,7 @@ weir_status weir_memory_reset_accumulated(weir_device device)
 static uint64_t figure_or_0(weir_device device, const char *name)
 {
   int64_t value = 0;
+  if (!weir_attached_of(device)) return 0; /* asking uses no device */
   return weir_memory_stat(&value, device, name) ? 0 : (uint64_t)value;
 }
 

@@ -664,6 +664,11 @@ weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
   return WEIR_OK;
 }
 
+const weir_backend *weir_whole_backend(const weir_whole *w)
+{
+  return w->backend;
+}
+
 void weir_whole_abandon(weir_whole *w)
 {
   pthread_mutex_lock(&lock);

@@ -55,6 +55,7 @@ typedef struct weir_whole_stats {
 /* A cache over `backend` (borrowed). Errors: ENOMEM, and what the backend says. */
 weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
                             const weir_whole_options *options);
+const weir_backend *weir_whole_backend(const weir_whole *cache); /* borrowed */
 /* The context is gone and its memory with it: the records are dropped, the device is not called. */
 void weir_whole_abandon(weir_whole *cache);
 

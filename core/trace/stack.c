@@ -1,31 +1,15 @@
 /* stack.c: capturing, interning and the module map. Runs inside the traced program: mapped memory
  * of its own, no malloc, no lock waited for.
  *
- * The seam is one function that fills an array with return addresses. libunwind is opened
- * RTLD_LOCAL, so that none of its symbols (it has its own _Unwind_* and backtrace) can answer
- * anybody else's look-up; only unw_backtrace is used, never its cursor, which is 40 times slower.
- *
  * A thread's table is a hash table of indices into an arena; a stack in the arena is two words
  * (hash; id and depth) and its addresses. Found means that the addresses are the same, not only the
  * hash. When the arena has reached its limit the table starts over and stacks are written again
  * under new ids; memory is bounded and nothing is wrong.
- *
- * The unwinder remembers how to unwind an address, and that memory must not outlive the code: with
- * another library at the place the stack comes out wrong, or unw_backtrace reads outside of it and
- * the program dies. unw_flush_cache() flushes only what is behind the memory that matters, a cache
- * of frames each thread has (src/x86_64/Gtrace.c, 0.99 to 1.8: no flush reaches it). Each thread
- * empties its own, at its first capture after an unloading. Where it is was found at the start by
- * what must be in it; a libunwind in which it was not found is given up for backtrace() at the
- * first unloading: slow, and right.
  */
 #include "core/trace/stack.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <execinfo.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <link.h>
 #include <stddef.h>
 #include <string.h>
@@ -34,12 +18,10 @@
 #include <unistd.h>
 
 #include "core/base/trylock.h"
-#include "core/trace/stack_memory.h"
 #include "core/trace/stack_path.h"
+#include "core/trace/unwind.h"
 
 enum {
-  SPARE = 24,            /* frames of ours at the top at most */
-  SKIPS = 4,             /* ranges */
   FIRST_SLOTS = 512,     /* of a table */
   FIRST_WORDS = 1 << 13, /* of an arena */
   MOST_WORDS = 1 << 24,  /* 128 MiB a thread */
@@ -49,25 +31,8 @@ enum {
 
 #define LAST_ID ((UINT32_C(1) << 24) - 1)
 
-typedef int capture_function(void **frames, int count);
-typedef int flush_function(void *space, uintptr_t low, uintptr_t high);
-
-static struct {
-  _Atomic(capture_function *) capture; /* NULL: off */
-  flush_function *flush;               /* NULL: the unwinder has no cache of its own */
-  void **space;                        /* libunwind's unw_local_addr_space */
-  const void *library;                 /* an address in libunwind's data */
-  ptrdiff_t cache_at;     /* of a thread's frame cache in libunwind's TLS block; -1: not found */
-  _Atomic unsigned spare; /* frames of ours seen at the top at most: captured beyond the depth */
-  unsigned depth;         /* frames recorded at most */
-  uintptr_t skip[SKIPS][2];
-  unsigned skips;
-  _Atomic uint32_t closing; /* dlclose() calls under way */
-  _Atomic uint64_t unloads; /* dlpi_subs when the caches were last flushed: the epoch */
-} unwinder = {.cache_at = -1};
-
 struct weir_stacks {
-  uint64_t epoch;       /* unwinder.unloads when it was filled */
+  uint64_t epoch;       /* weir_unwinder.unloads when it was filled */
   uint32_t spool_epoch; /* of the spool its STACK records are in */
   uint32_t last_id;
   uint32_t count;     /* stacks in it */
@@ -77,235 +42,6 @@ struct weir_stacks {
   size_t words, room; /* used, mapped */
   weir_paths *paths;  /* owned: stacks known again without unwinding */
 };
-
-/* ---- the seam ---------------------------------------------------------------------------------
- */
-
-static void *open_beside(const char *beside, const char *name,
-                         void *(*real_dlopen)(const char *, int))
-{
-  char path[PATH_MAX], *at = path;
-  if (strlen(beside) + strlen(name) + 2 > sizeof path) return NULL;
-  while (*beside)
-    *at++ = *beside++;
-  *at++ = '/';
-  while ((*at++ = *name++))
-    continue;
-  return real_dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-}
-
-#if defined(__x86_64__)
-#define UNWIND_PRIVATE(name) "_Ux86_64_" name
-#define UNWIND_SPACE         "_ULx86_64_local_addr_space"
-#elif defined(__aarch64__)
-#define UNWIND_PRIVATE(name) "_Uaarch64_" name
-#define UNWIND_SPACE         "_ULaarch64_local_addr_space"
-#else
-#error "name libunwind's functions for this machine"
-#endif
-
-static bool use_libunwind(const char *beside, void *(*real_dlopen)(const char *, int),
-                          void *(*real_dlsym)(void *, const char *))
-{
-  static const char name[] = "libunwind.so.8";
-  void *library = beside ? open_beside(beside, name, real_dlopen) : NULL;
-  if (!library) library = real_dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-  if (!library) return false;
-  void *capture = real_dlsym(library, "unw_backtrace");
-  void *flush = real_dlsym(library, UNWIND_PRIVATE("flush_cache"));
-  void *space = real_dlsym(library, UNWIND_SPACE);
-  if (!capture || !flush || !space) return false;
-  weir_stack_memory_init(library, space, real_dlsym);
-  atomic_store(&unwinder.capture, (capture_function *)(uintptr_t)capture);
-  unwinder.flush = (flush_function *)(uintptr_t)flush;
-  unwinder.space = space;
-  unwinder.library = space;
-  weir_path_init(library, real_dlsym);
-  return true;
-}
-
-/* ---- the loader's counters --------------------------------------------------------------------
- */
-
-typedef struct counters {
-  uint64_t adds, subs; /* objects loaded and unloaded so far */
-} counters;
-
-static int read_counters(struct dl_phdr_info *info, size_t size, void *out)
-{
-  if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
-    *(counters *)out = (counters){info->dlpi_adds, info->dlpi_subs};
-  return 1; /* they are the same in every object */
-}
-
-static counters loader_counters(void)
-{
-  counters c = {0, 0};
-  dl_iterate_phdr(read_counters, &c);
-  return c;
-}
-
-/* ---- libunwind's frame cache ------------------------------------------------------------------
- */
-
-/* How it lies in memory: a pointer in the library's TLS block leads to `frame_cache`, whose frames
- * are a hash table of FRAME_BYTES entries that begin with the address they are for, 0 in empty
- * ones. */
-typedef struct frame_cache {
-  char *frames;
-  size_t log_size; /* of the table, in entries */
-  size_t used;     /* entries that are not empty */
-} frame_cache;
-
-enum { FRAME_BYTES = 16, LEAST_LOG = 8, MOST_LOG = 28 };
-
-/* This thread's TLS block of libunwind. */
-typedef struct tls_block {
-  char *data; /* NULL: the thread has none yet */
-  size_t bytes;
-} tls_block;
-
-static int find_tls(struct dl_phdr_info *info, size_t size, void *out)
-{
-  tls_block *block = out, found = {NULL, 0};
-  bool here = false;
-  (void)size;
-  for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-    here |= p->p_type == PT_LOAD &&
-            (uintptr_t)unwinder.library - info->dlpi_addr - p->p_vaddr < p->p_memsz;
-    if (p->p_type == PT_TLS) found = (tls_block){info->dlpi_tls_data, p->p_memsz};
-  }
-  if (here) *block = found;
-  return here;
-}
-
-/* Whether this is the cache: as many entries as it says are in use, one of them for `address`.
- * Reads by pread from /proc/self/mem, since the pointers may be anything. */
-static bool is_frame_cache(int mem, uintptr_t at, uintptr_t address)
-{
-  frame_cache cache;
-  uint64_t part[512];
-  size_t used = 0;
-  bool found = false;
-  if (pread(mem, &cache, sizeof cache, (off_t)at) != (ssize_t)sizeof cache) return false;
-  if (cache.log_size < LEAST_LOG || cache.log_size > MOST_LOG || !cache.used) return false;
-  const size_t bytes = (size_t)FRAME_BYTES << cache.log_size;
-  for (size_t done = 0; done < bytes; done += sizeof part) {
-    if (pread(mem, part, sizeof part, (off_t)((uintptr_t)cache.frames + done)) !=
-        (ssize_t)sizeof part)
-      return false;
-    for (size_t i = 0; i < sizeof part / sizeof *part; i += FRAME_BYTES / sizeof *part) {
-      used += part[i] != 0;
-      found |= part[i] == address - 1; /* libunwind looks calls up, not returns */
-    }
-  }
-  return found && used == cache.used;
-}
-
-/* Finds the pointer to the cache in the TLS block, right after a capture through `address`. */
-static void find_frame_cache(uintptr_t address)
-{
-  tls_block block = {NULL, 0};
-  dl_iterate_phdr(find_tls, &block);
-  int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
-  for (size_t at = 0; mem >= 0 && block.data && at + sizeof(void *) <= block.bytes;
-       at += sizeof(void *)) {
-    uintptr_t pointer;
-    memcpy(&pointer, block.data + at, sizeof pointer);
-    if (!pointer || !is_frame_cache(mem, pointer, address)) continue;
-    unwinder.cache_at = (ptrdiff_t)at;
-    break;
-  }
-  if (mem >= 0) close(mem);
-}
-
-/* Empties this thread's. */
-static void clear_frame_cache(void)
-{
-  tls_block block = {NULL, 0};
-  frame_cache *cache;
-  if (unwinder.cache_at < 0) return;
-  dl_iterate_phdr(find_tls, &block);
-  if (!block.data) return;
-  memcpy((void *)&cache, block.data + unwinder.cache_at, sizeof(frame_cache *));
-  if (!cache) return;
-  memset(cache->frames, 0, (size_t)FRAME_BYTES << cache->log_size);
-  cache->used = 0;
-}
-
-/* ---- choosing the unwinder --------------------------------------------------------------------
- */
-
-const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
-                            void *(*real_dlsym)(void *, const char *), unsigned depth)
-{
-  void *frames[4] = {NULL};
-  int saved = errno;
-  atomic_store(&unwinder.capture, NULL);
-  unwinder.flush = NULL;
-  unwinder.cache_at = -1;
-  unwinder.depth = depth < WEIR_STACK_MAX_DEPTH ? depth : WEIR_STACK_MAX_DEPTH;
-  if (depth) {
-    if (!use_libunwind(beside, real_dlopen, real_dlsym)) atomic_store(&unwinder.capture, backtrace);
-    backtrace(frames, 4); /* the first ones allocate and load: here, not in a CUDA call */
-    atomic_load (&unwinder.capture)(frames, 4);
-    if (unwinder.flush) find_frame_cache((uintptr_t)frames[0]);
-    atomic_store(&unwinder.unloads, loader_counters().subs);
-  }
-  errno = saved;
-  return weir_stack_unwinder();
-}
-
-const char *weir_stack_unwinder(void)
-{
-  capture_function *capture = atomic_load(&unwinder.capture);
-  return !capture ? "off" : capture == backtrace ? "backtrace" : "libunwind";
-}
-
-void weir_stack_skip_range(uintptr_t start, uintptr_t end)
-{
-  if (unwinder.skips >= SKIPS) return;
-  unwinder.skip[unwinder.skips][0] = start;
-  unwinder.skip[unwinder.skips][1] = end;
-  unwinder.skips++;
-}
-
-static bool ours(uintptr_t address)
-{
-  for (unsigned i = 0; i < unwinder.skips; i++)
-    if (address - unwinder.skip[i][0] < unwinder.skip[i][1] - unwinder.skip[i][0]) return true;
-  return false;
-}
-
-/* Begins a new epoch if the loader has unmapped something since the last. What is common is flushed
- * before the epoch can be seen; two threads may both do so. */
-static void flush_if_unloaded(void)
-{
-  uint64_t seen = atomic_load(&unwinder.unloads), subs = loader_counters().subs;
-  if (subs == seen) return;
-  if (unwinder.flush && unwinder.cache_at < 0)
-    atomic_store(&unwinder.capture, backtrace);
-  else if (unwinder.flush)
-    unwinder.flush(*unwinder.space, 0, 0);
-  while (seen < subs && !atomic_compare_exchange_weak(&unwinder.unloads, &seen, subs))
-    continue;
-}
-
-void weir_stack_unloading(void)
-{
-  atomic_fetch_add(&unwinder.closing, 1);
-}
-
-void weir_stack_unloaded(void)
-{
-  int saved = errno;
-  if (atomic_load(&unwinder.capture)) flush_if_unloaded();
-  uint32_t closing = atomic_load(&unwinder.closing);
-  while (closing && !atomic_compare_exchange_weak(&unwinder.closing, &closing, closing - 1))
-    continue;
-  errno = saved;
-}
 
 /* ---- the module map ---------------------------------------------------------------------------
  */
@@ -352,7 +88,7 @@ typedef struct walk {
   unsigned index; /* of the object, 0: the program */
   bool writing;   /* second pass: write what is not in the table; first: mark what is */
   bool complete;  /* nothing was dropped */
-  counters at;    /* the loader's counters */
+  weir_loads at;  /* the loader's counters */
 } walk;
 
 /* One loaded object, as it will be recorded. */
@@ -454,7 +190,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context)
 {
   walk *k = context;
   object o;
-  read_counters(info, size, &k->at);
+  weir_loads_read(&k->at, info, size);
   if (!describe(&o, info, k->index++)) return 0;
   module *m = find_module(&o);
   if (m) m->seen = true;
@@ -485,7 +221,7 @@ static void drop_unseen(walk *k)
   }
 }
 
-static bool map_is_right(counters now, uint32_t spool_epoch)
+static bool map_is_right(weir_loads now, uint32_t spool_epoch)
 {
   return atomic_load_explicit(&modules.right_for, memory_order_acquire) == spool_epoch &&
          atomic_load_explicit(&modules.adds, memory_order_relaxed) == now.adds &&
@@ -497,7 +233,7 @@ static bool map_is_right(counters now, uint32_t spool_epoch)
 static void update_modules(weir_writer *w)
 {
   uint32_t spool_epoch = weir_spool_epoch();
-  if (map_is_right(loader_counters(), spool_epoch) ||
+  if (map_is_right(weir_loads_now(), spool_epoch) ||
       !weir_trylock_take(&modules.guard, spool_epoch))
     return;
   walk k = {.writer = w, .complete = true};
@@ -627,10 +363,10 @@ static weir_stacks *table_of(weir_stacks **table)
  */
 static bool prepare(weir_stacks *t)
 {
-  uint64_t epoch = atomic_load_explicit(&unwinder.unloads, memory_order_acquire);
+  uint64_t epoch = atomic_load_explicit(&weir_unwinder.unloads, memory_order_acquire);
   uint32_t spool_epoch = weir_spool_epoch();
   if (__builtin_expect(t->epoch != epoch || t->spool_epoch != spool_epoch, 0)) {
-    if (t->epoch != epoch) clear_frame_cache();
+    if (t->epoch != epoch) weir_unwind_forget();
     empty(t);
     t->epoch = epoch;
     t->spool_epoch = spool_epoch;
@@ -638,30 +374,12 @@ static bool prepare(weir_stacks *t)
   return t->slots || grow_slots(t);
 }
 
-/* Captures what is above our own frames: as many as *first says are ours. Returns how many there
- * are in all. How many are ours is learnt, so that a deep stack is not unwound for frames not
- * wanted. */
-static int unwind(void **frames, int *first)
-{
-  const int depth = (int)unwinder.depth;
-  for (;;) {
-    int spare = (int)atomic_load_explicit(&unwinder.spare, memory_order_relaxed), ahead = 0;
-    int got = atomic_load_explicit(&unwinder.capture, memory_order_relaxed)(frames, depth + spare);
-    while (ahead < got && ours((uintptr_t)frames[ahead]))
-      ahead++;
-    *first = ahead;
-    if (ahead <= spare || spare == SPARE) return got - ahead > depth ? ahead + depth : got;
-    atomic_store_explicit(&unwinder.spare, ahead < SPARE ? (unsigned)ahead : SPARE,
-                          memory_order_relaxed);
-  }
-}
-
 static uint32_t __attribute__((noinline))
 capture_new(weir_stacks *t, weir_writer *w, const uintptr_t *frame)
 {
-  void *frames[WEIR_STACK_MAX_DEPTH + SPARE];
+  void *frames[WEIR_STACK_MAX_DEPTH + WEIR_UNWIND_SPARE];
   int first;
-  int got = unwind(frames, &first);
+  int got = weir_unwind(frames, &first);
   while (got > first && !frames[got - 1])
     got--; /* some stacks end with a null */
   if (got <= first) return WEIR_STACK_NONE;
@@ -677,8 +395,8 @@ capture_new(weir_stacks *t, weir_writer *w, const uintptr_t *frame)
 
 static uint32_t capture(weir_stacks **table, weir_writer *w, const uintptr_t *frame)
 {
-  if (__builtin_expect(atomic_load_explicit(&unwinder.closing, memory_order_relaxed) != 0, 0))
-    flush_if_unloaded();
+  if (__builtin_expect(atomic_load_explicit(&weir_unwinder.closing, memory_order_relaxed) != 0, 0))
+    weir_unwind_flush();
   weir_stacks *t = table_of(table);
   if (!t || !prepare(t)) return WEIR_STACK_NONE;
   uint32_t id = weir_path_find(t->paths, frame);
@@ -687,7 +405,7 @@ static uint32_t capture(weir_stacks **table, weir_writer *w, const uintptr_t *fr
 
 __attribute__((noinline)) uint32_t weir_stack_capture(weir_stacks **table, weir_writer *w)
 {
-  if (!atomic_load_explicit(&unwinder.capture, memory_order_relaxed)) return WEIR_STACK_NONE;
+  if (!atomic_load_explicit(&weir_unwinder.capture, memory_order_relaxed)) return WEIR_STACK_NONE;
   int saved = errno;
   uint32_t id = capture(table, w, __builtin_frame_address(0));
   errno = saved;

@@ -144,8 +144,8 @@ WEIR_PUBLIC weir_status weir_memory_reset_peak(weir_device device);
  * (torch.cuda.reset_accumulated_memory_stats). */
 WEIR_PUBLIC weir_status weir_memory_reset_accumulated(weir_device device);
 
-/* allocated_bytes and reserved_bytes, now and at their peak, bytes; 0 where no backend is attached
- * (as PyTorch's functions of these names before CUDA is used). */
+/* allocated_bytes and reserved_bytes, now and at their peak, bytes; 0 for a device that was not
+ * used yet, and asking does not open it (so do PyTorch's functions of these names). */
 WEIR_PUBLIC uint64_t weir_memory_allocated(weir_device device);
 WEIR_PUBLIC uint64_t weir_max_memory_allocated(weir_device device);
 WEIR_PUBLIC uint64_t weir_memory_reserved(weir_device device);
@@ -161,8 +161,6 @@ WEIR_PUBLIC weir_status weir_memory_largest_free_block(uint64_t *out, weir_devic
 /* The table of torch.cuda.memory_summary(); abbreviated: without the lines by pool. *out is new:
  * free() it. */
 WEIR_PUBLIC weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated);
-/* Every segment and block as JSON, shaped as PyTorch's memory snapshot; *out is new: free() it. */
-WEIR_PUBLIC weir_status weir_memory_snapshot(char **out, weir_device device);
 
 /* ---- pinned host memory -------------------------------------------------------------------------
  * Page-locked memory that devices copy from and to at full speed. A block is free for everybody as

@@ -26,6 +26,7 @@ static size_t format_bytes(CUarray_format format)
 
 CUresult sim_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *shape)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   if (!array || !shape || !shape->Width) return CUDA_ERROR_INVALID_VALUE;
   unsigned n = shape->NumChannels;
@@ -44,7 +45,7 @@ CUresult sim_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *s
   pthread_mutex_lock(&sim_memory_lock);
   do
     a->start = sim_heap_alloc(c->device, bytes, &a->reserved);
-  while (!a->start && sim_pools_shrink(c->device));
+  while (!a->start && sim_memory_shrink(c->device));
   pthread_mutex_unlock(&sim_memory_lock);
   if (!a->start) {
     sim_arena_free(&sim_arrays, a);
@@ -73,6 +74,7 @@ CUresult sim_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *shape
 
 CUresult sim_cuArrayDestroy(CUarray a)
 {
+  SIM_SAFE();
   if (!sim_arena_has(&sim_arrays, a)) return CUDA_ERROR_INVALID_HANDLE;
   CUresult error = sim_context_wait(a->context); /* as cuMemFree */
   if (error && error != CUDA_ERROR_CONTEXT_IS_DESTROYED) return error;

@@ -383,13 +383,15 @@ CUresult sim_cuCtxGetDevice_v2(CUdevice *dev, CUcontext c)
 CUresult sim_cuCtxSynchronize(void)
 {
   SIM_NEED_CONTEXT(c);
-  return sim_context_wait(c);
+  CUresult error = sim_capture_bar_context(c);
+  return error ? error : sim_context_wait(c);
 }
 
 CUresult sim_cuCtxSynchronize_v2(CUcontext c)
 {
   if (!c) return sim_cuCtxSynchronize();
   CUresult error = sim_context_check(c);
+  if (!error) error = sim_capture_bar_context(c);
   return error ? error : sim_context_wait(c);
 }
 

@@ -17,7 +17,7 @@
  *
  * (64 KiB: CUDA C++ Programming Guide, "Concurrent Execution between Host and Device".)
  */
-#include "cuda/sim/internal.h"
+#include "cuda/sim/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +33,7 @@ struct side {
   enum memory memory;
   struct sim_device *device; /* NULL: host */
   bool sync_memops;
+  bool planned;              /* a graph's memory may still be to be allocated */
   uint32_t readers, writers; /* bit a device that may reach it */
 };
 
@@ -166,6 +167,7 @@ static CUresult classify(struct side *s, bool must_be_known, size_t width, size_
   if (!s->start || !bytes) return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *whole = sim_range_reach((uintptr_t)s->start, bytes, &s->readers, &s->writers);
+  if (whole && whole->absent && !s->planned) whole = NULL;
   s->memory = whole ? memory_of(whole->kind) : PAGEABLE;
   if (s->memory == DEVICE || s->memory == MANAGED) s->device = whole->device;
   s->sync_memops = whole && whole->sync_memops;
@@ -234,6 +236,13 @@ static CUresult submit_copy(struct copy *c, CUstream s, bool async, uint64_t *ti
   return sim_submit(s, &c->op, how, ticket);
 }
 
+/* A call that may wait, in this stream. */
+static CUresult now_allowed(CUstream s)
+{
+  CUresult error = sim_queue_barred(s);
+  return error ? error : sim_unsafe();
+}
+
 /* A new copy op; sides are filled by the caller, then start_copy() takes it over. */
 static struct copy *copy_new(size_t width, size_t height, size_t depth)
 {
@@ -250,6 +259,67 @@ static struct side line(const void *p, size_t width)
   return (struct side){.start = (char *)(uintptr_t)p, .pitch = width, .slice = width};
 }
 
+struct box_side { /* one side of a CUDA_MEMCPY2D or 3D, whichever */
+  CUmemorytype type;
+  uintptr_t host, device;
+  CUarray array;
+  size_t x, y, z; /* bytes, rows, planes */
+  size_t pitch, rows;
+};
+
+struct box {
+  struct box_side dst, src;
+  size_t width, height, depth;
+};
+
+/* As a graph's node says it. */
+static CUDA_MEMCPY3D params_of(const struct box *b)
+{
+  return (CUDA_MEMCPY3D){.srcXInBytes = b->src.x,
+                         .srcY = b->src.y,
+                         .srcZ = b->src.z,
+                         .srcMemoryType = b->src.type,
+                         .srcHost = (void *)b->src.host,
+                         .srcDevice = b->src.device,
+                         .srcArray = b->src.array,
+                         .srcPitch = b->src.pitch,
+                         .srcHeight = b->src.rows,
+                         .dstXInBytes = b->dst.x,
+                         .dstY = b->dst.y,
+                         .dstZ = b->dst.z,
+                         .dstMemoryType = b->dst.type,
+                         .dstHost = (void *)b->dst.host,
+                         .dstDevice = b->dst.device,
+                         .dstArray = b->dst.array,
+                         .dstPitch = b->dst.pitch,
+                         .dstHeight = b->dst.rows,
+                         .WidthInBytes = b->width,
+                         .Height = b->height,
+                         .Depth = b->depth};
+}
+
+static CUresult capture_box(const struct box *box, CUstream s)
+{
+  if (!box->width || !box->height || !box->depth) return CUDA_SUCCESS;
+  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+  p.memcpy.copyCtx = s->context;
+  p.memcpy.copyParams = params_of(box);
+  return sim_capture_add(s, &p);
+}
+
+/* One row at an address: a device's where the call or the address says so. */
+static struct box_side line_side(uintptr_t p, bool known)
+{
+  pthread_mutex_lock(&sim_memory_lock);
+  struct sim_range *r = sim_range_at(p, 1);
+  CUmemorytype type = known || (r && memory_of(r->kind) == DEVICE) ? CU_MEMORYTYPE_DEVICE
+                      : r && memory_of(r->kind) == MANAGED         ? CU_MEMORYTYPE_UNIFIED
+                                                                   : CU_MEMORYTYPE_HOST;
+  pthread_mutex_unlock(&sim_memory_lock);
+  bool host = type == CU_MEMORYTYPE_HOST;
+  return (struct box_side){.type = type, .host = host ? p : 0, .device = host ? 0 : p};
+}
+
 /* Linear copy. dst_known, src_known: that side is a device pointer by the call's own words. */
 static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src_known,
                           size_t bytes, CUstream stream, bool async)
@@ -258,7 +328,12 @@ static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src
   (void)context;
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
+  if (!error && !async) error = now_allowed(s);
   if (error || !bytes) return error;
+  if (async && sim_capturing(s)) {
+    struct box box = {line_side(dst, dst_known), line_side(src, src_known), bytes, 1, 1};
+    return capture_box(&box, s);
+  }
   struct copy *c = copy_new(bytes, 1, 1);
   if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
   c->dst = line((void *)dst, bytes);
@@ -320,19 +395,6 @@ CUresult sim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
 /* ---- boxes --------------------------------------------------------------------------------------
  */
 
-struct box_side { /* one side of a CUDA_MEMCPY2D or 3D, whichever */
-  CUmemorytype type;
-  uintptr_t host, device;
-  CUarray array;
-  size_t x, y, z; /* bytes, rows, planes */
-  size_t pitch, rows;
-};
-
-struct box {
-  struct box_side dst, src;
-  size_t width, height, depth;
-};
-
 /* The side of an array: its own shape says what is inside. */
 static CUresult array_side(struct side *out, const struct box_side *b, const struct box *box)
 {
@@ -363,8 +425,10 @@ static CUresult pitched_side(struct side *out, const struct box_side *b, const s
   if (__builtin_mul_overflow(pitch, rows, &slice)) return CUDA_ERROR_INVALID_VALUE;
   if (__builtin_mul_overflow(slice, b->z, &skip)) return CUDA_ERROR_INVALID_VALUE;
   if (!base) return CUDA_ERROR_INVALID_VALUE;
-  *out = (struct side){
-      .start = (char *)base + skip + b->y * pitch + b->x, .pitch = pitch, .slice = slice};
+  *out = (struct side){.start = (char *)base + skip + b->y * pitch + b->x,
+                       .pitch = pitch,
+                       .slice = slice,
+                       .planned = out->planned};
   return classify(out, b->type == CU_MEMORYTYPE_DEVICE, box->width, box->height, box->depth);
 }
 
@@ -383,12 +447,13 @@ static CUresult box_side(struct side *out, const struct box_side *b, const struc
 }
 
 /* A copy op of the box, not yet queued. *out is NULL for an empty box. */
-static CUresult box_op(const struct box *box, struct copy **out)
+static CUresult box_op(const struct box *box, bool planned, struct copy **out)
 {
   *out = NULL;
   if (!box->width || !box->height || !box->depth) return CUDA_SUCCESS;
   struct copy *c = copy_new(box->width, box->height, box->depth);
   if (!c) return CUDA_ERROR_OUT_OF_MEMORY;
+  c->dst.planned = c->src.planned = planned;
   CUresult error = box_side(&c->dst, &box->dst, box);
   if (!error) error = box_side(&c->src, &box->src, box);
   if (error) {
@@ -406,9 +471,11 @@ static CUresult copy_box(const struct box *box, CUstream stream, bool async)
   (void)context;
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
+  if (!error && !async) error = now_allowed(s);
   if (error) return error;
+  if (async && sim_capturing(s)) return capture_box(box, s);
   struct copy *c;
-  error = box_op(box, &c);
+  error = box_op(box, false, &c);
   if (error || !c) return error;
   c->denied = denied(s, c->src.readers) || denied(s, c->dst.writers);
   return submit_copy(c, s, async, NULL);
@@ -561,8 +628,10 @@ static CUresult copy_peer(const struct box *box, CUcontext dst, CUcontext src, C
   if (!error) error = sim_context_check(src);
   CUstream s;
   if (!error) error = sim_stream_find(stream, &s);
+  if (!error && !async) error = now_allowed(s);
+  if (!error && async && sim_capturing(s)) return capture_box(box, s);
   struct copy *c = NULL;
-  if (!error) error = box_op(box, &c);
+  if (!error) error = box_op(box, false, &c);
   if (error || !c) return error;
   if (async) return submit_copy(c, s, true, NULL);
   CUcontext all[3] = {current, dst, src};
@@ -613,30 +682,43 @@ CUresult sim_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
 /* ---- memsets ------------------------------------------------------------------------------------
  */
 
+static CUresult fill_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struct fill **out)
+{
+  size_t bytes, element = p->elementSize, pitch = p->pitch;
+  if (__builtin_mul_overflow(p->width, element, &bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (p->height == 1) pitch = bytes;
+  if (p->dst % element || pitch % element || pitch < bytes) return CUDA_ERROR_INVALID_VALUE;
+  struct fill *f = sim_op_new(sizeof *f, run_fill);
+  if (!f) return CUDA_ERROR_OUT_OF_MEMORY;
+  f->dst = (struct side){.start = (char *)p->dst, .pitch = pitch, .planned = planned};
+  f->width = p->width;
+  f->height = p->height;
+  f->value = p->value;
+  f->element = p->elementSize;
+  CUresult error = classify(&f->dst, true, bytes, p->height, 1);
+  if (error)
+    sim_op_free(&f->op);
+  else
+    *out = f;
+  return error;
+}
+
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned element, uint32_t value, size_t width,
                      size_t height, CUstream stream, bool async)
 {
   SIM_NEED_CONTEXT(context);
-  (void)context;
+  CUDA_MEMSET_NODE_PARAMS_v2 p = {dst, pitch, value, element, width, height, context};
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
+  if (!error && !async) error = now_allowed(s);
   if (error || !width || !height) return error;
-  size_t bytes;
-  if (__builtin_mul_overflow(width, (size_t)element, &bytes)) return CUDA_ERROR_INVALID_VALUE;
-  if (height == 1) pitch = bytes;
-  if (dst % element || pitch % element || pitch < bytes) return CUDA_ERROR_INVALID_VALUE;
-  struct fill *f = sim_op_new(sizeof *f, run_fill);
-  if (!f) return CUDA_ERROR_OUT_OF_MEMORY;
-  f->dst = (struct side){.start = (char *)dst, .pitch = pitch};
-  f->width = width;
-  f->height = height;
-  f->value = value;
-  f->element = element;
-  error = classify(&f->dst, true, bytes, height, 1);
-  if (error) {
-    sim_op_free(&f->op);
-    return error;
+  if (async && sim_capturing(s)) {
+    CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_MEMSET, .memset = p};
+    return sim_capture_add(s, &node);
   }
+  struct fill *f;
+  error = fill_op(&p, false, &f);
+  if (error) return error;
   f->denied = denied(s, f->dst.writers);
   bool wait = !async && (f->dst.memory == PINNED || f->dst.sync_memops);
   return sim_submit(s, &f->op, wait ? SIM_AND_WAIT : SIM_QUEUE, NULL);
@@ -706,4 +788,43 @@ CUresult sim_cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int valu
                                 size_t height, CUstream stream)
 {
   return fill(dst, pitch, 4, value, width, height, stream, true);
+}
+
+/* ---- as nodes of a graph ------------------------------------------------------------------------
+ */
+
+/* The device that does the work is that of the node's context, or one that owns a side. */
+static bool node_denied(const struct sim_device *d, const struct side *s, uint32_t who)
+{
+  if (d && who >> d->ordinal & 1) return false;
+  return s->device && !(who >> s->device->ordinal & 1);
+}
+
+CUresult sim_copy_node_op(const CUDA_MEMCPY_NODE_PARAMS *node, bool planned, struct sim_op **op)
+{
+  const CUDA_MEMCPY3D *p = &node->copyParams;
+  if (p->srcLOD || p->dstLOD || !p->WidthInBytes || !p->Height || !p->Depth)
+    return CUDA_ERROR_INVALID_VALUE;
+  struct box box = {BOX_SIDE_3D(p, dst), BOX_SIDE_3D(p, src), p->WidthInBytes, p->Height, p->Depth};
+  struct copy *c = NULL;
+  CUresult error = box_op(&box, planned, &c);
+  if (error) return error;
+  const struct sim_device *d = sim_context_check(node->copyCtx) ? NULL : node->copyCtx->device;
+  c->denied = node_denied(d, &c->src, c->src.readers) || node_denied(d, &c->dst, c->dst.writers);
+  *op = &c->op;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_fill_node_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struct sim_op **op)
+{
+  if (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!p->width || !p->height) return CUDA_ERROR_INVALID_VALUE;
+  struct fill *f = NULL;
+  CUresult error = fill_op(p, planned, &f);
+  if (error) return error;
+  const struct sim_device *d = sim_context_check(p->ctx) ? NULL : p->ctx->device;
+  f->denied = node_denied(d, &f->dst, f->dst.writers);
+  *op = &f->op;
+  return CUDA_SUCCESS;
 }

@@ -4,19 +4,20 @@
  * ticket that was. What was recorded before is forgotten, though waits queued on it stand. An event
  * never recorded counts as done (cuEventQuery, cuEventSynchronize) and waits for nothing.
  */
-#include "cuda/sim/internal.h"
+#include "cuda/sim/graph.h"
 
 #include <stdlib.h>
 
 struct mark_op {
   struct sim_op op;
+  CUevent event; /* until it has its place */
   struct sim_mark *mark;
 };
 
 static void mark_unref(struct sim_mark *m)
 {
   if (!m || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
-  sim_stream_unref(m->at.stream);
+  if (m->at.stream) sim_stream_unref(m->at.stream);
   free(m);
 }
 
@@ -69,6 +70,7 @@ CUresult sim_cuEventDestroy_v2(CUevent e)
 {
   NEED_EVENT(e);
   mark_unref(e->mark);
+  if (e->taken) sim_capture_forget(e);
   sim_context_unref(e->context);
   pthread_mutex_destroy(&e->lock);
   sim_arena_free(&sim_events, e);
@@ -78,39 +80,56 @@ CUresult sim_cuEventDestroy_v2(CUevent e)
 /* ---- recording ----------------------------------------------------------------------------------
  */
 
+/* The op has its place in the stream: from now on the event is this recording. */
+static void set_mark(struct sim_op *op, CUstream s)
+{
+  struct mark_op *o = (struct mark_op *)op;
+  o->mark->at = (struct sim_ticket){s, op->seq};
+  sim_stream_ref(s);
+  pthread_mutex_lock(&o->event->lock);
+  struct sim_mark *old = o->event->mark;
+  o->event->mark = o->mark;
+  atomic_fetch_add_explicit(&o->mark->refs, 1, memory_order_relaxed);
+  pthread_mutex_unlock(&o->event->lock);
+  mark_unref(old);
+}
+
+/* A record of an event, for a stream to run; nothing of the event changes until it is queued. */
+struct sim_op *sim_record_op(CUevent e, CUresult *error)
+{
+  *error = sim_arena_has(&sim_events, e) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_HANDLE;
+  if (*error == CUDA_ERROR_INVALID_HANDLE) return NULL;
+  struct mark_op *op = sim_op_new(sizeof *op, run_mark);
+  struct sim_mark *m = op ? calloc(1, sizeof *m) : NULL;
+  if (!m) {
+    free(op);
+    return NULL;
+  }
+  atomic_store(&m->refs, 1);
+  op->mark = m;
+  op->event = e;
+  op->op.drop = drop_mark;
+  op->op.numbered = set_mark;
+  op->op.always = true;
+  *error = CUDA_SUCCESS;
+  return &op->op;
+}
+
 CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream stream, unsigned int flags)
 {
   NEED_EVENT(e);
   if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  if (flags) return CUDA_ERROR_INVALID_VALUE; /* external: only while a stream is capturing */
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error) return error;
   if (s->context != e->context)
     return CUDA_ERROR_INVALID_HANDLE; /* "must be from the same CUcontext" */
-  struct mark_op *op = sim_op_new(sizeof *op, run_mark);
-  struct sim_mark *m = op ? calloc(1, sizeof *m) : NULL;
-  if (!m) {
-    free(op);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  atomic_store(&m->refs, 2);
-  m->at.stream = s;
-  sim_stream_ref(s);
-  op->mark = m;
-  op->op.drop = drop_mark;
-  op->op.always = true;
-  error = sim_submit(s, &op->op, SIM_AT_ONCE, &m->at.seq);
-  if (error) {
-    mark_unref(m);
-    return error;
-  }
-  pthread_mutex_lock(&e->lock);
-  struct sim_mark *old = e->mark;
-  e->mark = m;
-  pthread_mutex_unlock(&e->lock);
-  mark_unref(old);
-  return CUDA_SUCCESS;
+  if (sim_capturing(s)) return sim_capture_record(s, e, flags != 0);
+  if (flags) return CUDA_ERROR_INVALID_VALUE; /* external: only while a stream is capturing */
+  error = sim_queue_barred(s);
+  if (e->taken) sim_capture_forget(e);
+  struct sim_op *op = error ? NULL : sim_record_op(e, &error);
+  return op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error;
 }
 
 CUresult sim_cuEventRecord(CUevent e, CUstream stream)
@@ -124,6 +143,8 @@ CUresult sim_cuEventRecord(CUevent e, CUstream stream)
 CUresult sim_cuEventQuery(CUevent e)
 {
   NEED_EVENT(e);
+  CUresult barred = sim_capture_event_barred(e);
+  if (barred) return barred;
   struct sim_mark *m = mark_of(e);
   CUresult result =
       !m || sim_is_done(m->at.stream, m->at.seq) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -135,6 +156,8 @@ CUresult sim_cuEventQuery(CUevent e)
 CUresult sim_cuEventSynchronize(CUevent e)
 {
   NEED_EVENT(e);
+  CUresult barred = sim_capture_event_barred(e);
+  if (barred) return barred;
   struct sim_mark *m = mark_of(e);
   CUresult error = m ? sim_wait(m->at.stream, m->at.seq) : CUDA_SUCCESS;
   mark_unref(m);
@@ -148,6 +171,7 @@ CUresult sim_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
   NEED_EVENT(end);
   /* "cuEventRecord has not been called on either event, or DISABLE_TIMING: INVALID_HANDLE"; events
    * of two contexts are not comparable. */
+  if (start->taken || end->taken) return CUDA_ERROR_CAPTURED_EVENT;
   if ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) return CUDA_ERROR_INVALID_HANDLE;
   if (start->context->device != end->context->device) return CUDA_ERROR_INVALID_HANDLE;
   struct sim_mark *a = mark_of(start), *b = mark_of(end);
@@ -172,15 +196,27 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent e, unsigned int flags)
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error) return error;
-  struct sim_mark *m = mark_of(e);
-  if (m && m->at.stream != s) {
-    struct sim_op *op = sim_op_new(sizeof *op, NULL);
-    error = op ? sim_op_after(op, m->at.stream, m->at.seq) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (!error)
-      error = sim_submit(s, op, SIM_AT_ONCE, NULL);
-    else if (op)
-      sim_op_free(op);
-  }
+  if (sim_capturing(s) || e->taken) return sim_capture_wait(s, e, flags != 0);
+  if (flags) return CUDA_ERROR_INVALID_VALUE; /* external: only while a stream is capturing */
+  error = sim_queue_barred(s);
+  struct sim_mark *m = error ? NULL : mark_of(e);
+  bool wait = m && m->at.stream != s;
   mark_unref(m);
-  return error;
+  struct sim_op *op = wait ? sim_wait_op(e, &error) : NULL;
+  return op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error;
+}
+
+/* A wait for the event's last recording, for a stream to run. */
+struct sim_op *sim_wait_op(CUevent e, CUresult *error)
+{
+  *error = sim_arena_has(&sim_events, e) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  if (*error) return NULL;
+  struct sim_op *op = sim_op_new(sizeof *op, NULL);
+  struct sim_mark *m = op ? mark_of(e) : NULL;
+  if (!op) *error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (m) *error = sim_op_after(op, m->at.stream, m->at.seq);
+  mark_unref(m);
+  if (!*error || !op) return op;
+  sim_op_free(op);
+  return NULL;
 }

@@ -20,6 +20,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_key;
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sim_thread *threads;          /* all that live */
+static uint64_t thread_numbers;             /* given so far; threads_lock */
 static uint64_t ended_calls[SIM_API_COUNT]; /* of threads that have ended; threads_lock */
 /* Of a forked child: records of the parent's other threads, where a leak checker finds them. */
 static struct sim_thread *volatile not_forked[2];
@@ -102,6 +103,7 @@ struct sim_thread *sim_thread_start(void)
   struct sim_thread *t = calloc(1, sizeof *t);
   if (!t) return NULL;
   pthread_mutex_lock(&threads_lock);
+  t->number = ++thread_numbers;
   t->next = threads;
   t->link = &threads;
   if (threads) threads->link = &t->next;

@@ -266,6 +266,33 @@ void sim_heap_give(struct sim_device *d, char *home, size_t bytes)
                 (uint32_t)(bytes / SIM_GRANULE));
 }
 
+uintptr_t sim_heap_addresses(struct sim_device *d, size_t bytes)
+{
+  uint32_t first;
+  if (bytes > d->span || !run_take(&d->granules, (uint32_t)(bytes / SIM_GRANULE), &first)) return 0;
+  return (uintptr_t)d->base + first * SIM_GRANULE;
+}
+
+void sim_heap_addresses_end(struct sim_device *d, uintptr_t start, size_t bytes)
+{
+  (void)bytes; /* the run knows */
+  run_give(&d->granules, (uint32_t)((start - (uintptr_t)d->base) / SIM_GRANULE), granule_count(d));
+}
+
+bool sim_heap_open(struct sim_device *d, uintptr_t start, size_t bytes)
+{
+  if (!has_room(d, bytes) || mprotect((void *)start, bytes, PROT_READ | PROT_WRITE)) return false;
+  d->used += bytes;
+  return true;
+}
+
+void sim_heap_close(struct sim_device *d, uintptr_t start, size_t bytes)
+{
+  madvise((void *)start, bytes, d->file < 0 ? MADV_DONTNEED : MADV_REMOVE);
+  mprotect((void *)start, bytes, PROT_NONE);
+  d->used -= bytes;
+}
+
 /* A file in memory, as long as `bytes`; -1: none to be had, or not of that length. */
 static int file_of(size_t bytes)
 {

@@ -67,6 +67,7 @@ struct sim_thread {
   uint32_t stream_count;                 /* entries of `streams` */
   void *fault_stack;                     /* of a worker: to handle faults on */
   CUstreamCaptureMode capture_mode;      /* of cuThreadExchangeStreamCaptureMode */
+  uint64_t number;                       /* of the thread, never used again */
   _Atomic uint64_t calls[SIM_API_COUNT]; /* from outside, written by this thread only */
 };
 
@@ -89,7 +90,11 @@ enum sim_magic { /* first word of every object; 0 while its slot is free */
                  SIM_KERNEL = 0x77c0007,
                  SIM_ARRAY = 0x77c0008,
                  SIM_POOL = 0x77c0009,
-                 SIM_PHYSICAL = 0x77c000a
+                 SIM_PHYSICAL = 0x77c000a,
+                 SIM_GRAPH = 0x77c000b,
+                 SIM_GRAPH_NODE = 0x77c000c,
+                 SIM_GRAPH_EXEC = 0x77c000d,
+                 SIM_USER_OBJECT = 0x77c000e
 };
 
 struct sim_arena {
@@ -200,6 +205,7 @@ struct CUctx_st {
   pthread_mutex_t lock;      /* order of enqueueing in this context, list of streams */
   CUstream streams;          /* all, legacy included, until drained */
   CUstream legacy;           /* legacy default stream */
+  _Atomic uint32_t captures; /* blocking streams that are captured: legacy cannot be used */
   struct sim_ticket barrier; /* all later work waits for it; stream NULL: none */
   struct sim_range *ranges;  /* sim_memory_lock */
   CUmodule modules;          /* sim_modules_lock */
@@ -234,6 +240,7 @@ struct sim_op {
   void (*run)(struct sim_op *op, CUstream stream); /* NULL: only order */
   void (*drop)(struct sim_op *op);                 /* frees what the op owns; NULL: nothing */
   CUresult (*park)(struct sim_op *op);             /* before it is queued; NULL: nothing to do */
+  void (*numbered)(struct sim_op *op, CUstream);   /* it has its place in the stream; or NULL */
   uint64_t seq;
   bool always; /* runs after a sticky error too */
   uint32_t deps, dep_room;
@@ -265,6 +272,8 @@ struct CUstream_st {
   uint64_t holds, released;   /* weir_sim_hold() and _release() so far */
   uint64_t holds_met;         /* holds the worker has reached */
   CUlaunchAttributeValue attributes[CU_LAUNCH_ATTRIBUTE_MAX]; /* cuStreamSetAttribute */
+  _Atomic(struct sim_capture *) capture; /* it is part of; written under sim_graph_lock */
+  struct sim_place *place;               /* what it is there; sim_graph_lock */
 };
 
 enum sim_how {
@@ -288,6 +297,10 @@ CUresult sim_op_after(struct sim_op *op, CUstream stream, uint64_t seq);
 CUresult sim_op_after_context(struct sim_op *op, CUcontext context);
 /* Queues the op, which it owns from now on, also on failure. `ticket` may be NULL. */
 CUresult sim_submit(CUstream stream, struct sim_op *op, enum sim_how how, uint64_t *ticket);
+/* Queues the ops, linked by `next`, with nothing between them; they wait for `after`, if it has a
+ * stream. */
+CUresult sim_submit_all(CUstream stream, struct sim_op *first, const struct sim_ticket *after,
+                        uint64_t *ticket);
 /* Waits for a ticket; the stream's context's sticky error. */
 CUresult sim_wait(CUstream stream, uint64_t seq);
 static inline bool sim_is_done(CUstream stream, uint64_t seq)
@@ -300,6 +313,50 @@ CUresult sim_stream_settle(CUstream stream, bool ask);
 /* All work in the context so far is done, or waits for it. */
 bool sim_context_idle(CUcontext context);
 
+/* ---- capture (capture.c) ------------------------------------------------------------------------
+ */
+
+struct sim_capture; /* a capture sequence */
+struct sim_place;   /* a stream's part in one */
+struct sim_taken;   /* what an event took of one */
+
+extern _Atomic uint32_t sim_captures; /* sequences of the process that have not ended */
+
+/* The stream is captured: what would be queued becomes a node. */
+static inline bool sim_capturing(CUstream s)
+{
+  return atomic_load_explicit(&s->capture, memory_order_relaxed) != NULL;
+}
+CUresult sim_capture_bar(CUstream stream);
+/* Nothing can be queued in a stream that is captured, nor in the legacy default stream beside one:
+ * the error, and the capture is spoiled. Callers have dealt with what can be captured. */
+static inline CUresult sim_queue_barred(CUstream s)
+{
+  if (likely(!atomic_load_explicit(&sim_captures, memory_order_relaxed))) return CUDA_SUCCESS;
+  return sim_capture_bar(s);
+}
+CUresult sim_capture_unsafe(void);
+/* For "potentially unsafe API calls" (cuThreadExchangeStreamCaptureMode). */
+static inline CUresult sim_unsafe(void)
+{
+  if (likely(!atomic_load_explicit(&sim_captures, memory_order_relaxed))) return CUDA_SUCCESS;
+  return sim_capture_unsafe();
+}
+#define SIM_SAFE()                                                                                 \
+  do {                                                                                             \
+    CUresult unsafe = sim_unsafe();                                                                \
+    if (unlikely(unsafe)) return unsafe;                                                           \
+  } while (0)
+CUresult sim_capture_bar_context(CUcontext context); /* no waiting for a context with a capture */
+void sim_capture_leave(CUstream stream);             /* the stream ends */
+CUresult sim_capture_record(CUstream stream, CUevent event, bool external);
+CUresult sim_capture_wait(CUstream stream, CUevent event, bool external);
+CUresult sim_capture_host(CUstream stream, CUhostFn function, void *data);
+CUresult sim_capture_alloc(CUstream stream, CUdeviceptr *p, size_t bytes);
+CUresult sim_capture_free(CUstream stream, CUdeviceptr p);
+CUresult sim_capture_event_barred(CUevent event); /* asked or waited for by the host */
+void sim_capture_forget(CUevent event);           /* it is not recorded in a capture any more */
+
 /* ---- memory (heap.c, memory.c, pool.c) ----------------------------------------------------------
  */
 
@@ -311,6 +368,7 @@ enum sim_kind {
   SIM_MAPPED      /* cuMemMap */
 };
 
+struct sim_graph_memory;
 struct sim_physical;    /* memory of cuMemCreate; vmm.c */
 struct sim_reservation; /* addresses of cuMemAddressReserve */
 
@@ -327,6 +385,8 @@ struct sim_range {
   bool sync_memops;               /* cuPointerSetAttribute */
   bool hidden;                    /* a module's variable: cuMemFree refuses it */
   CUmemoryPool pool;              /* NULL: not from a pool */
+  struct sim_graph_memory *graph; /* of an allocation node; NULL: not of a graph */
+  bool absent;                    /* of such: not allocated now */
   struct sim_physical *physical;  /* of a mapping */
   struct sim_reservation *within; /* of a mapping */
   uint32_t readers, writers;      /* of a mapping: bit a device that may */
@@ -342,6 +402,11 @@ CUresult sim_heap_start(struct sim_device *device, size_t capacity);
  * inaccessible there; NULL when the capacity does not allow it. sim_memory_lock held. */
 char *sim_heap_take(struct sim_device *device, size_t bytes);
 void sim_heap_give(struct sim_device *device, char *home, size_t bytes);
+/* Addresses of a device's range that have no memory, and opening and closing such. Lock held. */
+uintptr_t sim_heap_addresses(struct sim_device *device, size_t bytes);
+void sim_heap_addresses_end(struct sim_device *device, uintptr_t start, size_t bytes);
+bool sim_heap_open(struct sim_device *device, uintptr_t start, size_t bytes);
+void sim_heap_close(struct sim_device *device, uintptr_t start, size_t bytes);
 /* Counts memory that is kept elsewhere; false when the capacity does not allow it. Lock held. */
 bool sim_heap_charge(struct sim_device *device, size_t bytes);
 
@@ -365,10 +430,17 @@ void sim_ranges_free_of(CUcontext context);
 bool sim_reserved_at(uintptr_t p, uintptr_t *start, size_t *bytes);
 unsigned sim_physical_handle_types(const struct sim_physical *physical);
 
+/* cuMemFree of a graph's allocation; cuMemFreeAsync of one (false: it is none). */
+CUresult sim_graph_memory_free(uintptr_t start);
+bool sim_graph_memory_free_in(uintptr_t start, CUstream stream, CUresult *error);
+bool sim_graph_memory_trim(struct sim_device *device); /* lock held; true: freed something */
+
 CUresult sim_pools_start(struct sim_device *device);
 void sim_pool_forget(CUmemoryPool pool, size_t reserved); /* lock held */
 /* Takes back what a pool keeps for later; lock held; true if that freed something. */
 bool sim_pools_shrink(struct sim_device *device);
+/* Or of what graphs keep. */
+bool sim_memory_shrink(struct sim_device *device);
 
 /* ---- events, modules, launches ------------------------------------------------------------------
  */
@@ -384,7 +456,8 @@ struct CUevent_st {
   unsigned flags;    /* CU_EVENT_* */
   CUcontext context; /* referenced */
   pthread_mutex_t lock;
-  struct sim_mark *mark; /* last recording; NULL: none; lock */
+  struct sim_mark *mark;   /* last recording; NULL: none, or in a capture; lock */
+  struct sim_taken *taken; /* last recording was in a capture; sim_graph_lock */
 };
 
 void sim_modules_free_of(CUcontext context);

@@ -4,6 +4,7 @@
  * symbols are not in the global scope). A kernel without one is skipped and said once. Arguments
  * are copied at the launch, as cuLaunchKernel promises.
  */
+#include "cuda/sim/graph.h"
 #include "cuda/sim/module.h"
 
 #include <dlfcn.h>
@@ -257,6 +258,44 @@ static bool shape_is_legal(CUfunction f, const CUlaunchConfig *c)
   return c->sharedMemBytes <= (unsigned)(opted ? opted : MAX_SHARED);
 }
 
+/* The op of a launch; without a twin it only keeps its place in the stream. */
+static CUresult launch_op(CUfunction f, const CUlaunchConfig *c, void **params, void **extra,
+                          struct sim_op **op)
+{
+  const struct weir_twin *twin = sim_twin_of(f);
+  if (!twin) {
+    say_skipped(f->name);
+    *op = sim_op_new(sizeof **op, NULL);
+    return *op ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  struct launch_op *l;
+  CUresult error = launch_new(twin, params, extra, &l);
+  if (error) return error;
+  l->thread = (struct weir_twin_thread){.grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+                                        .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+                                        .shared_bytes = c->sharedMemBytes};
+  *op = &l->op;
+  return CUDA_SUCCESS;
+}
+
+static CUresult capture_launch(CUstream s, const CUlaunchConfig *c, CUfunction f, void **params,
+                               void **extra)
+{
+  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+  p.kernel = (CUDA_KERNEL_NODE_PARAMS_v3){.func = f,
+                                          .gridDimX = c->gridDimX,
+                                          .gridDimY = c->gridDimY,
+                                          .gridDimZ = c->gridDimZ,
+                                          .blockDimX = c->blockDimX,
+                                          .blockDimY = c->blockDimY,
+                                          .blockDimZ = c->blockDimZ,
+                                          .sharedMemBytes = c->sharedMemBytes,
+                                          .kernelParams = params,
+                                          .extra = extra,
+                                          .ctx = s->context};
+  return sim_capture_add(s, &p);
+}
+
 static CUresult launch(const CUlaunchConfig *c, CUfunction handle, void **params, void **extra)
 {
   SIM_NEED_CONTEXT(current);
@@ -268,21 +307,74 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction handle, void **params
   if (error) return error;
   if (s->context != f->module->context) return CUDA_ERROR_INVALID_HANDLE;
   if (!shape_is_legal(f, c) || (params && extra)) return CUDA_ERROR_INVALID_VALUE;
-  const struct weir_twin *twin = sim_twin_of(f);
-  if (!twin) { /* its place in the stream stays */
-    say_skipped(f->name);
-    struct sim_op *op = sim_op_new(sizeof *op, NULL);
-    return op ? sim_submit(s, op, SIM_QUEUE, NULL) : CUDA_ERROR_OUT_OF_MEMORY;
+  if (sim_capturing(s)) return capture_launch(s, c, handle, params, extra);
+  struct sim_op *op;
+  error = launch_op(f, c, params, extra, &op);
+  if (error) return error;
+  /* CUDA_LAUNCH_BLOCKING=1: launches are synchronous, and an error is reported by its own call */
+  bool wait = sim_launch_blocking && op->run;
+  return sim_submit(s, op, wait ? SIM_AND_WAIT : SIM_QUEUE, NULL);
+}
+
+/* ---- as nodes of a graph ------------------------------------------------------------------------
+ */
+
+static CUlaunchConfig config_of(const CUDA_KERNEL_NODE_PARAMS_v3 *p)
+{
+  return (CUlaunchConfig){.gridDimX = p->gridDimX,
+                          .gridDimY = p->gridDimY,
+                          .gridDimZ = p->gridDimZ,
+                          .blockDimX = p->blockDimX,
+                          .blockDimY = p->blockDimY,
+                          .blockDimZ = p->blockDimZ,
+                          .sharedMemBytes = p->sharedMemBytes};
+}
+
+CUresult sim_launch_node_op(CUfunction f, const CUDA_KERNEL_NODE_PARAMS_v3 *p, struct sim_op **op)
+{
+  if (!sim_arena_has(&sim_functions, f)) return CUDA_ERROR_INVALID_HANDLE; /* unloaded since */
+  CUlaunchConfig c = config_of(p);
+  bool known = p->kernelParams || !sim_twin_of(f) || !sim_twin_of(f)->argument_count;
+  if (known) return launch_op(f, &c, p->kernelParams, NULL, op);
+  /* its twin was not there when the arguments were, so they are unknown */
+  say_skipped(f->name);
+  *op = sim_op_new(sizeof **op, NULL);
+  return *op ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The arguments, copied behind an array of pointers to them; of a kernel without a twin nobody
+ * knows how long they are, and nobody needs them. */
+CUresult sim_launch_keep(CUDA_KERNEL_NODE_PARAMS_v3 *p, CUfunction *function, void **owned)
+{
+  *owned = NULL;
+  CUresult error = sim_function_find(p->func ? p->func : (CUfunction)p->kern, function);
+  if (error) return error;
+  CUlaunchConfig c = config_of(p);
+  if (!shape_is_legal(*function, &c) || (p->kernelParams && p->extra))
+    return CUDA_ERROR_INVALID_VALUE;
+  const struct weir_twin *twin = sim_twin_of(*function);
+  if (!p->ctx) p->ctx = (*function)->module->context;
+  if (!twin || !twin->argument_count) {
+    p->kernelParams = p->extra = NULL;
+    return CUDA_SUCCESS;
   }
   struct launch_op *l;
-  error = launch_new(twin, params, extra, &l);
+  error = launch_new(twin, p->kernelParams, p->extra, &l);
   if (error) return error;
-  struct weir_twin_thread *t = &l->thread;
-  *t = (struct weir_twin_thread){.grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
-                                 .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
-                                 .shared_bytes = c->sharedMemBytes};
-  /* CUDA_LAUNCH_BLOCKING=1: launches are synchronous, and an error is reported by its own call */
-  return sim_submit(s, &l->op, sim_launch_blocking ? SIM_AND_WAIT : SIM_QUEUE, NULL);
+  size_t head = align_up(twin->argument_count * sizeof(void *), 16), room = 0;
+  for (uint32_t i = 0; i < twin->argument_count; i++)
+    room += align_up(twin->argument_sizes[i], 16);
+  void **list = malloc(head + room + 1);
+  char *at = (char *)list + head;
+  for (uint32_t i = 0; list && i < twin->argument_count; i++) {
+    memcpy(at, l->arguments[i], twin->argument_sizes[i]);
+    list[i] = at;
+    at += align_up(twin->argument_sizes[i], 16);
+  }
+  sim_op_free(&l->op);
+  *owned = p->kernelParams = list;
+  p->extra = NULL;
+  return list ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sim_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,

@@ -124,6 +124,11 @@ struct sim_range *sim_range_new(CUcontext c, struct sim_device *device, size_t b
   return r;
 }
 
+bool sim_memory_shrink(struct sim_device *device)
+{
+  return sim_pools_shrink(device) || sim_graph_memory_trim(device);
+}
+
 struct sim_range *sim_range_device(CUcontext c, size_t bytes, CUresult *error)
 {
   struct sim_range *r = range_new(c, SIM_DEVICE, bytes, 0);
@@ -132,7 +137,7 @@ struct sim_range *sim_range_device(CUcontext c, size_t bytes, CUresult *error)
   pthread_mutex_lock(&sim_memory_lock);
   do
     r->start = sim_heap_alloc(c->device, bytes, &r->reserved);
-  while (!r->start && sim_pools_shrink(c->device));
+  while (!r->start && sim_memory_shrink(c->device));
   bool there = r->start && sim_range_add(r);
   if (r->start && !there) sim_heap_free(c->device, r->start, r->reserved);
   pthread_mutex_unlock(&sim_memory_lock);
@@ -177,10 +182,11 @@ static CUresult free_range(uintptr_t start, unsigned kinds, CUresult missing)
 {
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(start, 1);
-  bool there = r && r->start == start && kinds >> r->kind & 1 && !r->hidden;
+  bool there = r && r->start == start && kinds >> r->kind & 1 && !r->hidden && !r->graph;
   CUcontext c = there ? r->context : NULL;
   if (c) sim_context_ref(c);
   pthread_mutex_unlock(&sim_memory_lock);
+  if (!there && r && r->graph) return sim_graph_memory_free(start);
   if (!there) return missing;
   CUresult error = sim_context_wait(c);
   pthread_mutex_lock(&sim_memory_lock);
@@ -197,6 +203,7 @@ static CUresult free_range(uintptr_t start, unsigned kinds, CUresult missing)
 
 CUresult sim_cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   if (!p || !bytes) return CUDA_ERROR_INVALID_VALUE;
   CUresult error;
@@ -221,6 +228,7 @@ CUresult sim_cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width, siz
  * stream-ordered allocator's chapter, which contrasts with it). */
 CUresult sim_cuMemFree_v2(CUdeviceptr p)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   (void)c;
   if (!p) return CUDA_SUCCESS;
@@ -229,6 +237,7 @@ CUresult sim_cuMemFree_v2(CUdeviceptr p)
 
 CUresult sim_cuMemAllocManaged(CUdeviceptr *p, size_t bytes, unsigned int flags)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   if (!p || !bytes) return CUDA_ERROR_INVALID_VALUE;
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
@@ -267,6 +276,7 @@ CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevicep
 
 CUresult sim_cuMemHostAlloc(void **p, size_t bytes, unsigned int flags)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   const unsigned known =
       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
@@ -284,6 +294,7 @@ CUresult sim_cuMemAllocHost_v2(void **p, size_t bytes)
 
 CUresult sim_cuMemFreeHost(void *p)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   (void)c;
   return free_range((uintptr_t)p, 1u << SIM_PINNED, CUDA_ERROR_INVALID_VALUE);
@@ -291,6 +302,7 @@ CUresult sim_cuMemFreeHost(void *p)
 
 CUresult sim_cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                          CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
@@ -316,6 +328,7 @@ CUresult sim_cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
 
 CUresult sim_cuMemHostUnregister(void *p)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   (void)c;
   if (!p) return CUDA_ERROR_INVALID_VALUE;

@@ -74,6 +74,7 @@ static CUresult load(CUmodule *module, CUresult error, struct sim_image *image)
 
 CUresult sim_cuModuleLoadData(CUmodule *module, const void *code)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   (void)c;
   if (!module) return CUDA_ERROR_INVALID_VALUE;
@@ -96,6 +97,7 @@ CUresult sim_cuModuleLoadFatBinary(CUmodule *module, const void *code)
 
 CUresult sim_cuModuleLoad(CUmodule *module, const char *path)
 {
+  SIM_SAFE();
   SIM_NEED_CONTEXT(c);
   (void)c;
   if (!module) return CUDA_ERROR_INVALID_VALUE;
@@ -106,6 +108,7 @@ CUresult sim_cuModuleLoad(CUmodule *module, const char *path)
 
 CUresult sim_cuModuleUnload(CUmodule m)
 {
+  SIM_SAFE();
   if (!sim_arena_has(&sim_modules, m)) return CUDA_ERROR_INVALID_HANDLE;
   if (m->library) return CUDA_ERROR_NOT_PERMITTED;
   CUresult error = sim_context_wait(m->context); /* its functions may be queued */

@@ -171,7 +171,7 @@ static uintptr_t find_memory(CUmemoryPool p, size_t bytes, CUstream s, struct si
   uintptr_t start;
   do
     start = sim_heap_alloc(p->device, bytes, &reserved);
-  while (!start && sim_pools_shrink(p->device));
+  while (!start && sim_memory_shrink(p->device));
   if (start) {
     count_reserved(p, reserved);
     return start;
@@ -224,6 +224,8 @@ CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t bytes, CUmemoryPool 
   if (!sim_arena_has(&sim_pools, pool)) return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
+  if (!error && sim_capturing(s)) return sim_capture_alloc(s, p, bytes);
+  if (!error) error = sim_queue_barred(s);
   return error ? error : alloc_from(p, bytes, pool, s);
 }
 
@@ -232,6 +234,8 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *p, size_t bytes, CUstream stream)
   if (!p || !bytes) return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
+  if (!error && sim_capturing(s)) return sim_capture_alloc(s, p, bytes);
+  if (!error) error = sim_queue_barred(s);
   if (error) return error;
   pthread_mutex_lock(&sim_memory_lock);
   CUmemoryPool pool = s->context->device->pool;
@@ -297,6 +301,9 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr p, CUstream stream)
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error || !p) return error;
+  if (sim_capturing(s)) return sim_capture_free(s, p);
+  error = sim_queue_barred(s);
+  if (error || sim_graph_memory_free_in(p, s, &error)) return error;
   struct free_op *op = sim_op_new(sizeof *op, run_free);
   if (!op) return CUDA_ERROR_OUT_OF_MEMORY;
   struct block *b = op->block = detach(p, &error);

@@ -76,6 +76,7 @@ static void unlist(CUstream s) /* context.lock held */
 void sim_stream_close(CUstream s)
 {
   CUcontext context = s->context;
+  if (sim_capturing(s)) sim_capture_leave(s);
   pthread_mutex_lock(&context->lock);
   pthread_mutex_lock(&s->lock);
   bool again = s->closing;
@@ -257,31 +258,38 @@ static bool start_worker(CUstream s) /* stream.lock held */
 /* ---- submission ---------------------------------------------------------------------------------
  */
 
-static bool append(CUstream s, struct sim_op *op)
+static bool has_worker(CUstream s)
 {
   pthread_mutex_lock(&s->lock);
   bool started = start_worker(s);
-  if (started) {
-    if (s->tail)
-      s->tail->next = op;
-    else
-      s->head = op;
-    s->tail = op;
-    pthread_cond_signal(&s->work);
-  }
   pthread_mutex_unlock(&s->lock);
   return started;
+}
+
+static void append(CUstream s, struct sim_op *first, struct sim_op *last)
+{
+  pthread_mutex_lock(&s->lock);
+  if (s->tail)
+    s->tail->next = first;
+  else
+    s->head = first;
+  s->tail = last;
+  pthread_cond_signal(&s->work);
+  pthread_mutex_unlock(&s->lock);
 }
 
 CUresult sim_submit(CUstream s, struct sim_op *op, enum sim_how how, uint64_t *ticket)
 {
   CUcontext context = s->context;
+  CUresult error = sim_queue_barred(s);
   pthread_mutex_lock(&context->lock);
-  CUresult error = implicit_deps(s, op);
+  if (!error) error = implicit_deps(s, op);
   uint64_t seq = op->seq = s->queued + 1;
   bool here = how != SIM_QUEUE && !op->deps && sim_is_done(s, seq - 1);
   if (!error && !here && op->park) error = op->park(op);
-  if (!error && !here && !append(s, op)) error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!error && !here && !has_worker(s)) error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!error && op->numbered) op->numbered(op, s);
+  if (!error && !here) append(s, op, op);
   if (!error) atomic_store_explicit(&s->queued, seq, memory_order_release);
   pthread_mutex_unlock(&context->lock);
   if (error) {
@@ -297,6 +305,42 @@ CUresult sim_submit(CUstream s, struct sim_op *op, enum sim_how how, uint64_t *t
   if (s->head) pthread_cond_signal(&s->work);
   pthread_mutex_unlock(&s->lock);
   return how == SIM_AND_WAIT ? (CUresult)atomic_load(&context->error) : CUDA_SUCCESS;
+}
+
+static void free_all(struct sim_op *first)
+{
+  for (struct sim_op *next; first; first = next) {
+    next = first->next;
+    sim_op_free(first);
+  }
+}
+
+CUresult sim_submit_all(CUstream s, struct sim_op *first, const struct sim_ticket *after,
+                        uint64_t *ticket)
+{
+  CUcontext context = s->context;
+  CUresult error = sim_queue_barred(s);
+  pthread_mutex_lock(&context->lock);
+  if (!error) error = implicit_deps(s, first);
+  if (!error && after->stream) error = sim_op_after(first, after->stream, after->seq);
+  if (!error && !has_worker(s)) error = CUDA_ERROR_OUT_OF_MEMORY;
+  uint64_t seq = s->queued;
+  struct sim_op *last = first;
+  for (struct sim_op *op = first; op && !error; op = op->next) {
+    op->seq = ++seq;
+    last = op;
+    if (op->numbered) op->numbered(op, s);
+  }
+  if (!error) {
+    append(s, first, last);
+    atomic_store_explicit(&s->queued, seq, memory_order_release);
+  }
+  pthread_mutex_unlock(&context->lock);
+  if (error)
+    free_all(first);
+  else
+    *ticket = seq;
+  return error;
 }
 
 CUresult sim_wait(CUstream s, uint64_t seq)

@@ -1,6 +1,6 @@
 /* stream_api.c: what a program does with streams; the queue itself is stream.c.
  */
-#include "cuda/sim/internal.h"
+#include "cuda/sim/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -85,12 +85,17 @@ CUresult sim_cuStreamDestroy_v2(CUstream stream)
 CUresult sim_cuStreamQuery(CUstream stream)
 {
   FIND_STREAM(s, stream);
-  return sim_stream_settle(s, true);
+  error = sim_queue_barred(s);
+  if (!error) error = sim_unsafe();
+  return error ? error : sim_stream_settle(s, true);
 }
 
 CUresult sim_cuStreamSynchronize(CUstream stream)
 {
   FIND_STREAM(s, stream);
+  error = sim_queue_barred(s);
+  if (!error) error = sim_unsafe();
+  if (error) return error;
   sim_stream_ref(s);
   error = sim_stream_settle(s, false);
   sim_stream_unref(s);
@@ -185,50 +190,6 @@ CUresult sim_cuStreamCopyAttributes(CUstream dst, CUstream src)
   return CUDA_SUCCESS;
 }
 
-/* ---- capture: none is ever live, and that can be asked ------------------------------------------
- */
-
-CUresult sim_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-  if (!status) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
-  (void)s;
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id)
-{
-  (void)id;
-  return sim_cuStreamIsCapturing(stream, status);
-}
-
-CUresult sim_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status,
-                                       cuuint64_t *id, CUgraph *graph,
-                                       const CUgraphNode **dependencies, size_t *count)
-{
-  (void)id, (void)graph, (void)dependencies, (void)count;
-  return sim_cuStreamIsCapturing(stream, status);
-}
-
-CUresult sim_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status,
-                                       cuuint64_t *id, CUgraph *graph,
-                                       const CUgraphNode **dependencies,
-                                       const CUgraphEdgeData **edges, size_t *count)
-{
-  (void)id, (void)graph, (void)dependencies, (void)edges, (void)count;
-  return sim_cuStreamIsCapturing(stream, status);
-}
-
-CUresult sim_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-  if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-  CUstreamCaptureMode old = sim_self->capture_mode;
-  sim_self->capture_mode = *mode;
-  *mode = old;
-  return CUDA_SUCCESS;
-}
-
 /* ---- host functions -----------------------------------------------------------------------------
  */
 
@@ -255,6 +216,7 @@ static void run_host(struct sim_op *op, CUstream s)
 static CUresult add_host(CUstream stream, struct host_op what)
 {
   FIND_STREAM(s, stream);
+  if (what.function && sim_capturing(s)) return sim_capture_host(s, what.function, what.data);
   struct host_op *h = sim_op_new(sizeof *h, run_host);
   if (!h) return CUDA_ERROR_OUT_OF_MEMORY;
   h->function = what.function;
@@ -276,4 +238,13 @@ CUresult sim_cuStreamAddCallback(CUstream stream, CUstreamCallback callback, voi
 {
   if (!callback || flags) return CUDA_ERROR_INVALID_VALUE;
   return add_host(stream, (struct host_op){.callback = callback, .data = data});
+}
+
+struct sim_op *sim_host_node_op(const CUDA_HOST_NODE_PARAMS_v2 *p)
+{
+  struct host_op *h = sim_op_new(sizeof *h, run_host);
+  if (!h) return NULL;
+  h->function = p->fn;
+  h->data = p->userData;
+  return &h->op;
 }

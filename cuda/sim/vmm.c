@@ -205,11 +205,11 @@ static CUresult give_memory(struct sim_physical *m)
   if (!m->prop.requestedHandleTypes) {
     do
       m->home = sim_heap_take(m->device, m->bytes);
-    while (!m->home && sim_pools_shrink(m->device));
+    while (!m->home && sim_memory_shrink(m->device));
     return m->home ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
   }
   while (!sim_heap_charge(m->device, m->bytes))
-    if (!sim_pools_shrink(m->device)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!sim_memory_shrink(m->device)) return CUDA_ERROR_OUT_OF_MEMORY;
   m->file = exportable_file(m);
   if (m->file >= 0 && open_home(m)) return CUDA_SUCCESS;
   if (m->file >= 0) close(m->file);

@@ -2,19 +2,28 @@
 #   probe          a program on libweir.so's exports; test_open runs it where CUDA is missing, broken, there
 #   the others     the allocator linked in, libweir-cuda.so opened by it, the driver's own functions beside
 
+# DT_RPATH, not RUNPATH: it serves the sanitizers' own dlopen, too.
+
 CUDAT        := $(O)/tests/cuda
-CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_faults)
+CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_faults test_reuse test_stress)
+CUDAT_LONG   := $(addprefix $(CUDAT)/,test_faults_long test_reuse_long test_stress_long)
 CUDAT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(call objs,tests/cuda/rig.c)
 CUDAT_INSIDE := $(filter-out $(CUDAT)/test_open,$(CUDAT_SUITES))
 
 TESTS      += $(CUDAT_SUITES)
+TESTS_ALL  += $(CUDAT_LONG)
 TEST_TOOLS += $(CUDAT)/probe
 
-$(CUDAT_INSIDE): $(CUDAT)/%: $(OBJ)/tests/cuda/%.o $(CUDAT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
+$(CUDAT_INSIDE) $(CUDAT_LONG): $(CUDAT)/%: $(OBJ)/tests/cuda/%.o $(CUDAT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
-	  -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
+	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
+
+$(OBJ)/tests/cuda/test_%_long.o: tests/cuda/test_%.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (long)"
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DSTRESS_LONG -DREUSE_LONG -c $< -o $@
 
 $(CUDAT)/test_open: $(OBJ)/tests/cuda/test_open.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)

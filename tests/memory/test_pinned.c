@@ -517,6 +517,19 @@ START_TEST(the_first_chunk_serves_while_the_next_is_registered)
 }
 END_TEST
 
+START_TEST(memory_whose_work_is_over_is_used_before_more_is_locked)
+{
+  attach(0, NULL);
+  for (int i = 0; i < 20000; i++) {
+    void *at = get_flags(4096, 0);
+    uses(at, 0, 1);
+    put(at);
+  }
+  ck_assert_int_le(figure("allocated_bytes.peak"), 6 * MIB);
+  detach(0);
+}
+END_TEST
+
 START_TEST(failing_ahead_is_nobodys_error)
 {
   attach(0, NULL);
@@ -828,6 +841,7 @@ static void add_ways(TCase *t)
   tcase_add_loop_test(t, a_device_without_registration_makes_the_memory, 0, 2);
   tcase_add_test(t, what_a_device_cannot_is_said);
   tcase_add_loop_test(t, the_first_chunk_serves_while_the_next_is_registered, 0, 2);
+  tcase_add_test(t, memory_whose_work_is_over_is_used_before_more_is_locked);
   tcase_add_test(t, failing_ahead_is_nobodys_error);
   tcase_add_test(t, large_memory_is_touched_by_several_threads);
   tcase_add_loop_test(t, a_node_is_a_wish, 0, 2);

@@ -449,8 +449,9 @@ START_TEST(without_a_device_the_short_ways_say_0)
   ck_assert_uint_eq(weir_max_memory_allocated(cuda0), 0);
   ck_assert_uint_eq(weir_memory_reserved(cuda0), 0);
   ck_assert_uint_eq(weir_max_memory_reserved(cuda0), 0);
-  ck_assert_int_eq(weir_mem_get_info(&a, &b, cuda0), WEIR_EINVAL);
-  ck_assert_int_eq(weir_memory_reset_accumulated(cuda0), WEIR_EINVAL);
+  const weir_device none = {WEIR_DEVICE_CPU, 0};
+  ck_assert_int_eq(weir_mem_get_info(&a, &b, none), WEIR_EINVAL);
+  ck_assert_int_eq(weir_memory_reset_accumulated(none), WEIR_EINVAL);
 }
 END_TEST
 

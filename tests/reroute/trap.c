@@ -424,6 +424,66 @@ static void forbidden_in_capture(void)
   SAY(cudaFree(p));
 }
 
+/* A graph may be launched after what it touches was freed: the memory must not be anybody's then.
+ */
+static void graph_after_free(void)
+{
+  unsigned *p, *q;
+  CUstream s;
+  CUgraph graph = NULL;
+  CUgraphExec exec = NULL;
+  SAY(cudaFree(NULL));
+  SAY(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  for (int round = 0; round < 3; round++) {
+    SAY(cudaMalloc((void **)&p, 4 * MIB));
+    SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    SAY(cuMemsetD32Async((CUdeviceptr)p, 5, MIB, s));
+    SAY(cuStreamEndCapture(s, &graph));
+    SAY(cuGraphInstantiate(&exec, graph, 0));
+    SAY(cuGraphLaunch(exec, s));
+    printf("wrong %u\n", wrong(p, MIB, 5, s));
+    SAY(cudaFree(p));
+    SAY(cudaMalloc((void **)&q, 2 * MIB)); /* no neighbour of the same size */
+    SAY(cudaMemset(q, 0, 2 * MIB));
+    SAY(cuGraphExecDestroy(exec));
+    SAY(cuGraphDestroy(graph));
+    SAY(cudaDeviceSynchronize());
+    printf("wrong %u\n", wrong(q, MIB / 2, 0, s));
+    SAY(cudaFree(q));
+  }
+  SAY(cudaMalloc((void **)&p, 4 * MIB));
+  SAY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+  SAY(cuMemsetD32Async((CUdeviceptr)p, 5, MIB, s));
+  SAY(cuStreamEndCapture(s, &graph));
+  SAY(cuGraphInstantiate(&exec, graph, 0));
+  SAY(cudaFree(p));
+  SAY(cuGraphLaunch(exec, s)); /* into memory that is gone */
+  SAY(cuStreamSynchronize(s));
+}
+
+/* The same by explicit nodes, freed between making the node and instantiating the graph. */
+static void graph_of_nodes(void)
+{
+  unsigned *p;
+  CUstream s;
+  CUgraph graph = NULL;
+  CUgraphExec exec = NULL;
+  CUgraphNode node;
+  CUcontext context;
+  SAY(cudaFree(NULL));
+  SAY(cuCtxGetCurrent(&context));
+  SAY(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  SAY(cudaMalloc((void **)&p, 4 * MIB));
+  CUDA_MEMSET_NODE_PARAMS set = {
+      .dst = (CUdeviceptr)p, .value = 5, .elementSize = 4, .width = MIB, .height = 1};
+  SAY(cuGraphCreate(&graph, 0));
+  SAY(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context));
+  SAY(cudaFree(p));
+  SAY(cuGraphInstantiate(&exec, graph, 0));
+  SAY(cuGraphLaunch(exec, s));
+  SAY(cuStreamSynchronize(s));
+}
+
 /* ---- threads ----------------------------------------------------------------------------------
  */
 
@@ -532,6 +592,8 @@ static const struct trap {
     TRAP(threads),
     TRAP(free_elsewhere),
     TRAP(layers_mixed),
+    TRAP(graph_after_free),
+    TRAP(graph_of_nodes),
 };
 
 int main(int argc, char **argv)

@@ -370,6 +370,157 @@ START_TEST(a_managed_variable_is_one_for_host_and_device)
 }
 END_TEST
 
+/* ---- graphs ---------------------------------------------------------------------------------- */
+
+static cudaGraph_t captured(cudaStream_t stream, int *p, int times)
+{
+  cudaGraph_t graph;
+  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < times; i++)
+    add_one<<<1, 4, 0, stream>>>(p);
+  ok(cudaGetLastError());
+  ok(cudaStreamEndCapture(stream, &graph));
+  return graph;
+}
+
+static int first_of(const int *p)
+{
+  int word = -1;
+  ok(cudaDeviceSynchronize());
+  ok(cudaMemcpy(&word, p, sizeof word, cudaMemcpyDefault));
+  return word;
+}
+
+START_TEST(captured_launches_run_with_the_graph)
+{
+  cudaStream_t stream;
+  int *p;
+  ok(cudaStreamCreate(&stream));
+  ok(cudaMalloc(&p, 16));
+  ok(cudaMemset(p, 0, 16));
+  ok(cudaDeviceSynchronize());
+  cudaGraph_t graph = captured(stream, p, 3);
+  cudaGraphExec_t exec;
+  ok(cudaGraphInstantiate(&exec, graph, 0));
+  ck_assert_int_eq(first_of(p), 0);
+  ok(cudaGraphLaunch(exec, stream));
+  ok(cudaGraphLaunch(exec, stream));
+  ck_assert_int_eq(first_of(p), 6);
+  ok(cudaGraphExecDestroy(exec));
+  ok(cudaGraphDestroy(graph));
+}
+END_TEST
+
+START_TEST(a_kernel_node_is_made_from_a_stub_and_gives_it_back)
+{
+  int *p, *q;
+  ok(cudaMalloc(&p, 16));
+  ok(cudaMalloc(&q, 16));
+  ok(cudaMemset(p, 0, 16));
+  ok(cudaMemset(q, 0, 16));
+  void *arguments[] = {&p};
+  cudaKernelNodeParams params = {};
+  params.func = (void *)add_one;
+  params.gridDim = dim3(1);
+  params.blockDim = dim3(4);
+  params.kernelParams = arguments;
+  cudaGraph_t graph;
+  cudaGraphNode_t node;
+  cudaGraphExec_t exec;
+  ok(cudaGraphCreate(&graph, 0));
+  ok(cudaGraphAddKernelNode(&node, graph, NULL, 0, &params));
+  cudaKernelNodeParams got = {};
+  ok(cudaGraphKernelNodeGetParams(node, &got));
+  ck_assert_ptr_eq(got.func, (void *)add_one);
+  ck_assert_uint_eq(got.blockDim.x, 4);
+  ck_assert_ptr_eq(*(int **)got.kernelParams[0], p);
+  ok(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+  ok(cudaGraphLaunch(exec, 0));
+  arguments[0] = &q;
+  ok(cudaGraphExecKernelNodeSetParams(exec, node, &params));
+  ok(cudaGraphLaunch(exec, 0));
+  ck_assert_int_eq(first_of(p), 1);
+  ck_assert_int_eq(first_of(q), 1);
+  params.func = (void *)&graph;
+  is(cudaGraphAddKernelNode(&node, graph, NULL, 0, &params), cudaErrorInvalidDeviceFunction);
+}
+END_TEST
+
+START_TEST(copies_and_memsets_are_nodes_in_the_runtimes_words)
+{
+  int *p, *host;
+  ok(cudaMalloc(&p, 16));
+  ok(cudaMallocHost(&host, 16));
+  memset(host, 0, 16);
+  cudaGraph_t graph;
+  cudaGraphNode_t set, copy;
+  cudaMemsetParams params = {};
+  params.dst = p;
+  params.value = 7;
+  params.elementSize = 4;
+  params.width = 4;
+  params.height = 1;
+  ok(cudaGraphCreate(&graph, 0));
+  ok(cudaGraphAddMemsetNode(&set, graph, NULL, 0, &params));
+  ok(cudaGraphAddMemcpyNode1D(&copy, graph, &set, 1, host, p, 16, cudaMemcpyDeviceToHost));
+  cudaMemcpy3DParms got = {};
+  ok(cudaGraphMemcpyNodeGetParams(copy, &got));
+  ck_assert_int_eq(got.kind, cudaMemcpyDeviceToHost);
+  ck_assert_ptr_eq(got.dstPtr.ptr, host);
+  ck_assert_uint_eq(got.extent.width, 16);
+  cudaGraphNodeParams any = {};
+  any.type = cudaGraphNodeTypeMemset;
+  any.memset.dst = p + 3;
+  any.memset.value = 9;
+  any.memset.elementSize = 4;
+  any.memset.width = any.memset.height = 1;
+  cudaGraphNode_t late;
+  ok(cudaGraphAddNode(&late, graph, &set, NULL, 1, &any));
+  ok(cudaGraphAddDependencies(graph, &late, &copy, NULL, 1));
+  size_t count = 0;
+  ok(cudaGraphGetEdges(graph, NULL, NULL, NULL, &count));
+  ck_assert_uint_eq(count, 3);
+  cudaGraphExec_t exec;
+  ok(cudaGraphInstantiate(&exec, graph, 0));
+  ok(cudaGraphLaunch(exec, 0));
+  ok(cudaDeviceSynchronize());
+  ck_assert_int_eq(host[0], 7);
+  ck_assert_int_eq(host[3], 9);
+  is(cudaGraphMemcpyNodeGetParams(set, &got), cudaErrorInvalidValue);
+}
+END_TEST
+
+START_TEST(what_a_capture_forbids_has_the_runtimes_errors)
+{
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  void *p;
+  ok(cudaMalloc(&p, 4));
+  ok(cudaStreamCreate(&stream));
+  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  cudaStreamCaptureStatus status;
+  unsigned long long id = 0;
+  ok(cudaStreamGetCaptureInfo(stream, &status, &id));
+  ck_assert_int_eq(status, cudaStreamCaptureStatusActive);
+  ck_assert_uint_ne(id, 0);
+  is(cudaFree(p), cudaErrorStreamCaptureUnsupported);
+  is(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  is(cudaGetLastError(), cudaErrorStreamCaptureInvalidated);
+  is(cudaGetLastError(), cudaSuccess);
+  is(cudaStreamEndCapture(stream, &graph), cudaErrorIllegalState);
+  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  is(cudaMemsetAsync(p, 0, 4, cudaStreamLegacy), cudaErrorStreamCaptureImplicit);
+  is(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  int device_count = 0;
+  ok(cudaGetDeviceCount(&device_count));
+  uint64_t bytes = 1;
+  ok(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &bytes));
+  ck_assert_uint_eq(bytes, 0);
+  ok(cudaDeviceGraphMemTrim(0));
+  is(cudaDeviceGraphMemTrim(99), cudaErrorInvalidDevice);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("programs that nvcc made");
@@ -391,6 +542,10 @@ int main(void)
   tcase_add_test(c, symbols_that_are_none_and_ranges_outside_are_refused);
   tcase_add_test(c, a_variable_of_another_device_is_another_variable);
   tcase_add_test(c, a_managed_variable_is_one_for_host_and_device);
+  tcase_add_test(c, captured_launches_run_with_the_graph);
+  tcase_add_test(c, a_kernel_node_is_made_from_a_stub_and_gives_it_back);
+  tcase_add_test(c, copies_and_memsets_are_nodes_in_the_runtimes_words);
+  tcase_add_test(c, what_a_capture_forbids_has_the_runtimes_errors);
   tcase_set_timeout(c, 60);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);

@@ -1,12 +1,12 @@
 /* alloc.c: what the device allocator costs, on a scripted device whose memory nobody touches.
  *
- *   alloc hit|p99|remote|random PERMILLE|churn LIVE|victims LIVE  [mimalloc|ratio]
+ *   alloc hit|p99|pinned|remote|random PERMILLE|churn LIVE|victims LIVE  [mimalloc|ratio]
  *
  * Prints one number, ns. hit: malloc + free of 1 KiB, one thread, the median of bursts of 64. p99:
- * the same, the 99th percentile of bursts of 16. remote: a free on another thread than the
- * malloc's. random: free and malloc of random sizes with 100 k live, a rank of bursts of 64. churn:
- * with LIVE blocks that nobody touches, free and malloc at random among WORKING more; victims: at
- * random among all LIVE. Both of 16 sizes.
+ * the same, the 99th percentile of bursts of 16. pinned: as hit, of pinned host memory. remote: a
+ * free on another thread than the malloc's. random: free and malloc of random sizes with 100 k
+ * live, a rank of bursts of 64. churn: with LIVE blocks that nobody touches, free and malloc at
+ * random among WORKING more; victims: at random among all LIVE. Both of 16 sizes.
  *
  * mimalloc: the same through mi_malloc, found with dlopen. ratio: ours / mimalloc's, bursts in
  * turn, so that both meet the machine in the same state. A burst in which the kernel gave the
@@ -153,6 +153,20 @@ static void our_pairs(const library *l, void *unused, int count)
     weir_put(weir_get(1024));
 }
 
+/* The same of pinned host memory. */
+static void pinned_pairs(const library *l, void *unused, int count)
+{
+  (void)l;
+  (void)unused;
+  for (int k = 0; k < count; k++) {
+    void *out;
+    if (weir_pinned_malloc(&out, 1024) || weir_pinned_free(out)) {
+      (void)fprintf(stderr, "alloc: %s\n", weir_error_message());
+      exit(1);
+    }
+  }
+}
+
 /* ---- remote -----------------------------------------------------------------------------------
  */
 
@@ -267,6 +281,9 @@ static double measure(int argc, char **argv)
   burst *const run[2] = {ratio || !theirs ? our_pairs : pairs, pairs};
   if (!strcmp(what, "hit")) return measure_bursts(lib, run, none, BURST, 0.5);
   if (!strcmp(what, "p99")) return measure_bursts(lib, run, none, 16, 0.99);
+  if (!strcmp(what, "pinned"))
+    return measure_bursts((const library *const[2]){&ours, NULL},
+                          (burst *const[2]){pinned_pairs, NULL}, none, BURST, 0.5);
   if (!strcmp(what, "remote")) return remote();
   if (!strcmp(what, "random") && number > 0) return many(lib, c, number / 1000);
   c.live = number > 0 ? (size_t)number : 0;
@@ -275,8 +292,9 @@ static double measure(int argc, char **argv)
   c.resting = c.live;
   c.live = WORKING;
   if (!strcmp(what, "churn") && c.resting) return many(lib, c, 0.5);
-  (void)fprintf(stderr, "usage: alloc hit|p99|remote|random PERMILLE|churn LIVE|victims LIVE "
-                        "[mimalloc|ratio]\n");
+  (void)fprintf(stderr,
+                "usage: alloc hit|p99|pinned|remote|random PERMILLE|churn LIVE|victims LIVE "
+                "[mimalloc|ratio]\n");
   exit(2);
 }
 

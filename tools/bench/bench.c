@@ -28,6 +28,7 @@ const row bench_rows[] = {
     {"alloc-hit", "allocator hit, malloc + free", "ns", 15, false, measure_alloc_hit},
     {"alloc-ratio", "the same / mimalloc's", "x", 1.5, false, measure_alloc_ratio},
     {"alloc-p99", "allocator hit, 99th percentile", "ns", 100, false, measure_alloc_p99},
+    {"alloc-pinned", "pinned hit, malloc + free", "ns", 30, false, measure_alloc_pinned},
     {"alloc-remote", "free on another thread", "ns", 60, false, measure_alloc_remote},
     {"alloc-random", "100 k live blocks, random sizes", "ns", 120, false, measure_alloc_random},
     {"alloc-tail", "the same, 99.9th percentile", "ns", 1000, false, measure_alloc_random_tail},

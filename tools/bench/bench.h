@@ -49,6 +49,7 @@ void measure_report_memory(measured *m);
 void measure_alloc_hit(measured *m);
 void measure_alloc_ratio(measured *m);
 void measure_alloc_p99(measured *m);
+void measure_alloc_pinned(measured *m);
 void measure_alloc_remote(measured *m);
 void measure_alloc_random(measured *m);
 void measure_alloc_random_tail(measured *m);

@@ -63,6 +63,11 @@ void measure_alloc_p99(measured *m)
   one(m, "p99", NULL, "ns a pair, 99th percentile of bursts of 16");
 }
 
+void measure_alloc_pinned(measured *m)
+{
+  one(m, "pinned", NULL, "ns a pair of 1 KiB of pinned host memory, bursts of 64");
+}
+
 void measure_alloc_remote(measured *m)
 {
   one(m, "remote", NULL, "ns a free of what another thread allocated, batches of 512");

@@ -1,7 +1,9 @@
 /* peers.c: Weir's models, and Weir, beside the real allocators of others.
  *
- *   peers memory POLICY PEER.so TRACE     a row: peak reserved by the model and by the peer
- *   peers time PEER.so...                 a table: host time of each, and its ratio to the first
+ *   peers memory POLICY PEER.so TRACE [SETTINGS]
+ *       a row: peak reserved by the model and by the peer. SETTINGS: PYTORCH_ALLOC_CONF
+ *   peers time PEER.so...
+ *       a table: host time of each, and its ratio to the first
  *
  * A peer is a shared object (peer.h). memory: the list of operations goes through the model of
  * tools/replay and through the peer; exit status 1 where the two differ by more than 1 %. A peer
@@ -128,7 +130,23 @@ static const char *base_name(const char *path)
   return slash ? slash + 1 : path;
 }
 
-static int memory(const char *policy, const char *library, const char *path)
+/* The value of `key` in PyTorch's settings; 0: it is not there. */
+static double setting(const char *settings, const char *key)
+{
+  const char *at = strstr(settings, key);
+  return at ? strtod(at + strlen(key) + 1, NULL) : 0;
+}
+
+/* What of PyTorch's settings a model has to be told. */
+static rp_options options_of(const char *settings, size_t capacity)
+{
+  double fraction = setting(settings, "per_process_memory_fraction");
+  return (rp_options){.capacity = fraction > 0 ? (uint64_t)(fraction * (double)capacity) : capacity,
+                      .max_split_size = (uint64_t)setting(settings, "max_split_size_mb") * RP_MIB,
+                      .gc_threshold = setting(settings, "garbage_collection_threshold")};
+}
+
+static int memory(const char *policy, const char *library, const char *path, const char *settings)
 {
   static rp_result model;
   rp_ops ops = {0};
@@ -137,8 +155,9 @@ static int memory(const char *policy, const char *library, const char *path)
   if (!known) die(policy, "is no policy of weir replay");
   if (rp_read(&ops, path)) die(path, weir_error_message());
   (void)device_free(&capacity);
-  if (rp_replay(&model, &ops, known, &(rp_options){.capacity = capacity}))
-    die(policy, weir_error_message());
+  rp_options options = options_of(settings, capacity);
+  if (rp_replay(&model, &ops, known, &options)) die(policy, weir_error_message());
+  if (setenv("PYTORCH_ALLOC_CONF", settings, 1)) die("the settings", "cannot be set");
   run r = {.peer = load(library)};
   size_t before = r.least_free = device_free(NULL);
   drive(&r, &ops);
@@ -324,8 +343,10 @@ static int times(int count, char **libraries)
 
 int main(int argc, char **argv)
 {
-  if (argc == 5 && !strcmp(argv[1], "memory")) return memory(argv[2], argv[3], argv[4]);
+  if ((argc == 5 || argc == 6) && !strcmp(argv[1], "memory"))
+    return memory(argv[2], argv[3], argv[4], argc == 6 ? argv[5] : "");
   if (argc > 2 && !strcmp(argv[1], "time")) return times(argc - 2, argv + 2);
-  (void)fprintf(stderr, "usage: peers memory POLICY PEER.so TRACE | peers time PEER.so...\n");
+  (void)fprintf(stderr,
+                "usage: peers memory POLICY PEER.so TRACE [SETTINGS] | peers time PEER.so...\n");
   return 2;
 }

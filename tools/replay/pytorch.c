@@ -19,7 +19,8 @@
  *   again.
  * - garbage_collection_threshold: before the driver is asked, when more than this part of the
  *   capacity is reserved, whole large segments not used for longer than the average go, until the
- *   excess is gone.
+ *   excess is gone. PyTorch 2.15 does so only where per_process_memory_fraction is below 1, of
+ * which the capacity is then taken.
  * - A block freed on another stream than its own counts as one with record_stream(): an event is
  *   recorded and the block is free when the event has passed, seen at the next allocation.
  * - expandable: a segment is address space for 9/8 of the device, one at first for each stream and

@@ -365,17 +365,63 @@ static cudaError_t units(const struct box *b, size_t *src, size_t *dst, size_t *
     if ((b).dst_array) (c).dstMemoryType = CU_MEMORYTYPE_ARRAY;                                    \
   } while (0)
 
-static cudaError_t copy_3d(struct how h, const struct cudaMemcpy3DParms *p)
+cudaError_t rt_copy_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *c)
 {
-  CUDA_MEMCPY3D c = {0};
   size_t su, du, eu;
+  *c = (CUDA_MEMCPY3D){0};
   if (!p) return cudaErrorInvalidValue;
-  if (!sides(p->kind, &c.dstMemoryType, &c.srcMemoryType)) return cudaErrorInvalidMemcpyDirection;
+  if (!sides(p->kind, &c->dstMemoryType, &c->srcMemoryType)) return cudaErrorInvalidMemcpyDirection;
   struct box b = {p->srcArray, p->dstArray, p->srcPos, p->dstPos, p->srcPtr, p->dstPtr, p->extent};
   if (!sound(&b)) return cudaErrorInvalidValue;
   cudaError_t e = units(&b, &su, &du, &eu);
   if (e) return e;
-  FILL_3D(c, b, su, du, eu);
+  FILL_3D(*c, b, su, du, eu);
+  return cudaSuccess;
+}
+
+static size_t element_of(CUarray array)
+{
+  size_t element = 1;
+  if (array) array_row((cudaArray_const_t)array, &element, NULL);
+  return element ? element : 1;
+}
+
+static struct cudaPitchedPtr pitched(CUmemorytype type, const void *host, CUdeviceptr device,
+                                     size_t pitch, size_t rows, size_t width)
+{
+  void *p = type == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)host : (void *)(uintptr_t)device;
+  if (type == CU_MEMORYTYPE_ARRAY) return (struct cudaPitchedPtr){0};
+  return (struct cudaPitchedPtr){p, pitch, width, rows};
+}
+
+void rt_copy_params_of(const CUDA_MEMCPY3D *c, struct cudaMemcpy3DParms *p)
+{
+  bool from = c->srcMemoryType != CU_MEMORYTYPE_HOST, to = c->dstMemoryType != CU_MEMORYTYPE_HOST;
+  bool unsaid =
+      c->srcMemoryType == CU_MEMORYTYPE_UNIFIED || c->dstMemoryType == CU_MEMORYTYPE_UNIFIED;
+  size_t su = element_of(c->srcArray), du = element_of(c->dstArray);
+  *p = (struct cudaMemcpy3DParms){
+      .srcArray = (cudaArray_t)c->srcArray,
+      .srcPos = {c->srcXInBytes / su, c->srcY, c->srcZ},
+      .srcPtr = pitched(c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight,
+                        c->WidthInBytes),
+      .dstArray = (cudaArray_t)c->dstArray,
+      .dstPos = {c->dstXInBytes / du, c->dstY, c->dstZ},
+      .dstPtr = pitched(c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight,
+                        c->WidthInBytes),
+      .extent = {c->WidthInBytes / (c->srcArray ? su : du), c->Height, c->Depth},
+      .kind = unsaid       ? cudaMemcpyDefault
+              : from && to ? cudaMemcpyDeviceToDevice
+              : from       ? cudaMemcpyDeviceToHost
+              : to         ? cudaMemcpyHostToDevice
+                           : cudaMemcpyHostToHost};
+}
+
+static cudaError_t copy_3d(struct how h, const struct cudaMemcpy3DParms *p)
+{
+  CUDA_MEMCPY3D c;
+  cudaError_t e = rt_copy_params(p, &c);
+  if (e) return e;
   return rt_result(h.async ? h.d->Memcpy3DAsync(&c, h.stream) : h.d->Memcpy3D(&c));
 }
 
@@ -442,8 +488,7 @@ RT_BODY(cudaMemcpyPeerAsync,
 
 /* ---- variables of device code ---------------------------------------------------------------- */
 
-/* The range [offset, offset + n) of a variable. */
-static cudaError_t inside(const void *symbol, size_t n, size_t offset, void **address)
+cudaError_t rt_symbol_range(const void *symbol, size_t n, size_t offset, void **address)
 {
   CUdeviceptr base;
   size_t bytes;
@@ -459,7 +504,7 @@ static cudaError_t copy_to_symbol(struct how h, const void *symbol, const void *
 {
   void *dst;
   if (!to_array(kind)) return cudaErrorInvalidMemcpyDirection; /* a symbol is device memory too */
-  cudaError_t e = inside(symbol, n, offset, &dst);
+  cudaError_t e = rt_symbol_range(symbol, n, offset, &dst);
   return e ? e : copy(h, dst, src, n, kind);
 }
 
@@ -468,7 +513,7 @@ static cudaError_t copy_from_symbol(struct how h, void *dst, const void *symbol,
 {
   void *src;
   if (!from_array(kind)) return cudaErrorInvalidMemcpyDirection;
-  cudaError_t e = inside(symbol, n, offset, &src);
+  cudaError_t e = rt_symbol_range(symbol, n, offset, &src);
   return e ? e : copy(h, dst, src, n, kind);
 }
 

@@ -170,6 +170,17 @@ cudaError_t rt_kernel(const void *function, CUkernel *kernel)
   return e;
 }
 
+void *rt_stub_of(CUkernel kernel)
+{
+  void *stub = kernel;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < BUCKETS && kernel; i++)
+    for (struct entry *e = table[i]; e; e = e->next)
+      if (e->kind == KERNEL && e->kernel == kernel && e->binary) stub = (void *)(uintptr_t)e->key;
+  pthread_mutex_unlock(&lock);
+  return stub;
+}
+
 cudaError_t rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes)
 {
   pthread_mutex_lock(&lock);

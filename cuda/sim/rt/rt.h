@@ -87,8 +87,19 @@ cudaError_t rt_kernel(const void *function, CUkernel *kernel);
 /* Address and size, on the current device, of the variable behind a host symbol. */
 cudaError_t rt_symbol(const void *symbol, CUdeviceptr *address, size_t *bytes);
 
+/* The range [offset, offset + n) of it. */
+cudaError_t rt_symbol_range(const void *symbol, size_t n, size_t offset, void **address);
+
+/* The host stub of a kernel, or the kernel itself where there is none. */
+void *rt_stub_of(CUkernel kernel);
+
 /* Makes a kernel handle the driver returned known to rt_kernel(). */
 cudaError_t rt_kernel_add(CUkernel kernel);
+
+/* ---- a copy's parameters, both ways (copy.c) ------------------------------------------------- */
+
+cudaError_t rt_copy_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *c);
+void rt_copy_params_of(const CUDA_MEMCPY3D *c, struct cudaMemcpy3DParms *p);
 
 /* ---- shapes of entry points ------------------------------------------------------------------ */
 

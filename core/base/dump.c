@@ -1,0 +1,227 @@
+/* dump.c: see dump.h. */
+#include "core/base/dump.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+enum { BATCH = 1000 }; /* as Python's own pickler */
+
+static void put_little(FILE *out, uint64_t n, int bytes)
+{
+  for (; bytes-- > 0; n >>= 8)
+    (void)fputc((int)(n & 0xff), out);
+}
+
+/* Before each value: what separates it from the last. */
+static void separate(weir_dump *d)
+{
+  if (!d->pickle) {
+    if (d->comma) (void)fputs(", ", d->out);
+  } else if (d->depth && ++d->batch[d->depth - 1] > BATCH) {
+    (void)fputs("e(", d->out);
+    d->batch[d->depth - 1] = 1;
+  }
+  d->comma = true;
+}
+
+void weir_dump_start(weir_dump *d, FILE *out, bool pickle)
+{
+  *d = (weir_dump){.out = out, .pickle = pickle};
+  if (pickle) (void)fputs("\x80\x02", out);
+}
+
+void weir_dump_finish(weir_dump *d)
+{
+  (void)fputc(d->pickle ? '.' : '\n', d->out);
+}
+
+void weir_dump_begin(weir_dump *d, char bracket)
+{
+  separate(d);
+  if (d->pickle) (void)fputs(bracket == '{' ? "}(" : "](", d->out);
+  if (!d->pickle) (void)fputc(bracket, d->out);
+  d->comma = false;
+  if (d->depth < WEIR_DUMP_DEPTH) d->batch[d->depth++] = bracket == '{' ? INT_MIN : 0;
+}
+
+void weir_dump_end(weir_dump *d, char bracket)
+{
+  (void)fputc(d->pickle ? bracket == '}' ? 'u' : 'e' : bracket, d->out);
+  d->comma = true;
+  if (d->depth) d->depth--;
+}
+
+/* ---- text -------------------------------------------------------------------------------------
+ */
+
+/* Bytes of the UTF-8 sequence at `s`, 0: it is none. */
+static unsigned sequence(const unsigned char *s)
+{
+  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  unsigned n = s[0] < 0x80   ? 1
+               : s[0] < 0xc0 ? 0
+               : s[0] < 0xe0 ? 2
+               : s[0] < 0xf0 ? 3
+               : s[0] < 0xf8 ? 4
+                             : 0;
+  uint32_t code = n > 1 ? s[0] & (0x7fu >> n) : s[0];
+  for (unsigned i = 1; i < n; i++) {
+    if ((s[i] & 0xc0) != 0x80) return 0;
+    code = code << 6 | (s[i] & 0x3f);
+  }
+  return code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}
+
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+
+static size_t length(const char *text)
+{
+  size_t bytes = 0;
+  for (const unsigned char *s = (const unsigned char *)text; *s;) {
+    unsigned n = sequence(s);
+    bytes += n ? n : sizeof replacement - 1;
+    s += n ? n : 1;
+  }
+  return bytes;
+}
+
+static void put_character(weir_dump *d, const unsigned char *s, unsigned n)
+{
+  if (!n)
+    (void)fputs(replacement, d->out);
+  else if (!d->pickle && (*s == '"' || *s == '\\'))
+    (void)fprintf(d->out, "\\%c", *s);
+  else if (!d->pickle && *s < 0x20)
+    (void)fprintf(d->out, "\\u%04x", *s);
+  else
+    (void)fwrite(s, 1, n, d->out);
+}
+
+static void put_text(weir_dump *d, const char *text)
+{
+  if (d->pickle) {
+    (void)fputc('X', d->out);
+    put_little(d->out, length(text), 4);
+  } else {
+    (void)fputc('"', d->out);
+  }
+  for (const unsigned char *s = (const unsigned char *)text; *s;) {
+    unsigned n = sequence(s);
+    put_character(d, s, n);
+    s += n ? n : 1;
+  }
+  if (!d->pickle) (void)fputc('"', d->out);
+}
+
+void weir_dump_text(weir_dump *d, const char *text)
+{
+  separate(d);
+  put_text(d, text);
+}
+
+void weir_dump_key(weir_dump *d, const char *name)
+{
+  weir_dump_text(d, name);
+  if (!d->pickle) (void)fputs(": ", d->out);
+  d->comma = false;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------
+ */
+
+/* LONG1 is little-endian two's complement: eight bytes whose top bit is set need a ninth. */
+static void put_long(FILE *out, uint64_t n, bool negative)
+{
+  bool ninth = !negative && n >> 63;
+  (void)fputc('\x8a', out);
+  (void)fputc(ninth ? 9 : 8, out);
+  put_little(out, n, 8);
+  if (ninth) (void)fputc(0, out);
+}
+
+static void put_unsigned(weir_dump *d, uint64_t n)
+{
+  if (!d->pickle) {
+    (void)fprintf(d->out, "%" PRIu64, n);
+  } else if (n <= INT32_MAX) {
+    (void)fputc('J', d->out);
+    put_little(d->out, n, 4);
+  } else {
+    put_long(d->out, n, false);
+  }
+}
+
+void weir_dump_unsigned(weir_dump *d, uint64_t n)
+{
+  separate(d);
+  put_unsigned(d, n);
+}
+
+void weir_dump_signed(weir_dump *d, int64_t n)
+{
+  if (n >= 0) {
+    weir_dump_unsigned(d, (uint64_t)n);
+    return;
+  }
+  separate(d);
+  if (d->pickle)
+    put_long(d->out, (uint64_t)n, true);
+  else
+    (void)fprintf(d->out, "%" PRId64, n);
+}
+
+void weir_dump_real(weir_dump *d, double x)
+{
+  char text[40];
+  uint64_t bits;
+  separate(d);
+  if (d->pickle) {
+    memcpy(&bits, &x, sizeof bits);
+    (void)fputc('G', d->out);
+    for (int i = 56; i >= 0; i -= 8)
+      (void)fputc((int)(bits >> i & 0xff), d->out);
+    return;
+  }
+  (void)snprintf(text, sizeof text, "%.17g", x);
+  char *point = strpbrk(text, ".,");
+  if (point) *point = '.'; /* whatever the locale writes */
+  (void)fprintf(d->out, "%s%s", text, point || strchr(text, 'e') ? "" : ".0");
+}
+
+void weir_dump_bool(weir_dump *d, bool value)
+{
+  separate(d);
+  if (d->pickle)
+    (void)fputc(value ? '\x88' : '\x89', d->out);
+  else
+    (void)fputs(value ? "true" : "false", d->out);
+}
+
+void weir_dump_pair(weir_dump *d, uint64_t a, uint64_t b)
+{
+  separate(d);
+  if (!d->pickle) (void)fputc('[', d->out);
+  put_unsigned(d, a);
+  if (!d->pickle) (void)fputs(", ", d->out);
+  put_unsigned(d, b);
+  (void)fputc(d->pickle ? '\x86' : ']', d->out);
+}
+
+/* ---- sharing ----------------------------------------------------------------------------------
+ */
+
+uint32_t weir_dump_remember(weir_dump *d)
+{
+  if (!d->pickle) return 0;
+  (void)fputc('r', d->out);
+  put_little(d->out, d->memos, 4);
+  return ++d->memos;
+}
+
+void weir_dump_again(weir_dump *d, uint32_t id)
+{
+  separate(d);
+  (void)fputc('j', d->out);
+  put_little(d->out, id - 1, 4);
+}

@@ -1,0 +1,209 @@
+/* callers.c: see callers.h. A stack in the arena is two words (hash; how many) and its addresses;
+ * its number is its place there + 1. Address space is reserved once and committed in steps. */
+#include "core/memory/callers.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "core/trace/stack.h"
+#include "core/trace/unwind.h"
+
+enum {
+  SLOTS = 1 << 19, /* of the hash table, a power of two */
+  MOST_STACKS = SLOTS / 2,
+  WORDS = CALLERS_BYTES / 8 - SLOTS / 2, /* of the arena */
+  STEP = 1 << 15,                        /* words committed at a time */
+  INNER = 12                             /* frames among which the allocator's own are */
+};
+
+static struct {
+  pthread_mutex_t lock;
+  unsigned holders;
+  _Atomic uint32_t generation; /* of the table; 0: never held */
+  uint32_t *slots;             /* mapped: number of a stack, 0: empty */
+  uint64_t *words;             /* mapped */
+  uint32_t used, committed;    /* words */
+  uint32_t count;              /* stacks */
+  uint64_t lost;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A race detector puts a thread away before libunwind does, which then still takes a lock: there it
+ * is glibc's backtrace(). */
+static void *open_library(const char *path, int flags)
+{
+#if defined(__SANITIZE_THREAD__)
+  (void)path, (void)flags;
+  return NULL;
+#else
+  return dlopen(path, flags);
+#endif
+}
+
+static void init(void)
+{
+  char beside[4096] = "";
+  Dl_info info;
+  if (dladdr((void *)(uintptr_t)&weir_callers_hold, &info) && info.dli_fname) {
+    (void)snprintf(beside, sizeof beside, "%s", info.dli_fname);
+    char *slash = strrchr(beside, '/');
+    *(slash ? slash : beside) = 0;
+  }
+  (void)weir_stack_init(*beside ? beside : NULL, open_library, dlsym, CALLERS_DEPTH);
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+void weir_callers_hold(void)
+{
+  pthread_once(&once, init);
+  pthread_mutex_lock(&table.lock);
+  if (!table.holders++) {
+    table.used = table.count = 0;
+    table.lost = 0;
+    if (table.slots) memset(table.slots, 0, SLOTS * sizeof *table.slots);
+    atomic_fetch_add(&table.generation, 1);
+  }
+  pthread_mutex_unlock(&table.lock);
+}
+
+void weir_callers_let_go(void)
+{
+  pthread_mutex_lock(&table.lock);
+  table.holders--;
+  pthread_mutex_unlock(&table.lock);
+}
+
+static bool asked(const weir_pool *p, uint64_t bytes)
+{
+  const weir_source *s = &p->backend->source;
+  return !s->host_commit || s->host_commit(p->backend->self, bytes) == WEIR_OK;
+}
+
+static void *space(uint64_t bytes, int how)
+{
+  void *at = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+/* Room for one more stack of `count` frames. */
+static bool make_room(const weir_pool *p, uint32_t count)
+{
+  const uint64_t step = STEP * sizeof *table.words;
+  if (!table.slots && asked(p, SLOTS * sizeof *table.slots))
+    table.slots = space(SLOTS * sizeof *table.slots, PROT_READ | PROT_WRITE);
+  if (!table.words) table.words = space((uint64_t)WORDS * sizeof *table.words, PROT_NONE);
+  if (!table.slots || !table.words || table.count == MOST_STACKS) return false;
+  if (table.used + count + 2 <= table.committed) return true;
+  if (table.committed + STEP > WORDS || !asked(p, step)) return false;
+  if (mprotect(table.words + table.committed, step, PROT_READ | PROT_WRITE)) return false;
+  table.committed += STEP;
+  return true;
+}
+
+static uint64_t hash_of(const uint64_t *frames, uint32_t count)
+{
+  uint64_t h = count;
+  for (uint32_t i = 0; i < count; i++)
+    h = (h ^ frames[i]) * UINT64_C(0x9fb21c651e98df25), h ^= h >> 29;
+  return h;
+}
+
+/* The slot of a stack, or the empty one where it goes. */
+static uint32_t *probe(uint64_t hash, const uint64_t *frames, uint32_t count)
+{
+  for (uint64_t at = hash;; at++) {
+    uint32_t *slot = &table.slots[at & (SLOTS - 1)];
+    if (!*slot) return slot;
+    const uint64_t *s = table.words + *slot - 1;
+    if (s[0] == hash && s[1] == count && !memcmp(s + 2, frames, count * sizeof *frames))
+      return slot;
+  }
+}
+
+static uint32_t intern(const weir_pool *p, const uint64_t *frames, uint32_t count)
+{
+  uint64_t hash = hash_of(frames, count);
+  uint32_t *slot = table.slots ? probe(hash, frames, count) : NULL;
+  if (slot && *slot) return *slot;
+  if (!table.holders || !make_room(p, count)) {
+    table.lost++;
+    return 0;
+  }
+  uint64_t *s = table.words + table.used;
+  s[0] = hash;
+  s[1] = count;
+  memcpy(s + 2, frames, count * sizeof *frames);
+  slot = slot ? slot : probe(hash, frames, count);
+  *slot = table.used + 1;
+  table.used += count + 2;
+  table.count++;
+  return *slot;
+}
+
+uint64_t weir_callers_capture(const weir_pool *p)
+{
+  uint64_t frames[CALLERS_DEPTH];
+  unsigned count = weir_unwind_here(frames, CALLERS_DEPTH);
+  if (!count) return 0;
+  pthread_mutex_lock(&table.lock);
+  uint32_t id = intern(p, frames, count);
+  uint64_t generation = atomic_load(&table.generation);
+  pthread_mutex_unlock(&table.lock);
+  return id ? generation << 32 | id : 0;
+}
+
+uint32_t weir_callers_id(uint64_t token)
+{
+  return token >> 32 == atomic_load(&table.generation) ? (uint32_t)token : 0;
+}
+
+unsigned weir_callers_frames(uint32_t id, const uint64_t **frames)
+{
+  if (!id) return 0;
+  *frames = table.words + id + 1;
+  return (unsigned)table.words[id];
+}
+
+weir_callers_figures weir_callers_count(void)
+{
+  pthread_mutex_lock(&table.lock);
+  weir_callers_figures f = {table.count,
+                            (table.slots ? SLOTS * sizeof *table.slots : 0) +
+                                (uint64_t)table.committed * sizeof *table.words,
+                            table.lost, weir_stack_unwinder()};
+  pthread_mutex_unlock(&table.lock);
+  return f;
+}
+
+/* ---- for people -------------------------------------------------------------------------------
+ */
+
+unsigned weir_callers_own(uint32_t id, weir_names *names)
+{
+  const uint64_t *frames = NULL;
+  unsigned count = weir_callers_frames(id, &frames), own = 0;
+  for (unsigned i = 0; i < count && i < INNER; i++)
+    if (weir_names_find(names, frames[i]).ours) own = i + 1;
+  return own < count ? own : 0;
+}
+
+size_t weir_callers_text(char *out, size_t room, uint32_t id, unsigned most, weir_names *names)
+{
+  const uint64_t *frames = NULL;
+  unsigned count = weir_callers_frames(id, &frames),
+           first = count ? weir_callers_own(id, names) : 0;
+  size_t used = 0;
+  if (room) *out = 0;
+  for (unsigned i = first; i < count && i < first + most && used + 1 < room; i++) {
+    weir_name n = weir_names_find(names, frames[i]);
+    const char *file = strrchr(n.object, '/');
+    int wrote = snprintf(out + used, room - used, "%s%s (%s+0x%llx)", i == first ? "" : " < ",
+                         n.function, file ? file + 1 : n.object, (unsigned long long)n.offset);
+    used += wrote < 0 ? 0 : (size_t)wrote < room - used ? (size_t)wrote : room - used - 1;
+  }
+  return used;
+}

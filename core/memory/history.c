@@ -1,0 +1,402 @@
+/* history.c: see history.h. */
+#include "core/memory/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include "core/memory/devices.h"
+
+enum {
+  USUAL_ENTRIES = 1 << 20,
+  MOST_NOTES = 1 << 14,
+  FIRST_ROOM = 256,
+  RECORDS = 1 << 26, /* as meta.c has */
+  STEP = 1 << 14     /* records whose stacks are committed at a time */
+};
+
+/* The stacks of records: of a live block, and of the segment that begins with it. One array for all
+ * pools, as the records are; a pool's entries are touched under its lock. */
+typedef struct mark {
+  uint32_t block, segment;
+} mark;
+
+static mark *marks;             /* mapped */
+static _Atomic uint32_t marked; /* committed */
+static _Atomic uint64_t marks_lost;
+static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+__thread uint64_t weir_callers_now;
+
+static void *space(uint64_t bytes, int how)
+{
+  void *at = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? NULL : at;
+}
+
+static bool asked(const weir_pool *p, uint64_t bytes)
+{
+  const weir_source *s = &p->backend->source;
+  return !s->host_commit || s->host_commit(p->backend->self, bytes) == WEIR_OK;
+}
+
+/* ---- the ring ---------------------------------------------------------------------------------
+ */
+
+const void *weir_ring_at(const weir_ring *r, uint64_t i)
+{
+  uint64_t at = r->next + i;
+  return r->items + (at >= r->room ? at - r->room : at) * r->item;
+}
+
+/* Moves the newest into room for `room` items. */
+static bool ring_resize(const weir_pool *p, weir_ring *r, uint64_t room)
+{
+  uint64_t kept = r->count < room ? r->count : room;
+  char *items = asked(p, room * r->item) ? malloc(room * r->item) : NULL;
+  if (!items) return false;
+  for (uint64_t i = 0; i < kept; i++)
+    memcpy(items + i * r->item, weir_ring_at(r, r->count - kept + i), r->item);
+  free(r->items);
+  r->items = items;
+  r->overwritten += r->count - kept;
+  r->room = room;
+  r->count = kept;
+  r->next = 0;
+  return true;
+}
+
+/* Where the next item goes; NULL: nowhere. */
+static void *ring_next(const weir_pool *p, weir_ring *r)
+{
+  uint64_t room = r->room ? 2 * r->room : FIRST_ROOM;
+  if (!r->most) return NULL;
+  if (r->count == r->room && r->room < r->most &&
+      !ring_resize(p, r, room < r->most ? room : r->most))
+    r->lost++;
+  if (!r->room) return NULL;
+  if (r->count < r->room) return (char *)weir_ring_at(r, r->count++);
+  char *oldest = r->items + r->next * r->item;
+  r->next = r->next + 1 == r->room ? 0 : r->next + 1;
+  r->overwritten++;
+  return oldest;
+}
+
+static void ring_empty(weir_ring *r)
+{
+  free(r->items);
+  *r = (weir_ring){.item = r->item, .most = r->most};
+}
+
+/* ---- the stacks of what is live ---------------------------------------------------------------
+ */
+
+/* Makes sure that record `id` has a mark. */
+static bool mark_ensure(const weir_pool *p, block_id id)
+{
+  if (id < atomic_load(&marked)) return true;
+  pthread_mutex_lock(&marks_lock);
+  if (!marks) marks = space((uint64_t)RECORDS * sizeof *marks, PROT_NONE);
+  uint32_t have = atomic_load(&marked);
+  uint32_t want = (id / STEP + 1) * STEP;
+  uint64_t more = want > have ? (uint64_t)(want - have) * sizeof *marks : 0;
+  bool done =
+      marks && (!more || (asked(p, more) && !mprotect(marks + have, more, PROT_READ | PROT_WRITE)));
+  if (done && more) atomic_store(&marked, want);
+  pthread_mutex_unlock(&marks_lock);
+  if (!done) atomic_fetch_add(&marks_lost, 1);
+  return done;
+}
+
+uint32_t weir_history_block_stack(const weir_pool *p, block_id id)
+{
+  return p->history && id < atomic_load(&marked) ? marks[id].block : 0;
+}
+
+uint32_t weir_history_segment_stack(const weir_pool *p, block_id id)
+{
+  if (!p->history) return 0;
+  if (!p->space) return id < atomic_load(&marked) ? marks[id].segment : 0;
+  uint64_t place = (block(id)->address - p->base) / p->backend->source.page_bytes;
+  return p->history->pages ? p->history->pages[place] : 0;
+}
+
+static void unmark(void *user, const weir_block *b)
+{
+  block_id id = (block_id)(b - weir_blocks);
+  (void)user;
+  if (id < atomic_load(&marked)) marks[id] = (mark){0, 0};
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------
+ */
+
+uint64_t weir_history_capture(const weir_pool *p, bool is_free)
+{
+  unsigned context = atomic_load_explicit(&p->recording, memory_order_relaxed);
+  unsigned least = 1 + (is_free ? WEIR_CONTEXT_ALL : WEIR_CONTEXT_STATE);
+  return context >= least ? weir_callers_capture(p) : 0;
+}
+
+static uint64_t now_us(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_REALTIME, &t);
+  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void put(weir_pool *p, weir_entry e, uint32_t stack)
+{
+  weir_entry *at = ring_next(p, &p->history->entries);
+  if (!at) return;
+  e.time = now_us();
+  e.stack = p->history->context >= WEIR_CONTEXT_ALLOC ? stack : 0;
+  e.tag = (uint8_t)weir_tag_now;
+  *at = e;
+}
+
+uint32_t weir_history_pool_id(const weir_heap *h)
+{
+  return h->graph ? (uint32_t)h->graph->id : 0;
+}
+
+static uint64_t handle(const weir_heap *h)
+{
+  return (uint64_t)(uintptr_t)h->stream;
+}
+
+void weir_history_put(weir_pool *p, enum weir_action action, uint64_t address, uint64_t bytes,
+                      const weir_heap *h)
+{
+  put(p,
+      (weir_entry){.address = address,
+                   .bytes = bytes,
+                   .stream = h ? handle(h) : 0,
+                   .pool_id = h ? weir_history_pool_id(h) : 0,
+                   .action = (uint8_t)action},
+      weir_callers_id(weir_callers_now));
+}
+
+static weir_entry entry_of(const weir_block *b, enum weir_action action)
+{
+  return (weir_entry){.address = b->address,
+                      .bytes = b->requested,
+                      .stream = handle(weir_heaps[b->heap]),
+                      .pool_id = weir_history_pool_id(weir_heaps[b->heap]),
+                      .action = (uint8_t)action};
+}
+
+void weir_history_put_alloc(weir_pool *p, block_id id)
+{
+  uint32_t stack = weir_callers_id(weir_callers_now);
+  if (mark_ensure(p, id)) marks[id].block = stack;
+  put(p, entry_of(block(id), ACTION_ALLOC), stack);
+}
+
+void weir_history_put_free(weir_pool *p, block_id id, bool completed)
+{
+  bool own = p->history->context == WEIR_CONTEXT_ALL && block_state(block(id)) != BLOCK_PENDING;
+  uint32_t stack = own ? weir_callers_id(weir_callers_now) : 0; /* not of who found it complete */
+  put(p, entry_of(block(id), completed ? ACTION_FREE_COMPLETED : ACTION_FREE_REQUESTED),
+      stack ? stack : weir_history_block_stack(p, id));
+}
+
+void weir_history_put_segment(weir_pool *p, enum weir_action action, block_id id)
+{
+  const weir_block *b = block(id);
+  uint32_t stack = weir_callers_id(weir_callers_now);
+  uint64_t page = p->backend->source.page_bytes;
+  weir_entry e = entry_of(b, action);
+  e.bytes = b->bytes;
+  if (p->space) e.stream = 0; /* pages are everybody's */
+  if (action == ACTION_SEGMENT_ALLOC && mark_ensure(p, id)) marks[id] = (mark){0, stack};
+  if (action == ACTION_SEGMENT_MAP && p->history->pages)
+    for (uint64_t at = b->address; at < b->address + b->bytes; at += page)
+      p->history->pages[(at - p->base) / page] = stack;
+  put(p, e, stack);
+}
+
+/* ---- on and off -------------------------------------------------------------------------------
+ */
+
+static void destroy(weir_history *h)
+{
+  if (!h) return;
+  free(h->entries.items);
+  free(h->notes.items);
+  if (h->pages) munmap(h->pages, h->page_bytes);
+  free(h);
+  weir_callers_let_go();
+}
+
+static weir_history *create(const weir_pool *p)
+{
+  weir_history *h = asked(p, sizeof *h) ? calloc(1, sizeof *h) : NULL;
+  if (!h) return NULL;
+  h->entries.item = sizeof(weir_entry);
+  h->notes.item = sizeof(weir_note);
+  if (p->space) {
+    h->page_bytes = p->space / p->backend->source.page_bytes * sizeof *h->pages;
+    h->pages = asked(p, h->page_bytes) ? space(h->page_bytes, PROT_READ | PROT_WRITE) : NULL;
+  }
+  weir_callers_hold();
+  return h;
+}
+
+/* Takes the history from the pool; threads use their own caches again. Lock held. */
+static weir_history *stop(weir_pool *p)
+{
+  weir_history *h = p->history;
+  p->history = NULL;
+  atomic_store(&p->recording, 0);
+  if (h) weir_front_divert(p, NULL, -1);
+  return h;
+}
+
+void weir_history_drop(weir_pool *p)
+{
+  destroy(stop(p));
+}
+
+static void configure(weir_pool *p, weir_history_mode mode, weir_history_context context,
+                      uint64_t most)
+{
+  weir_history *h = p->history;
+  h->mode = mode;
+  h->context = context;
+  h->entries.most = mode == WEIR_HISTORY_ALL ? most : 0;
+  h->notes.most = mode == WEIR_HISTORY_ALL ? MOST_NOTES : 0;
+  if (mode != WEIR_HISTORY_ALL) {
+    ring_empty(&h->entries);
+    ring_empty(&h->notes);
+  } else if (h->entries.room > most && !ring_resize(p, &h->entries, most)) {
+    ring_empty(&h->entries); /* no host memory to keep the newest of them */
+  }
+  atomic_store(&p->recording, (uint8_t)(1 + context));
+}
+
+/* *h is taken where the pool has none yet. Lock held. */
+static void start(weir_pool *p, weir_history **h)
+{
+  if (p->history) return;
+  p->history = *h;
+  *h = NULL;
+  weir_front_divert(p, NULL, 1);
+  weir_front_reclaim(p);
+  weir_pool_walk(p, unmark, NULL);
+}
+
+weir_status weir_memory_record_history(weir_device device, weir_history_mode mode,
+                                       weir_history_context context, uint64_t max_entries)
+{
+  weir_pool *p;
+  weir_history *h = NULL;
+  weir_status st = weir_pool_of(device, &p);
+  if (st) return st;
+  if ((unsigned)mode > WEIR_HISTORY_ALL)
+    return weir_fail(WEIR_EINVAL, "history has the modes off (0), state (1) and all (2), not %d",
+                     (int)mode);
+  if ((unsigned)context > WEIR_CONTEXT_ALL)
+    return weir_fail(WEIR_EINVAL,
+                     "history has the contexts none (0), state (1), alloc (2), all (3), not %d",
+                     (int)context);
+  if (max_entries >> 40)
+    return weir_fail(WEIR_EINVAL, "%llu entries are more than any history has",
+                     (unsigned long long)max_entries);
+  if (mode && !(h = create(p))) return weir_fail(WEIR_ENOMEM, "no host memory for a history");
+  pthread_mutex_lock(&p->lock);
+  if (mode) {
+    start(p, &h);
+    configure(p, mode, context, max_entries ? max_entries : USUAL_ENTRIES);
+  } else {
+    h = stop(p);
+  }
+  pthread_mutex_unlock(&p->lock);
+  destroy(h);
+  return WEIR_OK;
+}
+
+weir_status weir_memory_annotate(weir_device device, const char *name, bool begin)
+{
+  weir_pool *p;
+  weir_status st = weir_pool_of(device, &p);
+  if (st) return st;
+  if (!name) return weir_fail(WEIR_EINVAL, "an annotation needs a name");
+  pthread_mutex_lock(&p->lock);
+  weir_note *at = p->history ? ring_next(p, &p->history->notes) : NULL;
+  if (at) {
+    *at = (weir_note){.time = now_us(), .begin = begin};
+    strncpy(at->name, name, sizeof at->name - 1);
+  }
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+weir_status weir_memory_history_info(weir_history_info *out, weir_device device)
+{
+  weir_pool *p;
+  weir_status st = weir_pool_of(device, &p);
+  if (st) return st;
+  weir_callers_figures c = weir_callers_count();
+  *out = (weir_history_info){.stacks = c.stacks,
+                             .stacks_lost = c.lost + atomic_load(&marks_lost),
+                             .bytes = c.bytes + (uint64_t)atomic_load(&marked) * sizeof *marks,
+                             .unwinder = c.unwinder};
+  pthread_mutex_lock(&p->lock);
+  const weir_history *h = p->history;
+  if (h) {
+    out->mode = h->mode;
+    out->context = h->context;
+    out->entries = h->entries.count;
+    out->overwritten = h->entries.overwritten;
+    out->lost = h->entries.lost;
+    out->bytes += h->entries.room * sizeof(weir_entry) + h->notes.room * sizeof(weir_note) +
+                  (h->pages ? h->page_bytes : 0);
+  }
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}
+
+/* ---- owners -----------------------------------------------------------------------------------
+ */
+
+typedef struct owners {
+  weir_owner *table; /* owned; by stack, stack 0: empty */
+  uint64_t mask;
+} owners;
+
+static void count_owner(void *user, const weir_block *b)
+{
+  const owners *o = user;
+  block_id id = (block_id)(b - weir_blocks);
+  if (block_state(b) != BLOCK_LIVE || id >= atomic_load(&marked) || !marks[id].block) return;
+  uint64_t at = marks[id].block * UINT64_C(0x9fb21c651e98df25) >> 20;
+  while (o->table[at & o->mask].stack && o->table[at & o->mask].stack != marks[id].block)
+    at++;
+  weir_owner *owner = &o->table[at & o->mask];
+  owner->stack = marks[id].block;
+  owner->bytes += b->bytes;
+  owner->blocks++;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+  const weir_owner *x = a, *y = b;
+  return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+}
+
+unsigned weir_history_owners(const weir_pool *p, weir_owner *out, unsigned most)
+{
+  uint64_t size = 64, found = 0;
+  if (!p->history) return 0;
+  while (size < 2 * weir_callers_count().stacks + 2)
+    size *= 2;
+  owners o = {calloc(size, sizeof *o.table), size - 1};
+  if (!o.table) return 0;
+  weir_pool_walk(p, count_owner, &o);
+  qsort(o.table, size, sizeof *o.table, by_bytes);
+  for (; found < most && found < size && o.table[found].stack; found++)
+    out[found] = o.table[found];
+  free(o.table);
+  return (unsigned)found;
+}

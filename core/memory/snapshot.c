@@ -1,0 +1,498 @@
+/* snapshot.c: the state of memory, and its history, as torch.cuda.memory._snapshot() has them.
+ *
+ * Under the pool's lock all is copied into a picture; names are looked up and text is written after
+ * it. Structure: PyTorch's documentation, "Understanding CUDA Memory Usage", Snapshot API Reference
+ * (TypedDicts Snapshot, Segment, Block, Frame, TraceEntry), and what torch/utils/viz/MemoryViz.js
+ * reads. That one goes back through the trace from the final state, so the two must fit: whatever
+ * was freed and waits is in a segment as active_pending_free (its name for what the documentation
+ * calls active_awaiting_free), and pages, which all streams share, are of stream 0, so that what is
+ * mapped and unmapped in pieces can be joined.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/dump.h"
+#include "core/memory/devices.h"
+#include "core/memory/history.h"
+#include "core/memory/tags.h"
+
+typedef struct piece { /* a block */
+  uint64_t address, bytes, requested, stream;
+  uint32_t stack, pool_id;
+  uint8_t state, tag;
+} piece;
+
+typedef struct range { /* a segment */
+  uint64_t address, stream, total, allocated, active, requested;
+  uint32_t stack, pool_id;
+  size_t first, pieces; /* of the picture's */
+} range;
+
+typedef struct picture {
+  const weir_pool *pool; /* for what never changes */
+  range *ranges;         /* owned */
+  piece *pieces;         /* owned */
+  weir_entry *entries;   /* owned, the oldest first */
+  weir_note *notes;      /* owned */
+  size_t range_count, piece_count, entry_count, note_count;
+  uint64_t reserved, unmapped, overwritten, lost;
+} picture;
+
+/* ---- taking it --------------------------------------------------------------------------------
+ */
+
+typedef struct counting {
+  size_t ranges, pieces;
+  bool in_range;
+} counting;
+
+static void count(void *user, const weir_block *b)
+{
+  counting *c = user;
+  bool hole = block_state(b) == BLOCK_HOLE;
+  if (!b->left) c->in_range = false;
+  c->ranges += !hole && !c->in_range;
+  c->pieces += !hole;
+  c->in_range = !hole;
+}
+
+static void add_piece(picture *pic, const weir_block *b)
+{
+  const weir_heap *h = weir_heaps[b->heap];
+  block_id id = (block_id)(b - weir_blocks);
+  range *r = &pic->ranges[pic->range_count - 1];
+  piece *at = &pic->pieces[pic->piece_count++];
+  uint8_t state = block_state(b);
+  bool live = state == BLOCK_LIVE, active = live || state == BLOCK_PENDING;
+  *at = (piece){.address = b->address,
+                .bytes = b->bytes,
+                .requested = active ? b->requested : 0,
+                .stream = (uint64_t)(uintptr_t)h->stream,
+                .pool_id = weir_history_pool_id(h),
+                .stack = active ? weir_history_block_stack(pic->pool, id) : 0,
+                .tag = active ? (uint8_t)b->when : 0,
+                .state = state};
+  if (at->pool_id != r->pool_id) r->pool_id = 0;
+  r->pieces++;
+  r->total += b->bytes;
+  r->allocated += live ? b->bytes : 0;
+  r->active += active ? b->bytes : 0;
+  r->requested += live ? b->requested : 0;
+}
+
+static void add(void *user, const weir_block *b)
+{
+  picture *pic = user;
+  const weir_block *before = b->left ? block(b->left) : NULL;
+  if (block_state(b) == BLOCK_HOLE) return;
+  if (!before || block_state(before) == BLOCK_HOLE) {
+    const weir_heap *h = weir_heaps[b->heap];
+    pic->ranges[pic->range_count++] =
+        (range){.address = b->address,
+                .stream = pic->pool->space ? 0 : (uint64_t)(uintptr_t)h->stream,
+                .stack = weir_history_segment_stack(pic->pool, (block_id)(b - weir_blocks)),
+                .pool_id = weir_history_pool_id(h),
+                .first = pic->piece_count};
+  }
+  add_piece(pic, b);
+}
+
+static bool take_history(picture *pic, weir_pool *p)
+{
+  const weir_history *h = p->history;
+  if (!h) return true;
+  pic->entries = malloc((h->entries.count + 1) * sizeof *pic->entries);
+  pic->notes = malloc((h->notes.count + 1) * sizeof *pic->notes);
+  if (!pic->entries || !pic->notes) return false;
+  for (; pic->entry_count < h->entries.count; pic->entry_count++)
+    memcpy(&pic->entries[pic->entry_count], weir_ring_at(&h->entries, pic->entry_count),
+           sizeof *pic->entries);
+  for (; pic->note_count < h->notes.count; pic->note_count++)
+    memcpy(&pic->notes[pic->note_count], weir_ring_at(&h->notes, pic->note_count),
+           sizeof *pic->notes);
+  pic->overwritten = h->entries.overwritten;
+  pic->lost = h->entries.lost;
+  return true;
+}
+
+/* Lock held, fronts frozen. */
+static bool take_locked(picture *pic, weir_pool *p)
+{
+  counting c = {0};
+  weir_pool_walk(p, count, &c);
+  pic->pool = p;
+  pic->ranges = malloc((c.ranges + 1) * sizeof *pic->ranges);
+  pic->pieces = malloc((c.pieces + 1) * sizeof *pic->pieces);
+  if (!pic->ranges || !pic->pieces || !take_history(pic, p)) return false;
+  weir_pool_walk(p, add, pic);
+  pic->reserved = p->reserved;
+  pic->unmapped = p->reserved;
+  uint64_t active = 0;
+  for (size_t i = 0; i < pic->range_count; i++) {
+    pic->unmapped -= pic->ranges[i].total;
+    active += pic->ranges[i].active;
+  }
+  if (p->history) weir_history_put(p, ACTION_SNAPSHOT, 0, active, NULL);
+  return true;
+}
+
+static weir_status take(picture *pic, weir_pool *p)
+{
+  uint64_t before = weir_history_enter(p, false);
+  pthread_mutex_lock(&p->lock);
+  weir_front_freeze(p);
+  bool done = take_locked(pic, p);
+  weir_front_thaw(p);
+  pthread_mutex_unlock(&p->lock);
+  weir_history_leave(before);
+  return done ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+}
+
+static void drop(picture *pic)
+{
+  free(pic->ranges);
+  free(pic->pieces);
+  free(pic->entries);
+  free(pic->notes);
+}
+
+/* ---- frames -----------------------------------------------------------------------------------
+ */
+
+/* What was written before and can be put again: a stack by its number, a frame by its address. */
+typedef struct written {
+  uint64_t key; /* 0: empty */
+  uint32_t id;
+} written;
+
+typedef struct writer {
+  weir_dump d;
+  weir_names *names;   /* owned */
+  written *seen;       /* owned; a hash table of `size` */
+  uint64_t size, used; /* size: a power of two */
+} writer;
+
+static written *seen_at(const writer *w, uint64_t key)
+{
+  uint64_t at = key * UINT64_C(0x9fb21c651e98df25) >> 20;
+  while (w->seen[at & (w->size - 1)].key && w->seen[at & (w->size - 1)].key != key)
+    at++;
+  return &w->seen[at & (w->size - 1)];
+}
+
+static bool seen_grow(writer *w)
+{
+  writer bigger = {.size = w->size ? 2 * w->size : 1024};
+  bigger.seen = calloc(bigger.size, sizeof *bigger.seen);
+  if (!bigger.seen) return false;
+  for (uint64_t i = 0; i < w->size; i++)
+    if (w->seen[i].key) *seen_at(&bigger, w->seen[i].key) = w->seen[i];
+  free(w->seen);
+  w->seen = bigger.seen;
+  w->size = bigger.size;
+  return true;
+}
+
+/* Without host memory to remember it, it is written again the next time. */
+static void remember(writer *w, uint64_t key)
+{
+  uint32_t id = weir_dump_remember(&w->d);
+  if (!id || (2 * w->used >= w->size && !seen_grow(w))) return;
+  *seen_at(w, key) = (written){key, id};
+  w->used++;
+}
+
+static bool again(writer *w, uint64_t key)
+{
+  uint32_t id = w->size ? seen_at(w, key)->id : 0;
+  if (id) weir_dump_again(&w->d, id);
+  return id != 0;
+}
+
+static void put_frame(writer *w, uint64_t address)
+{
+  uint64_t key = address | UINT64_C(1) << 63;
+  if (again(w, key)) return;
+  weir_name n = weir_names_find(w->names, address);
+  weir_dump_begin(&w->d, '{');
+  weir_dump_key_text(&w->d, "name", n.function);
+  weir_dump_key_text(&w->d, "filename", n.object);
+  weir_dump_key_unsigned(&w->d, "line", n.offset);
+  weir_dump_end(&w->d, '}');
+  remember(w, key);
+}
+
+static void put_frames(writer *w, uint32_t stack)
+{
+  const uint64_t *frames = NULL;
+  unsigned frame_count = weir_callers_frames(stack, &frames);
+  weir_dump_key(&w->d, "frames");
+  if (frame_count && again(w, stack)) return;
+  weir_dump_begin(&w->d, '[');
+  for (unsigned i = frame_count ? weir_callers_own(stack, w->names) : 0; i < frame_count; i++)
+    put_frame(w, frames[i]);
+  weir_dump_end(&w->d, ']');
+  if (frame_count) remember(w, stack);
+}
+
+/* ---- segments ---------------------------------------------------------------------------------
+ */
+
+static const char *const state_names[] = {[BLOCK_FREE] = "inactive",
+                                          [BLOCK_LIVE] = "active_allocated",
+                                          [BLOCK_CACHED] = "inactive",
+                                          [BLOCK_REMOTE] = "inactive",
+                                          [BLOCK_PENDING] = "active_pending_free"};
+
+static void put_pool(writer *w, const char *name, uint32_t pool_id)
+{
+  weir_dump_key(&w->d, name);
+  weir_dump_pair(&w->d, 0, pool_id);
+}
+
+static void put_tag(writer *w, uint8_t tag)
+{
+  weir_dump_key_text(&w->d, "user_metadata", tag ? weir_tag_name(tag) : "");
+}
+
+static void put_block(writer *w, const piece *b)
+{
+  weir_dump *d = &w->d;
+  weir_dump_begin(d, '{');
+  weir_dump_key_unsigned(d, "address", b->address);
+  weir_dump_key_unsigned(d, "size", b->bytes);
+  weir_dump_key_unsigned(d, "requested_size", b->requested);
+  weir_dump_key_text(d, "state", state_names[b->state]);
+  weir_dump_key_unsigned(d, "stream", b->stream);
+  put_pool(w, "pool_id", b->pool_id);
+  put_tag(w, b->tag);
+  put_frames(w, b->stack);
+  weir_dump_end(d, '}');
+}
+
+static void put_segment(writer *w, const picture *pic, const range *r)
+{
+  weir_dump *d = &w->d;
+  weir_dump_begin(d, '{');
+  weir_dump_key_unsigned(d, "device", (uint64_t)pic->pool->backend->index);
+  weir_dump_key_unsigned(d, "address", r->address);
+  weir_dump_key_unsigned(d, "total_size", r->total);
+  weir_dump_key_unsigned(d, "allocated_size", r->allocated);
+  weir_dump_key_unsigned(d, "active_size", r->active);
+  weir_dump_key_unsigned(d, "requested_size", r->requested);
+  weir_dump_key_unsigned(d, "stream", r->stream);
+  weir_dump_key_text(d, "segment_type", "large");
+  put_pool(w, "segment_pool_id", r->pool_id);
+  weir_dump_key_bool(d, "is_expandable", pic->pool->space != 0);
+  put_frames(w, r->stack);
+  weir_dump_key(d, "blocks");
+  weir_dump_begin(d, '[');
+  for (size_t i = 0; i < r->pieces; i++)
+    put_block(w, &pic->pieces[r->first + i]);
+  weir_dump_end(d, ']');
+  weir_dump_end(d, '}');
+}
+
+/* ---- history ----------------------------------------------------------------------------------
+ */
+
+static const char *const action_names[] = {
+#define NAME(id, name) name,
+    WEIR_ACTIONS(NAME)
+#undef NAME
+};
+
+static void put_entry(writer *w, const picture *pic, const weir_entry *e)
+{
+  weir_dump *d = &w->d;
+  weir_dump_begin(d, '{');
+  weir_dump_key_text(d, "action", action_names[e->action]);
+  weir_dump_key_unsigned(d, e->action == ACTION_OOM ? "device_free" : "addr", e->address);
+  weir_dump_key_unsigned(d, "size", e->bytes);
+  weir_dump_key_unsigned(d, "stream", e->stream);
+  weir_dump_key_unsigned(d, "device", (uint64_t)pic->pool->backend->index);
+  weir_dump_key_unsigned(d, "time_us", e->time);
+  put_pool(w, "pool_id", e->pool_id);
+  weir_dump_key_text(d, "compile_context", "N/A");
+  put_tag(w, e->tag);
+  put_frames(w, e->stack);
+  weir_dump_end(d, '}');
+}
+
+/* A list a device, by index. */
+static void put_traces(writer *w, const picture *pics, size_t pic_count)
+{
+  int index = 0;
+  weir_dump_key(&w->d, "device_traces");
+  weir_dump_begin(&w->d, '[');
+  for (size_t i = 0; i < pic_count; i++, index++) {
+    for (; index < pics[i].pool->backend->index; index++) {
+      weir_dump_begin(&w->d, '[');
+      weir_dump_end(&w->d, ']');
+    }
+    weir_dump_begin(&w->d, '[');
+    for (size_t k = 0; k < pics[i].entry_count; k++)
+      put_entry(w, &pics[i], &pics[i].entries[k]);
+    weir_dump_end(&w->d, ']');
+  }
+  weir_dump_end(&w->d, ']');
+}
+
+static void put_notes(writer *w, const picture *pics, size_t pic_count)
+{
+  weir_dump *d = &w->d;
+  weir_dump_key(d, "external_annotations");
+  weir_dump_begin(d, '[');
+  for (size_t i = 0; i < pic_count; i++)
+    for (size_t k = 0; k < pics[i].note_count; k++) {
+      const weir_note *n = &pics[i].notes[k];
+      weir_dump_begin(d, '{');
+      weir_dump_key_text(d, "stage", n->begin ? "START" : "END");
+      weir_dump_key_text(d, "name", n->name);
+      weir_dump_key_unsigned(d, "device", (uint64_t)pics[i].pool->backend->index);
+      weir_dump_key_unsigned(d, "time_us", n->time);
+      weir_dump_end(d, '}');
+    }
+  weir_dump_end(d, ']');
+}
+
+/* ---- settings ---------------------------------------------------------------------------------
+ */
+
+/* PyTorch's keys first; what concerns pinned memory is at its defaults. */
+static void put_settings(writer *w, const weir_pool *p)
+{
+  weir_dump *d = &w->d;
+  const weir_config *c = &p->config;
+  const char *text = getenv("WEIR_ALLOC_CONF");
+  weir_dump_key(d, "allocator_settings");
+  weir_dump_begin(d, '{');
+  weir_dump_key_text(d, "PYTORCH_CUDA_ALLOC_CONF", "");
+  weir_dump_key_text(d, "WEIR_ALLOC_CONF", text ? text : "");
+  weir_dump_key(d, "max_split_size");
+  weir_dump_signed(d, (int64_t)c->max_split_bytes);
+  weir_dump_key(d, "garbage_collection_threshold");
+  weir_dump_real(d, c->gc_threshold);
+  weir_dump_key_bool(d, "expandable_segments", p->space != 0);
+  weir_dump_key_unsigned(d, "pinned_num_register_threads", 1);
+  weir_dump_key_bool(d, "release_lock_on_cudamalloc", false);
+  weir_dump_key_bool(d, "pinned_use_cuda_host_register", false);
+  weir_dump_key(d, "roundup_power2_divisions");
+  weir_dump_begin(d, '{');
+  for (int i = 0; i < 16; i++) { /* by size, 1 MiB to 32 GiB: ours is one for all */
+    char key[16];
+    (void)snprintf(key, sizeof key, "%d", 1 << i);
+    weir_dump_key_unsigned(d, key, c->roundup_divisions);
+  }
+  weir_dump_end(d, '}');
+  weir_dump_key_bool(d, "whole_block", c->whole_block);
+  weir_dump_key_unsigned(d, "decay_ms", c->decay_ms);
+  weir_dump_key_unsigned(d, "soft_limit_bytes", c->soft_limit_bytes);
+  weir_dump_key_unsigned(d, "limit_bytes", c->limit_bytes);
+  weir_dump_end(d, '}');
+}
+
+static void put_own(writer *w, const picture *pics, size_t pic_count)
+{
+  weir_dump *d = &w->d;
+  weir_callers_figures c = weir_callers_count();
+  weir_dump_key(d, "weir");
+  weir_dump_begin(d, '{');
+  weir_dump_key_text(d, "unwinder", c.unwinder);
+  weir_dump_key_unsigned(d, "stacks_lost", c.lost);
+  weir_dump_key(d, "devices");
+  weir_dump_begin(d, '[');
+  for (size_t i = 0; i < pic_count; i++) {
+    weir_dump_begin(d, '{');
+    weir_dump_key_unsigned(d, "device", (uint64_t)pics[i].pool->backend->index);
+    weir_dump_key_unsigned(d, "reserved_bytes", pics[i].reserved);
+    weir_dump_key_unsigned(d, "unmapped_bytes", pics[i].unmapped);
+    weir_dump_key_unsigned(d, "entries_overwritten", pics[i].overwritten);
+    weir_dump_key_unsigned(d, "entries_lost", pics[i].lost);
+    weir_dump_end(d, '}');
+  }
+  weir_dump_end(d, ']');
+  weir_dump_end(d, '}');
+}
+
+/* ---- all of it --------------------------------------------------------------------------------
+ */
+
+static weir_status write_all(FILE *f, bool pickle, const picture *pics, size_t pic_count)
+{
+  writer w = {.names = weir_names_new()};
+  if (!w.names) return weir_fail(WEIR_ENOMEM, "no host memory for the names of functions");
+  weir_dump_start(&w.d, f, pickle);
+  weir_dump_begin(&w.d, '{');
+  weir_dump_key(&w.d, "segments");
+  weir_dump_begin(&w.d, '[');
+  for (size_t i = 0; i < pic_count; i++)
+    for (size_t k = 0; k < pics[i].range_count; k++)
+      put_segment(&w, &pics[i], &pics[i].ranges[k]);
+  weir_dump_end(&w.d, ']');
+  put_traces(&w, pics, pic_count);
+  if (pic_count) put_settings(&w, pics[0].pool);
+  put_notes(&w, pics, pic_count);
+  put_own(&w, pics, pic_count);
+  weir_dump_end(&w.d, '}');
+  weir_dump_finish(&w.d);
+  weir_names_free(w.names);
+  free(w.seen);
+  return WEIR_OK;
+}
+
+weir_status weir_memory_snapshot(char **out, weir_device device)
+{
+  picture pic = {0};
+  weir_pool *p;
+  size_t bytes;
+  weir_status st = weir_pool_of(device, &p);
+  if (st) return st;
+  FILE *f = open_memstream(out, &bytes);
+  if (!f) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+  weir_callers_hold(); /* stack numbers stay what they are until all is written */
+  if (!(st = take(&pic, p))) st = write_all(f, false, &pic, 1);
+  weir_callers_let_go();
+  drop(&pic);
+  if (fclose(f) && !st) st = weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+  if (!st) return WEIR_OK;
+  free(*out);
+  *out = NULL;
+  return st;
+}
+
+static weir_status take_all(picture *pics, size_t *pic_count)
+{
+  weir_status st = WEIR_OK;
+  for (unsigned i = 0; i < WEIR_DEVICES && !st; i++) {
+    weir_pool *p = atomic_load(&weir_devices[i].pool);
+    if (p && !(st = take(&pics[*pic_count], p))) ++*pic_count;
+  }
+  return st;
+}
+
+weir_status weir_memory_dump_snapshot(const char *path)
+{
+  picture *pics = calloc(WEIR_DEVICES, sizeof *pics);
+  size_t pic_count = 0;
+  FILE *f = fopen(path, "wbe");
+  weir_status st = f ? WEIR_OK : weir_fail_errno(WEIR_EIO, errno, "cannot open %s", path);
+  if (!st && !pics) st = weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+  weir_callers_hold();
+  if (!st) st = take_all(pics, &pic_count);
+  if (!st) st = write_all(f, true, pics, pic_count);
+  weir_callers_let_go();
+  for (size_t i = 0; pics && i < WEIR_DEVICES; i++)
+    drop(&pics[i]);
+  free(pics);
+  if (!f) return st;
+  struct stat how;
+  bool bad = ferror(f), plain = !fstat(fileno(f), &how) && S_ISREG(how.st_mode);
+  if ((fclose(f) || bad) && !st) st = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
+  if (st && plain) (void)unlink(path);
+  return st;
+}

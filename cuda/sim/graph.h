@@ -1,0 +1,139 @@
+/* graph.h: graphs, their nodes, what is instantiated of them, and capture, as node.c, graph.c,
+ * graph_exec.c, graph_memory.c and capture.c share them.
+ *
+ * A node keeps its parameters in CUDA's own form (CUgraphNodeParams) with what they point to
+ * copied; an operation of a stream is made from them anew at each launch. All under sim_graph_lock,
+ * which is taken before every other lock.
+ */
+#ifndef WEIR_SIM_GRAPH_H
+#define WEIR_SIM_GRAPH_H
+
+#include "cuda/sim/internal.h"
+
+struct sim_graph_memory; /* what an allocation node allocates; graph_memory.c */
+
+struct sim_nodes { /* a set of nodes, in the order they came */
+  CUgraphNode *list;
+  size_t count, room;
+};
+
+struct CUgraphNode_st {
+  uint32_t magic;
+  uint32_t index; /* place in its graph while it is sorted or compared */
+  CUgraph graph;
+  CUgraphNode next, *link;            /* nodes of the graph, oldest first */
+  CUgraphNode origin;                 /* that it was cloned from; may be dead */
+  CUgraphNodeParams params;           /* type and all; kernel.func as the program gave it */
+  CUfunction function;                /* of a kernel node */
+  void *owned;                        /* copied arguments or access descriptors */
+  CUgraph child;                      /* of a child graph node, owned */
+  struct sim_graph_memory *memory;    /* of an allocation or free node, referenced */
+  CUlaunchAttributeValue *attributes; /* of a kernel node, by id; NULL: none set */
+  struct sim_nodes after;             /* it depends on them, in the order of the edges */
+  bool disabled;                      /* cuGraphNodeSetEnabled */
+};
+
+struct sim_user_reference {
+  struct sim_user_reference *next;
+  CUuserObject object;
+  unsigned count;
+};
+
+struct CUgraph_st {
+  uint32_t magic;
+  uint32_t count; /* nodes */
+  uint64_t id;
+  CUgraphNode first, *end;          /* nodes; where the next goes */
+  CUgraphNode parent;               /* the child graph node that owns it; NULL: the program's */
+  struct sim_capture *capture;      /* that adds to it */
+  bool owns_memory;                 /* has allocation or free nodes */
+  bool internal;                    /* of an executable graph: no handle of the program's */
+  uint32_t instances;               /* executable graphs made of it */
+  struct sim_user_reference *users; /* objects it holds */
+};
+
+struct CUgraphExec_st {
+  uint32_t magic;
+  uint32_t refs; /* the handle, launches */
+  CUgraph graph; /* a clone, its nodes in the order they run */
+  CUgraph source;
+  uint64_t source_id; /* of the graph it was made of, which may be gone */
+  unsigned long long flags;
+  struct sim_ticket last; /* end of the last launch; stream NULL: none */
+};
+
+struct CUuserObject_st {
+  uint32_t magic;
+  unsigned refs;
+  CUhostFn destroy;
+  void *data;
+  CUuserObject next; /* to be destroyed */
+};
+
+extern struct sim_arena sim_graphs, sim_graph_nodes, sim_graph_execs, sim_user_objects;
+
+/* Takes sim_graph_lock, which its holder may take again; giving back its last hold runs the
+ * destructors of user objects that ended under it. */
+void sim_graph_enter(void);
+void sim_graph_leave(void);
+CUresult sim_graph_result(CUresult result); /* leaves, and passes the result on */
+
+bool sim_nodes_add(struct sim_nodes *set, CUgraphNode node); /* once; false: no memory */
+bool sim_nodes_has(const struct sim_nodes *set, CUgraphNode node);
+bool sim_nodes_copy(struct sim_nodes *to, const struct sim_nodes *from);
+void sim_nodes_clear(struct sim_nodes *set);
+
+/* graph.c */
+CUgraph sim_graph_new(void);
+void sim_graph_end(CUgraph graph);
+/* `exec`: for an executable graph, which may share the memory of allocation nodes. */
+CUresult sim_graph_clone(CUgraph from, bool exec, CUgraph *to);
+bool sim_graph_has_memory(CUgraph graph); /* or a child has */
+static inline bool sim_graph_is(CUgraph g)
+{
+  return sim_arena_has(&sim_graphs, g) && !g->internal;
+}
+bool sim_node_is(CUgraphNode n); /* a live node of a graph the program knows */
+
+/* node.c */
+CUresult sim_node_add(CUgraph graph, const struct sim_nodes *after, CUgraphNodeParams *params,
+                      CUgraphNode *node);
+/* Other parameters of the same type. */
+CUresult sim_node_set(CUgraphNode node, const CUgraphNodeParams *params);
+CUresult sim_node_clone(CUgraphNode from, CUgraph graph, bool exec, CUgraphNode *to);
+void sim_node_end(CUgraphNode node);
+/* What the node does, for a stream. Where it cannot be done, an op that fails. NULL: no memory. */
+struct sim_op *sim_node_op(CUgraphNode node);
+
+/* Makers of the operations and keepers of the parameters: copy.c, launch.c, stream_api.c, event.c.
+ */
+CUresult sim_copy_node_op(const CUDA_MEMCPY_NODE_PARAMS *p, bool planned, struct sim_op **op);
+CUresult sim_fill_node_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struct sim_op **op);
+CUresult sim_launch_node_op(CUfunction function, const CUDA_KERNEL_NODE_PARAMS_v3 *p,
+                            struct sim_op **op);
+/* Finds the function and copies the arguments; `owned` is for the caller to free. */
+CUresult sim_launch_keep(CUDA_KERNEL_NODE_PARAMS_v3 *p, CUfunction *function, void **owned);
+struct sim_op *sim_host_node_op(const CUDA_HOST_NODE_PARAMS_v2 *p);
+struct sim_op *sim_record_op(CUevent event, CUresult *error);
+struct sim_op *sim_wait_op(CUevent event, CUresult *error);
+
+/* graph_memory.c */
+CUresult sim_graph_memory_new(struct sim_device *device, size_t bytes, CUdeviceptr *p,
+                              struct sim_graph_memory **memory);
+struct sim_graph_memory *sim_graph_memory_at(CUdeviceptr p);
+void sim_graph_memory_ref(struct sim_graph_memory *memory);
+void sim_graph_memory_unref(struct sim_graph_memory *memory);
+/* A free node of `graph` frees it: not twice, not in two graphs. */
+CUresult sim_graph_memory_freed_by(struct sim_graph_memory *memory, CUgraph graph);
+void sim_graph_memory_owner(struct sim_graph_memory *memory, CUgraph graph);
+/* Pages for a launch; and whether it is allocated now, in the order of the program. */
+CUresult sim_graph_memory_reside(struct sim_graph_memory *memory);
+bool sim_graph_memory_is_held(const struct sim_graph_memory *memory);
+void sim_graph_memory_hold(struct sim_graph_memory *memory);
+/* Freed in the order of the program; the op that frees it in its stream's. NULL: no memory. */
+struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *memory);
+
+/* capture.c: adds a node to the stream's capture. */
+CUresult sim_capture_add(CUstream stream, CUgraphNodeParams *params);
+
+#endif

@@ -1,0 +1,213 @@
+/* differ.c: a random program whose every result is defined: `differ SEED THREADS STEPS`. It prints
+ * a hash of all bytes read back and of all return codes, a line a thread; rerouted or not, they
+ * must be the same. Each thread has its own numbers, buffers and streams.
+ *
+ * A buffer is filled before it is read, and work on it in another stream waits for the last one by
+ * an event. Frees come at any moment: with work under way, in any order, while others still run.
+ */
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int trap_launch_fill(cudaStream_t s, unsigned *p, unsigned n, unsigned value, unsigned turns);
+
+enum { BUFFERS = 24, STREAMS = 3, MIB = 1 << 20 };
+
+typedef struct buffer {
+  unsigned *p; /* NULL: none */
+  unsigned n;  /* elements */
+  int stream;  /* of the last work */
+} buffer;
+
+typedef struct runner {
+  uint64_t state, hash;
+  unsigned steps;
+  cudaStream_t streams[STREAMS];
+  cudaEvent_t event;
+  buffer b[BUFFERS];
+  unsigned *host, *pinned; /* MIB elements */
+} runner;
+
+static uint64_t next(runner *r)
+{
+  uint64_t z = (r->state += UINT64_C(0x9e3779b97f4a7c15));
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+
+static void mix(runner *r, uint64_t value)
+{
+  r->hash = (r->hash ^ value) * UINT64_C(0x100000001b3);
+}
+
+#define DO(call) mix(r, (uint64_t)(int)(call))
+
+static unsigned size_of(runner *r)
+{
+  uint64_t x = next(r);
+  switch (x & 3) {
+  case 0:
+    return 1 + (unsigned)(x >> 8) % 256;
+  case 1:
+    return 1 + (unsigned)(x >> 8) % 20000;
+  case 2:
+    return MIB / 4 << ((x >> 8) & 1);
+  default:
+    return 1 + (unsigned)(x >> 8) % MIB;
+  }
+}
+
+/* The stream goes on after the buffer's last work. */
+static cudaStream_t on(runner *r, buffer *b, int stream)
+{
+  if (b->stream != stream) {
+    DO(cudaEventRecord(r->event, r->streams[b->stream]));
+    DO(cudaStreamWaitEvent(r->streams[stream], r->event, 0));
+    b->stream = stream;
+  }
+  return r->streams[stream];
+}
+
+static void make(runner *r, buffer *b)
+{
+  unsigned n = size_of(r), value = (unsigned)next(r);
+  int stream = (int)(next(r) % STREAMS);
+  void *p = NULL;
+  if (next(r) & 1) {
+    DO(cudaMalloc(&p, n * sizeof *b->p));
+  } else {
+    CUdeviceptr d = 0;
+    DO(cuMemAlloc(&d, n * sizeof *b->p));
+    p = (void *)d;
+  }
+  *b = (buffer){p, p ? n : 0, stream};
+  if (p) DO(trap_launch_fill(r->streams[stream], b->p, n, value, (unsigned)next(r) % 200000));
+}
+
+static void drop(runner *r, buffer *b)
+{
+  if (next(r) & 1)
+    DO(cudaFree(b->p));
+  else
+    DO(cuMemFree((CUdeviceptr)b->p));
+  b->p = NULL;
+}
+
+static void read_back(runner *r, buffer *b)
+{
+  unsigned *to = next(r) & 1 ? r->host : r->pinned;
+  cudaStream_t s = on(r, b, (int)(next(r) % STREAMS));
+  DO(cudaMemcpyAsync(to, b->p, b->n * sizeof *to, cudaMemcpyDeviceToHost, s));
+  DO(cudaStreamSynchronize(s));
+  for (unsigned i = 0; i < b->n; i++)
+    mix(r, to[i]);
+}
+
+static void write_to(runner *r, buffer *b)
+{
+  unsigned first = (unsigned)next(r);
+  if (next(r) & 1) {
+    on(r, b, 0);
+    DO(cudaStreamSynchronize(r->streams[0]));
+    for (unsigned i = 0; i < b->n; i++)
+      r->host[i] = first + i;
+    DO(cudaMemcpy(b->p, r->host, b->n * sizeof *b->p, cudaMemcpyHostToDevice));
+  } else {
+    DO(cudaMemsetAsync(b->p, (int)first, b->n * sizeof *b->p, on(r, b, (int)(next(r) % STREAMS))));
+  }
+}
+
+static void copy(runner *r, buffer *a, buffer *b)
+{
+  unsigned n = a->n < b->n ? a->n : b->n;
+  int stream = (int)(next(r) % STREAMS);
+  cudaStream_t s = on(r, a, stream);
+  (void)on(r, b, stream);
+  DO(cudaMemcpyAsync(a->p, b->p, n * sizeof *a->p, cudaMemcpyDeviceToDevice, s));
+}
+
+static void step(runner *r)
+{
+  uint64_t x = next(r);
+  buffer *b = &r->b[x % BUFFERS], *other = &r->b[(x >> 8) % BUFFERS];
+  if (!b->p) {
+    make(r, b);
+    return;
+  }
+  switch (x >> 16 & 15) {
+  case 0:
+  case 1:
+  case 2:
+  case 3:
+    drop(r, b);
+    break;
+  case 4:
+  case 5:
+    read_back(r, b);
+    break;
+  case 6:
+  case 7:
+    write_to(r, b);
+    break;
+  case 8:
+  case 9:
+    if (other != b && other->p) copy(r, b, other);
+    break;
+  case 10:
+    DO(cudaDeviceSynchronize());
+    break;
+  case 11:
+    DO(cudaStreamDestroy(r->streams[b->stream]));
+    DO(cudaStreamCreateWithFlags(&r->streams[b->stream], cudaStreamNonBlocking));
+    DO(cudaDeviceSynchronize());
+    break;
+  default:
+    DO(trap_launch_fill(on(r, b, (int)(next(r) % STREAMS)), b->p, b->n, (unsigned)next(r),
+                        (unsigned)next(r) % 400000));
+  }
+}
+
+static void *run(void *argument)
+{
+  runner *r = argument;
+  r->host = malloc(MIB * sizeof *r->host);
+  DO(cudaMallocHost((void **)&r->pinned, MIB * sizeof *r->pinned));
+  for (int i = 0; i < STREAMS; i++)
+    DO(cudaStreamCreateWithFlags(&r->streams[i], cudaStreamNonBlocking));
+  DO(cudaEventCreateWithFlags(&r->event, cudaEventDisableTiming));
+  for (unsigned i = 0; i < r->steps; i++)
+    step(r);
+  for (int i = 0; i < BUFFERS; i++)
+    if (r->b[i].p) {
+      read_back(r, &r->b[i]);
+      drop(r, &r->b[i]);
+    }
+  DO(cudaFreeHost(r->pinned));
+  free(r->host);
+  return NULL;
+}
+
+int main(int argc, char **argv)
+{
+  enum { MOST = 16 };
+  static runner r[MOST];
+  pthread_t t[MOST];
+  if (argc < 4) return 2;
+  unsigned threads = (unsigned)atoi(argv[2]);
+  if (!threads || threads > MOST) return 2;
+  for (unsigned i = 0; i < threads; i++) {
+    r[i].state = strtoull(argv[1], NULL, 10) * 1000 + i;
+    r[i].steps = (unsigned)atoi(argv[3]);
+    (void)pthread_create(&t[i], NULL, run, &r[i]);
+  }
+  for (unsigned i = 0; i < threads; i++) {
+    (void)pthread_join(t[i], NULL);
+    printf("%016llx\n", (unsigned long long)r[i].hash);
+  }
+  return 0;
+}
