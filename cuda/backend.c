@@ -248,6 +248,24 @@ static bool stream_capturing(void *self, void *stream)
   return r ? r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : now != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+static weir_status stream_create(void *self, void **stream)
+{
+  weir_cuda_device *d = self;
+  CUstream s = NULL;
+  CUresult r;
+  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  if (!r) *stream = s;
+  return weir_driver_fail(r, "cuStreamCreate on cuda:%d", d->index);
+}
+
+static weir_status stream_destroy(void *self, void *stream)
+{
+  weir_cuda_device *d = self;
+  CUresult r;
+  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuStreamDestroy(stream));
+  return weir_driver_fail(r, "cuStreamDestroy of %p on cuda:%d", stream, d->index);
+}
+
 static weir_status stream_adopt(void *self, void *native, void **stream)
 {
   weir_cuda_device *d = self;
@@ -377,6 +395,8 @@ static void fill(weir_cuda_device *d, int index)
                               .event_sync = event_sync,
                               .stream_capturing = stream_capturing,
                               .stream_adopt = stream_adopt,
+                              .stream_create = stream_create,
+                              .stream_destroy = stream_destroy,
                               .make_current = make_current,
                               .copy_to_host = copy_to_host,
                               .copy_to_device = copy_to_device};

@@ -23,6 +23,7 @@
   X(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)                                                  \
   X(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)                                                           \
   X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
+  X(cuMemFreeHost, PFN_cuMemFreeHost_v2000)                                                        \
   X(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)                                                       \
   X(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020)                                       \
   X(cuEventCreate, PFN_cuEventCreate_v2000)                                                        \

@@ -93,7 +93,7 @@ void weir_x_alloc_host(weir_call *c, weir_word ptr, weir_word bytes, weir_word f
 {
   weir_fill e = begin_alloc(c, ptr, bytes, WEIR_MEM_PINNED, here(c), 0);
   e.b = flags;
-  if (c->status == 0) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
+  if (c->status == 0 && !(c->flags & WEIR_EVF_CACHED)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
   weir_commit(c, &e);
 }
 

@@ -268,7 +268,8 @@ def body(row, symbol, api, params, row_expr, bank_expr):
         go = f'weir_mode_now() != WEIR_OBSERVE ? {routed} : {go}'
     else:
         out.append(f'  if (!{enter}) return real({args});')
-        again = f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real({args});'
+        again = (f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&\n'
+                 f'      !(r = real({args})))\n    weir_route_error_gone({bank_expr});')
     b = before(row, names)
     if b and row['route']:
         b = '  if (weir_mode_now() == WEIR_OBSERVE) ' + b.strip()

@@ -13,7 +13,9 @@ static CUresult w_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
   if (!weir_enter(c, 15, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
   weir_forward(c);
   CUresult r = real(dptr, bytesize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dptr, bytesize)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -53,7 +55,9 @@ static CUresult w_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, un
   if (!weir_enter(c, 17, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_forward(c);
   CUresult r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
   weir_leave(c);
@@ -93,7 +97,9 @@ static CUresult w_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned
   if (!weir_enter(c, 56, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize, flags);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dptr, bytesize, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_MANAGED));
   weir_leave(c);
@@ -111,7 +117,9 @@ static CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream h
   if (!weir_enter(c, 97, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dptr, bytesize, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
   weir_leave(c);
@@ -129,7 +137,9 @@ static CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstr
   if (!weir_enter(c, 98, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dptr, bytesize, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
   weir_leave(c);
@@ -147,7 +157,9 @@ static CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CU
   if (!weir_enter(c, 99, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, pool, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dptr, bytesize, pool, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
   weir_leave(c);
@@ -165,7 +177,9 @@ static CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesiz
   if (!weir_enter(c, 100, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr, bytesize, pool, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dptr, bytesize, pool, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
   weir_leave(c);
@@ -184,7 +198,9 @@ static CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
   weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = real(dptr);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dptr);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dptr)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(dptr));
   weir_leave(c);
@@ -271,7 +287,9 @@ static CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1
   if (!weir_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pHandle, pAllocateArray)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
   weir_leave(c);
@@ -289,7 +307,9 @@ static CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR
   if (!weir_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pHandle, pAllocateArray)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
   weir_leave(c);
@@ -307,7 +327,9 @@ static CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTO
   if (!weir_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pHandle, pAllocateArray)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
   weir_leave(c);
@@ -325,7 +347,9 @@ static CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRI
   if (!weir_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pAllocateArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pHandle, pAllocateArray)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
   weir_leave(c);
@@ -343,7 +367,9 @@ static CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_A
   if (!weir_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
   weir_forward(c);
   CUresult r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pMipmappedArrayDesc ? W(weir_format_bytes(pMipmappedArrayDesc->Format, pMipmappedArrayDesc->NumChannels)) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Width) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Height) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Depth) : 0), W(numMipmapLevels), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Flags) : 0));
   weir_leave(c);
@@ -362,7 +388,9 @@ static CUresult w_cuArrayDestroy(CUarray hArray)
   weir_x_free_array_before(c, W(hArray));
   weir_forward(c);
   CUresult r = real(hArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hArray)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(hArray));
   weir_leave(c);
@@ -381,7 +409,9 @@ static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
   weir_x_free_array_before(c, W(hMipmappedArray));
   weir_forward(c);
   CUresult r = real(hMipmappedArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hMipmappedArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hMipmappedArray)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(hMipmappedArray));
   weir_leave(c);
@@ -399,7 +429,9 @@ static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
   if (!weir_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
   weir_forward(c);
   CUresult r = real(pp, bytesize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pp, bytesize)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -414,10 +446,14 @@ static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
   fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)weir_real(21);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
+  if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(pp, bytesize);
+    CUresult alone = weir_r_cuMemAllocHost(c, real, pp, bytesize);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(pp, bytesize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocHost(c, real, pp, bytesize) : real(pp, bytesize);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -432,10 +468,14 @@ static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
   fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)weir_real(22);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
+  if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
+    CUresult alone = weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(pp, bytesize, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pp, bytesize, Flags);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags) : real(pp, bytesize, Flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(Flags));
   weir_leave(c);
@@ -450,11 +490,15 @@ static CUresult w_cuMemFreeHost(void *p)
   fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)weir_real(23);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 32, 0, WEIR_BANK_DRIVER)) return real(p);
-  weir_x_free_host_before(c, W(p));
+  if (!weir_enter(c, 32, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(p);
+    CUresult alone = weir_r_cuMemFreeHost(c, real, p);
+    weir_self.depth = 0;
+    return alone;
+  }
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(p));
   weir_forward(c);
-  CUresult r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeHost(c, real, p) : real(p);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(p));
   weir_leave(c);
@@ -472,7 +516,9 @@ static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags
   if (!weir_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(p, bytesize, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p, bytesize, Flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(p), W(bytesize), W(Flags));
   weir_leave(c);
@@ -490,7 +536,9 @@ static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fl
   if (!weir_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(p, bytesize, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p, bytesize, Flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(p), W(bytesize), W(Flags));
   weir_leave(c);
@@ -509,7 +557,9 @@ static CUresult w_cuMemHostUnregister(void *p)
   weir_x_host_unregister_before(c, W(p));
   weir_forward(c);
   CUresult r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_host_unregister(c, W(p));
   weir_leave(c);
@@ -527,7 +577,9 @@ static CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice 
   if (!weir_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, dstDevice, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
   weir_leave(c);
@@ -545,7 +597,9 @@ static CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUde
   if (!weir_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, dstDevice, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
   weir_leave(c);
@@ -563,7 +617,9 @@ static CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemL
   if (!weir_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, location, flags, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
   weir_leave(c);
@@ -581,7 +637,9 @@ static CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, C
   if (!weir_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, location, flags, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
   weir_leave(c);
@@ -599,7 +657,9 @@ static CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise adv
   if (!weir_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
   weir_forward(c);
   CUresult r = real(devPtr, count, advice, device);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, advice, device)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -617,7 +677,9 @@ static CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise 
   if (!weir_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
   weir_forward(c);
   CUresult r = real(devPtr, count, advice, location);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, advice, location)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -635,7 +697,9 @@ static CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, siz
   if (!weir_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   weir_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, dptr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, dptr, length, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
   weir_leave(c);
@@ -653,7 +717,9 @@ static CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr
   if (!weir_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   weir_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, dptr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, dptr, length, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
   weir_leave(c);
@@ -671,7 +737,9 @@ static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
   if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -689,7 +757,9 @@ static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -707,7 +777,9 @@ static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -725,7 +797,9 @@ static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t By
   if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dst, src, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -743,7 +817,9 @@ static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, un
   if (!weir_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcHost, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -761,7 +837,9 @@ static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, si
   if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcHost, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -779,7 +857,9 @@ static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHos
   if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcHost, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -797,7 +877,9 @@ static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHos
   if (!weir_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcHost, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -815,7 +897,9 @@ static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHos
   if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcHost, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -833,7 +917,9 @@ static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *s
   if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcHost, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -851,7 +937,9 @@ static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned
   if (!weir_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -869,7 +957,9 @@ static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t B
   if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -887,7 +977,9 @@ static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, siz
   if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -905,7 +997,9 @@ static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, uns
   if (!weir_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcDevice, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -923,7 +1017,9 @@ static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
   if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcDevice, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -941,7 +1037,9 @@ static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice
   if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcDevice, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -959,7 +1057,9 @@ static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevic
   if (!weir_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -977,7 +1077,9 @@ static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
   if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -995,7 +1097,9 @@ static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -1013,7 +1117,9 @@ static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 src
   if (!weir_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcDevice, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1031,7 +1137,9 @@ static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcDevice, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1049,7 +1157,9 @@ static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr s
   if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcDevice, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1067,7 +1177,9 @@ static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdevic
   if (!weir_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1085,7 +1197,9 @@ static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevicept
   if (!weir_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1103,7 +1217,9 @@ static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdev
   if (!weir_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcDevice, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1121,7 +1237,9 @@ static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsig
   if (!weir_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1139,7 +1257,9 @@ static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_
   if (!weir_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1157,7 +1277,9 @@ static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, 
   if (!weir_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1175,7 +1297,9 @@ static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray
   if (!weir_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1193,7 +1317,9 @@ static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray sr
   if (!weir_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1211,7 +1337,9 @@ static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarr
   if (!weir_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1229,7 +1357,9 @@ static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const v
   if (!weir_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcHost, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1247,7 +1377,9 @@ static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void
   if (!weir_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcHost, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1265,7 +1397,9 @@ static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const
   if (!weir_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcHost, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1283,7 +1417,9 @@ static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, co
   if (!weir_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1301,7 +1437,9 @@ static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const
   if (!weir_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1319,7 +1457,9 @@ static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, 
   if (!weir_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1337,7 +1477,9 @@ static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int src
   if (!weir_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1355,7 +1497,9 @@ static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOff
   if (!weir_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1373,7 +1517,9 @@ static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t s
   if (!weir_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcArray, srcOffset, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1391,7 +1537,9 @@ static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned in
   if (!weir_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1409,7 +1557,9 @@ static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t s
   if (!weir_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1427,7 +1577,9 @@ static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, siz
   if (!weir_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1445,7 +1597,9 @@ static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
   if (!weir_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1463,7 +1617,9 @@ static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1481,7 +1637,9 @@ static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1499,7 +1657,9 @@ static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
   if (!weir_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1517,7 +1677,9 @@ static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1535,7 +1697,9 @@ static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1553,7 +1717,9 @@ static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStrea
   if (!weir_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1571,7 +1737,9 @@ static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStrea
   if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1589,7 +1757,9 @@ static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream h
   if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1607,7 +1777,9 @@ static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
   if (!weir_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1625,7 +1797,9 @@ static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
   if (!weir_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(0));
   weir_leave(c);
@@ -1643,7 +1817,9 @@ static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
   if (!weir_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(0));
   weir_leave(c);
@@ -1661,7 +1837,9 @@ static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStrea
   if (!weir_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_v1(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1679,7 +1857,9 @@ static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStrea
   if (!weir_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1697,7 +1877,9 @@ static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream h
   if (!weir_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1715,7 +1897,9 @@ static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUde
   if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -1733,7 +1917,9 @@ static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
   if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -1751,7 +1937,9 @@ static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
   if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -1769,7 +1957,9 @@ static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstCon
   if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -1787,7 +1977,9 @@ static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
   if (!weir_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(0));
   weir_leave(c);
@@ -1805,7 +1997,9 @@ static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
   if (!weir_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(0));
   weir_leave(c);
@@ -1823,7 +2017,9 @@ static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream 
   if (!weir_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1841,7 +2037,9 @@ static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUst
   if (!weir_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pCopy, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1859,7 +2057,9 @@ static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigne
   if (!weir_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, uc, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1877,7 +2077,9 @@ static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t 
   if (!weir_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, uc, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1895,7 +2097,9 @@ static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, si
   if (!weir_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, uc, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -1913,7 +2117,9 @@ static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsig
   if (!weir_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, us, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1931,7 +2137,9 @@ static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_
   if (!weir_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, us, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1949,7 +2157,9 @@ static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, 
   if (!weir_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, us, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -1967,7 +2177,9 @@ static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigne
   if (!weir_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, ui, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -1985,7 +2197,9 @@ static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t 
   if (!weir_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, ui, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -2003,7 +2217,9 @@ static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, si
   if (!weir_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, ui, N)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -2021,7 +2237,9 @@ static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, 
   if (!weir_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, uc, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2039,7 +2257,9 @@ static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsign
   if (!weir_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, uc, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2057,7 +2277,9 @@ static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, u
   if (!weir_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, uc, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2075,7 +2297,9 @@ static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
   if (!weir_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, us, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2093,7 +2317,9 @@ static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsig
   if (!weir_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, us, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2111,7 +2337,9 @@ static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, 
   if (!weir_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, us, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2129,7 +2357,9 @@ static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
   if (!weir_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, ui, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2147,7 +2377,9 @@ static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsig
   if (!weir_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, ui, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2165,7 +2397,9 @@ static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, 
   if (!weir_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, ui, Width, Height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2183,7 +2417,9 @@ static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_
   if (!weir_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, uc, N, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
   weir_leave(c);
@@ -2201,7 +2437,9 @@ static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, 
   if (!weir_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, uc, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, uc, N, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
   weir_leave(c);
@@ -2219,7 +2457,9 @@ static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, siz
   if (!weir_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, us, N, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
   weir_leave(c);
@@ -2237,7 +2477,9 @@ static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us
   if (!weir_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, us, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, us, N, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
   weir_leave(c);
@@ -2255,7 +2497,9 @@ static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_
   if (!weir_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, ui, N, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2273,7 +2517,9 @@ static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, 
   if (!weir_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, ui, N, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, ui, N, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2291,7 +2537,9 @@ static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsi
   if (!weir_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, uc, Width, Height, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
   weir_leave(c);
@@ -2309,7 +2557,9 @@ static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
   if (!weir_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, uc, Width, Height, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
   weir_leave(c);
@@ -2327,7 +2577,9 @@ static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, uns
   if (!weir_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, us, Width, Height, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
   weir_leave(c);
@@ -2345,7 +2597,9 @@ static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch
   if (!weir_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, us, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, us, Width, Height, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
   weir_leave(c);
@@ -2363,7 +2617,9 @@ static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, uns
   if (!weir_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, ui, Width, Height, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2381,7 +2637,9 @@ static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch
   if (!weir_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dstDevice, dstPitch, ui, Width, Height, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2421,7 +2679,9 @@ static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
   if (!weir_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(ctx));
   weir_leave(c);
@@ -2439,7 +2699,9 @@ static CUresult w_cuStreamSynchronize(CUstream hStream)
   if (!weir_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
   weir_leave(c);
@@ -2457,7 +2719,9 @@ static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
   if (!weir_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
   weir_leave(c);
@@ -2475,7 +2739,9 @@ static CUresult w_cuStreamQuery(CUstream hStream)
   if (!weir_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
   weir_leave(c);
@@ -2493,7 +2759,9 @@ static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
   if (!weir_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
   weir_leave(c);
@@ -2511,7 +2779,9 @@ static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned i
   if (!weir_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   weir_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, hEvent, Flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   weir_leave(c);
@@ -2529,7 +2799,9 @@ static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsig
   if (!weir_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   weir_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, hEvent, Flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   weir_leave(c);
@@ -2547,7 +2819,9 @@ static CUresult w_cuEventSynchronize(CUevent hEvent)
   if (!weir_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hEvent)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_EVENT), W(hEvent), W(0));
   weir_leave(c);
@@ -2565,7 +2839,9 @@ static CUresult w_cuEventQuery(CUevent hEvent)
   if (!weir_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hEvent)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_QUERY), W(hEvent), W(0));
   weir_leave(c);
@@ -2583,7 +2859,9 @@ static CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint3
   if (!weir_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2601,7 +2879,9 @@ static CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cu
   if (!weir_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2619,7 +2899,9 @@ static CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuui
   if (!weir_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2637,7 +2919,9 @@ static CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
   if (!weir_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2655,7 +2939,9 @@ static CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint6
   if (!weir_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2673,7 +2959,9 @@ static CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cu
   if (!weir_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2691,7 +2979,9 @@ static CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuui
   if (!weir_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2709,7 +2999,9 @@ static CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
   if (!weir_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2727,7 +3019,9 @@ static CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint
   if (!weir_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2745,7 +3039,9 @@ static CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, c
   if (!weir_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2763,7 +3059,9 @@ static CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuu
   if (!weir_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2781,7 +3079,9 @@ static CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr
   if (!weir_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2799,7 +3099,9 @@ static CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint
   if (!weir_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2817,7 +3119,9 @@ static CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, c
   if (!weir_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2835,7 +3139,9 @@ static CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuu
   if (!weir_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2853,7 +3159,9 @@ static CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr
   if (!weir_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, addr, value, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, addr, value, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2871,7 +3179,9 @@ static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
   if (!weir_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
   weir_forward(c);
   CUresult r = real(phStream, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phStream, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phStream, Flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(Flags));
   weir_leave(c);
@@ -2889,7 +3199,9 @@ static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int fl
   if (!weir_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
   weir_forward(c);
   CUresult r = real(phStream, flags, priority);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phStream, flags, priority);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phStream, flags, priority)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(flags));
   weir_leave(c);
@@ -2951,7 +3263,9 @@ static CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callbac
   if (!weir_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
   weir_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, callback, userData, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -2969,7 +3283,9 @@ static CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback ca
   if (!weir_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
   weir_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, callback, userData, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -2987,7 +3303,9 @@ static CUresult w_cuStreamBeginCapture(CUstream hStream)
   if (!weir_enter(c, 637, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -3005,7 +3323,9 @@ static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
   if (!weir_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -3023,7 +3343,9 @@ static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode 
   if (!weir_enter(c, 639, 0, WEIR_BANK_DRIVER)) return real(hStream, mode);
   weir_forward(c);
   CUresult r = real(hStream, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, mode)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -3041,7 +3363,9 @@ static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCapture
   if (!weir_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, mode);
   weir_forward(c);
   CUresult r = real(hStream, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, mode)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -3059,7 +3383,9 @@ static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, 
   if (!weir_enter(c, 641, 0, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -3077,7 +3403,9 @@ static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGr
   if (!weir_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -3095,7 +3423,9 @@ static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
   if (!weir_enter(c, 643, 0, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, phGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, phGraph)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -3113,7 +3443,9 @@ static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
   if (!weir_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, phGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, phGraph)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -3131,7 +3463,9 @@ static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
   if (!weir_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
   weir_forward(c);
   CUresult r = real(phEvent, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phEvent, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phEvent, Flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(phEvent), W(Flags));
   weir_leave(c);
@@ -3149,7 +3483,9 @@ static CUresult w_cuEventDestroy(CUevent hEvent)
   if (!weir_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hEvent)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(0));
   weir_leave(c);
@@ -3167,7 +3503,9 @@ static CUresult w_cuEventDestroy_v2(CUevent hEvent)
   if (!weir_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hEvent)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(0));
   weir_leave(c);
@@ -3185,7 +3523,9 @@ static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
   if (!weir_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   weir_forward(c);
   CUresult r = real(hEvent, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hEvent, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(0));
   weir_leave(c);
@@ -3203,7 +3543,9 @@ static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
   if (!weir_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   weir_forward(c);
   CUresult r = real(hEvent, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hEvent, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(0));
   weir_leave(c);
@@ -3221,7 +3563,9 @@ static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsig
   if (!weir_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   weir_forward(c);
   CUresult r = real(hEvent, hStream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hEvent, hStream, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
   weir_leave(c);
@@ -3239,7 +3583,9 @@ static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, 
   if (!weir_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   weir_forward(c);
   CUresult r = real(hEvent, hStream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hEvent, hStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hEvent, hStream, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
   weir_leave(c);
@@ -3257,7 +3603,9 @@ static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUeve
   if (!weir_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   weir_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pMilliseconds, hStart, hEnd);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pMilliseconds, hStart, hEnd)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hStart), W(hEnd));
   weir_leave(c);
@@ -3275,7 +3623,9 @@ static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CU
   if (!weir_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   weir_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pMilliseconds, hStart, hEnd);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pMilliseconds, hStart, hEnd)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hStart), W(hEnd));
   weir_leave(c);
@@ -3293,7 +3643,9 @@ static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned i
   if (!weir_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3311,7 +3663,9 @@ static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsig
   if (!weir_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3329,7 +3683,9 @@ static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
   if (!weir_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3347,7 +3703,9 @@ static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int grid
   if (!weir_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3365,7 +3723,9 @@ static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, v
   if (!weir_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, f, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(config, f, kernelParams, extra)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config(c, W(f), config);
   weir_leave(c);
@@ -3383,7 +3743,9 @@ static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction
   if (!weir_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, f, kernelParams, extra);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(config, f, kernelParams, extra)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config(c, W(f), config);
   weir_leave(c);
@@ -3401,7 +3763,9 @@ static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launc
   if (!weir_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
   weir_forward(c);
   CUresult r = real(launchParamsList, numDevices, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(launchParamsList, numDevices, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(launchParamsList, numDevices, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_multi(c, launchParamsList, W(numDevices));
   weir_leave(c);
@@ -3419,7 +3783,9 @@ static CUresult w_cuLaunch(CUfunction f)
   if (!weir_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
   weir_forward(c);
   CUresult r = real(f);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(f)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(1), W(1), W(0));
   weir_leave(c);
@@ -3437,7 +3803,9 @@ static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
   if (!weir_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
   weir_forward(c);
   CUresult r = real(f, grid_width, grid_height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, grid_width, grid_height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(f, grid_width, grid_height)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(0));
   weir_leave(c);
@@ -3455,7 +3823,9 @@ static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_heigh
   if (!weir_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
   weir_forward(c);
   CUresult r = real(f, grid_width, grid_height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(f, grid_width, grid_height, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(f, grid_width, grid_height, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(hStream));
   weir_leave(c);
@@ -3473,7 +3843,9 @@ static CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData
   if (!weir_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
   weir_forward(c);
   CUresult r = real(hStream, fn, userData);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, fn, userData)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3491,7 +3863,9 @@ static CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *use
   if (!weir_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
   weir_forward(c);
   CUresult r = real(hStream, fn, userData);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hStream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hStream, fn, userData)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3509,7 +3883,9 @@ static CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_
   if (!weir_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   weir_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
   weir_leave(c);
@@ -3527,7 +3903,9 @@ static CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, 
   if (!weir_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   weir_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
   weir_leave(c);
@@ -3545,7 +3923,9 @@ static CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, si
   if (!weir_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   weir_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
   weir_leave(c);
@@ -3563,7 +3943,9 @@ static CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *src
   if (!weir_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   weir_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
   weir_leave(c);
@@ -3581,7 +3963,9 @@ static CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *op
   if (!weir_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
   weir_forward(c);
   CUresult r = real(numOps, opList, failIdx, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(numOps, opList, failIdx, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(numOps, opList, failIdx, flags, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
   weir_leave(c);
@@ -3599,7 +3983,9 @@ static CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_O
   if (!weir_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
   weir_forward(c);
   CUresult r = real(numOps, opList, failIdx, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(numOps, opList, failIdx, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(numOps, opList, failIdx, flags, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
   weir_leave(c);
@@ -3617,7 +4003,9 @@ static CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP 
   if (!weir_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
   weir_forward(c);
   CUresult r = real(numOps, opList, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(numOps, opList, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(numOps, opList, flags, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
   weir_leave(c);
@@ -3635,7 +4023,9 @@ static CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATC
   if (!weir_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
   weir_forward(c);
   CUresult r = real(numOps, opList, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(numOps, opList, flags, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(numOps, opList, flags, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
   weir_leave(c);
@@ -3653,7 +4043,9 @@ static CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, 
   if (!weir_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
   weir_forward(c);
   CUresult r = real(paramsArray, count, flags, errorIndex, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(paramsArray, count, flags, errorIndex, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(paramsArray, count, flags, errorIndex, stream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramsArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -3671,7 +4063,9 @@ static CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsAr
   if (!weir_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
   weir_forward(c);
   CUresult r = real(paramsArray, count, flags, errorIndex, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(paramsArray, count, flags, errorIndex, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(paramsArray, count, flags, errorIndex, stream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramsArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -3689,7 +4083,9 @@ static CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int c
   if (!weir_enter(c, 127, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
   weir_forward(c);
   CUresult r = real(mapInfoList, count, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(mapInfoList, count, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(mapInfoList, count, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(mapInfoList), W(count), W(0), W(hStream));
   weir_leave(c);
@@ -3707,7 +4103,9 @@ static CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned 
   if (!weir_enter(c, 128, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
   weir_forward(c);
   CUresult r = real(mapInfoList, count, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(mapInfoList, count, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(mapInfoList, count, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(mapInfoList), W(count), W(0), W(hStream));
   weir_leave(c);
@@ -3725,7 +4123,9 @@ static CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstre
   if (!weir_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
   weir_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, count, paramArray, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, count, paramArray, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -3743,7 +4143,9 @@ static CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, C
   if (!weir_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
   weir_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, count, paramArray, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, count, paramArray, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -3761,7 +4163,9 @@ static CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUs
   if (!weir_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
   weir_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, count, paramArray, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, count, paramArray, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -3779,7 +4183,9 @@ static CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count
   if (!weir_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
   weir_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, count, paramArray, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, count, paramArray, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -3797,7 +4203,9 @@ static CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *ext
   if (!weir_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
   weir_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(extSemArray, paramsArray, numExtSems, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(extSemArray, paramsArray, numExtSems, stream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
   weir_leave(c);
@@ -3815,7 +4223,9 @@ static CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore
   if (!weir_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
   weir_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(extSemArray, paramsArray, numExtSems, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(extSemArray, paramsArray, numExtSems, stream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
   weir_leave(c);
@@ -3833,7 +4243,9 @@ static CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSe
   if (!weir_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
   weir_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(extSemArray, paramsArray, numExtSems, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(extSemArray, paramsArray, numExtSems, stream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
   weir_leave(c);
@@ -3851,7 +4263,9 @@ static CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *
   if (!weir_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
   weir_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(extSemArray, paramsArray, numExtSems, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(extSemArray, paramsArray, numExtSems, stream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
   weir_leave(c);
@@ -3869,7 +4283,9 @@ static CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
   if (!weir_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
   weir_forward(c);
   CUresult r = real(hGraph, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraph, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraph, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(hGraph), W(0), W(0), W(hStream));
   weir_leave(c);
@@ -3887,7 +4303,9 @@ static CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
   if (!weir_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
   weir_forward(c);
   CUresult r = real(hGraphExec, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hStream)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(hGraphExec), W(0), W(0), W(hStream));
   weir_leave(c);
@@ -3905,7 +4323,9 @@ static CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   if (!weir_enter(c, 555, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -3923,7 +4343,9 @@ static CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGra
   if (!weir_enter(c, 556, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -3941,7 +4363,9 @@ static CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   if (!weir_enter(c, 559, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -3959,7 +4383,9 @@ static CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   if (!weir_enter(c, 560, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -3977,7 +4403,9 @@ static CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGr
   if (!weir_enter(c, 545, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -3995,7 +4423,9 @@ static CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGr
   if (!weir_enter(c, 546, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(childGraph));
   weir_leave(c);
@@ -4013,7 +4443,9 @@ static CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
   if (!weir_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4031,7 +4463,9 @@ static CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, co
   if (!weir_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4049,7 +4483,9 @@ static CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNE
   if (!weir_enter(c, 612, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4067,7 +4503,9 @@ static CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KE
   if (!weir_enter(c, 613, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4085,7 +4523,9 @@ static CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCP
   if (!weir_enter(c, 619, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4103,7 +4543,9 @@ static CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSE
   if (!weir_enter(c, 621, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4121,7 +4563,9 @@ static CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_B
   if (!weir_enter(c, 564, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4139,7 +4583,9 @@ static CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nod
   if (!weir_enter(c, 630, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4157,7 +4603,9 @@ static CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraph
   if (!weir_enter(c, 585, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4175,7 +4623,9 @@ static CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgr
   if (!weir_enter(c, 586, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4193,7 +4643,9 @@ static CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraph
   if (!weir_enter(c, 587, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, copyParams, ctx);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, copyParams, ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hNode, copyParams, ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hNode, copyParams, ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4211,7 +4663,9 @@ static CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraph
   if (!weir_enter(c, 588, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, memsetParams, ctx);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, memsetParams, ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hNode, memsetParams, ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hNode, memsetParams, ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4229,7 +4683,9 @@ static CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUg
   if (!weir_enter(c, 576, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4247,7 +4703,9 @@ static CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUg
   if (!weir_enter(c, 577, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, childGraph);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, childGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hNode, childGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hNode, childGraph)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4265,7 +4723,9 @@ static CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
   if (!weir_enter(c, 589, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hNode, nodeParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hNode, nodeParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4283,7 +4743,9 @@ static CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgr
   if (!weir_enter(c, 590, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
   weir_forward(c);
   CUresult r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hGraph));
   weir_leave(c);
@@ -4301,7 +4763,9 @@ static CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, C
   if (!weir_enter(c, 591, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, resultInfo);
   weir_forward(c);
   CUresult r = real(hGraphExec, hGraph, resultInfo);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hGraphExec, hGraph, resultInfo);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hGraphExec, hGraph, resultInfo)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hGraph));
   weir_leave(c);
@@ -4319,7 +4783,9 @@ static CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, C
   if (!weir_enter(c, 602, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4337,7 +4803,9 @@ static CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph
   if (!weir_enter(c, 603, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4355,7 +4823,9 @@ static CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph 
   if (!weir_enter(c, 604, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, flags);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphExec, hGraph, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphExec, hGraph, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4373,7 +4843,9 @@ static CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph
   if (!weir_enter(c, 605, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, instantiateParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphExec, hGraph, instantiateParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphExec, hGraph, instantiateParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4391,7 +4863,9 @@ static CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CU
   if (!weir_enter(c, 606, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, instantiateParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(phGraphExec, hGraph, instantiateParams);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(phGraphExec, hGraph, instantiateParams)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4409,7 +4883,9 @@ static CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const ch
   if (!weir_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
   weir_forward(c);
   CUresult r = real(hfunc, hmod, name);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hfunc, hmod, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hfunc, hmod, name)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(hfunc), name, W(hmod));
   weir_leave(c);
@@ -4427,7 +4903,9 @@ static CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const
   if (!weir_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
   weir_forward(c);
   CUresult r = real(pKernel, library, name);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pKernel, library, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pKernel, library, name)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
   weir_leave(c);
@@ -4445,7 +4923,9 @@ static CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numK
   if (!weir_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
   weir_forward(c);
   CUresult r = real(kernels, numKernels, lib);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernels, numKernels, lib);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(kernels, numKernels, lib)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_named_list(c, kernels, W(numKernels), W(lib));
   weir_leave(c);
@@ -4463,7 +4943,9 @@ static CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
   if (!weir_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
   weir_forward(c);
   CUresult r = real(pFunc, kernel);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pFunc, kernel);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pFunc, kernel)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_named_like(c, WEIR_OUT(pFunc), W(kernel));
   weir_leave(c);
@@ -4482,7 +4964,9 @@ static CUresult w_cuInit(unsigned int Flags)
   if (!weir_enter(c, 802, 0, WEIR_BANK_DRIVER)) return real(Flags);
   weir_forward(c);
   CUresult r = real(Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(Flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(Flags));
   weir_leave(c);
@@ -4501,7 +4985,9 @@ static CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
   if (!weir_enter(c, 758, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, flags, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pctx, flags, dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -4520,7 +5006,9 @@ static CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice d
   if (!weir_enter(c, 759, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, flags, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pctx, flags, dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -4539,7 +5027,9 @@ static CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArr
   if (!weir_enter(c, 760, 0, WEIR_BANK_DRIVER)) return real(pctx, paramsArray, numParams, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, paramsArray, numParams, flags, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, paramsArray, numParams, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pctx, paramsArray, numParams, flags, dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -4558,7 +5048,9 @@ static CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreatePa
   if (!weir_enter(c, 761, 0, WEIR_BANK_DRIVER)) return real(pctx, ctxCreateParams, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, ctxCreateParams, flags, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, ctxCreateParams, flags, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pctx, ctxCreateParams, flags, dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -4577,7 +5069,9 @@ static CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
   if (!weir_enter(c, 757, 0, WEIR_BANK_DRIVER)) return real(pctx, flags);
   weir_forward(c);
   CUresult r = real(pctx, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pctx, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -4596,7 +5090,9 @@ static CUresult w_cuCtxDetach(CUcontext ctx)
   if (!weir_enter(c, 764, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -4615,7 +5111,9 @@ static CUresult w_cuCtxDestroy(CUcontext ctx)
   if (!weir_enter(c, 762, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_destroy(c, W(ctx));
   weir_leave(c);
@@ -4634,7 +5132,9 @@ static CUresult w_cuCtxDestroy_v2(CUcontext ctx)
   if (!weir_enter(c, 763, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_destroy(c, W(ctx));
   weir_leave(c);
@@ -4653,7 +5153,9 @@ static CUresult w_cuCtxPushCurrent(CUcontext ctx)
   if (!weir_enter(c, 780, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -4672,7 +5174,9 @@ static CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
   if (!weir_enter(c, 781, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -4691,7 +5195,9 @@ static CUresult w_cuCtxPopCurrent(CUcontext *pctx)
   if (!weir_enter(c, 778, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
   CUresult r = real(pctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -4710,7 +5216,9 @@ static CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
   if (!weir_enter(c, 779, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
   CUresult r = real(pctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -4729,7 +5237,9 @@ static CUresult w_cuCtxSetCurrent(CUcontext ctx)
   if (!weir_enter(c, 784, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ctx);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ctx)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -4748,7 +5258,9 @@ static CUresult w_cuCtxSetFlags(unsigned int flags)
   if (!weir_enter(c, 785, 0, WEIR_BANK_DRIVER)) return real(flags);
   weir_forward(c);
   CUresult r = real(flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -4767,7 +5279,9 @@ static CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
   if (!weir_enter(c, 786, 0, WEIR_BANK_DRIVER)) return real(limit, value);
   weir_forward(c);
   CUresult r = real(limit, value);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(limit, value);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(limit, value)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(limit), W(WEIR_DEVICE_NONE), W(value));
   weir_leave(c);
@@ -4786,7 +5300,9 @@ static CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
   if (!weir_enter(c, 783, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
   CUresult r = real(config);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(config)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
   weir_leave(c);
@@ -4805,7 +5321,9 @@ static CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
   if (!weir_enter(c, 787, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
   CUresult r = real(config);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(config)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
   weir_leave(c);
@@ -4824,7 +5342,9 @@ static CUresult w_cuCtxResetPersistingL2Cache(void)
   if (!weir_enter(c, 782, 0, WEIR_BANK_DRIVER)) return real();
   weir_forward(c);
   CUresult r = real();
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real()))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -4843,7 +5363,9 @@ static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flag
   if (!weir_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
   weir_forward(c);
   CUresult r = real(peerContext, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerContext, Flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(peerContext, Flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(Flags));
   weir_leave(c);
@@ -4862,7 +5384,9 @@ static CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
   if (!weir_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
   weir_forward(c);
   CUresult r = real(peerContext);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerContext);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(peerContext)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -4880,7 +5404,9 @@ static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
   if (!weir_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   weir_forward(c);
   CUresult r = real(hCtx, hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hCtx, hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hCtx, hEvent)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(hCtx));
   weir_leave(c);
@@ -4898,7 +5424,9 @@ static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
   if (!weir_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   weir_forward(c);
   CUresult r = real(hCtx, hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(hCtx, hEvent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(hCtx, hEvent)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_STREAM_WAIT), W(hEvent), W(hCtx));
   weir_leave(c);
@@ -4917,7 +5445,9 @@ static CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
   if (!weir_enter(c, 793, 0, WEIR_BANK_DRIVER)) return real(pctx, dev);
   weir_forward(c);
   CUresult r = real(pctx, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pctx, dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pctx, dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(0));
   weir_leave(c);
@@ -4936,7 +5466,9 @@ static CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
   if (!weir_enter(c, 789, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_primary_release(c, W(dev));
   weir_leave(c);
@@ -4955,7 +5487,9 @@ static CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
   if (!weir_enter(c, 790, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_primary_release(c, W(dev));
   weir_leave(c);
@@ -4974,7 +5508,9 @@ static CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
   if (!weir_enter(c, 791, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_reset(c, W(dev));
   weir_leave(c);
@@ -4993,7 +5529,9 @@ static CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
   if (!weir_enter(c, 792, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dev)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_reset(c, W(dev));
   weir_leave(c);
@@ -5012,7 +5550,9 @@ static CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
   if (!weir_enter(c, 794, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
   CUresult r = real(dev, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dev, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(dev), W(flags));
   weir_leave(c);
@@ -5031,7 +5571,9 @@ static CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags
   if (!weir_enter(c, 795, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
   CUresult r = real(dev, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dev, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dev, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(dev), W(flags));
   weir_leave(c);
@@ -5220,7 +5762,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   if (!weir_enter(c, 40, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size, flags);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, size, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_MANAGED));
   weir_leave(c);
@@ -5243,7 +5787,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   if (!weir_enter(c, 76, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, size, hStream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
   weir_leave(c);
@@ -5266,7 +5812,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   if (!weir_enter(c, 77, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, size, hStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, size, hStream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
   weir_leave(c);
@@ -5289,7 +5837,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   if (!weir_enter(c, 78, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   weir_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, memPool, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ptr, size, memPool, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
   weir_leave(c);
@@ -5312,7 +5862,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   if (!weir_enter(c, 79, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   weir_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, memPool, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ptr, size, memPool, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
   weir_leave(c);
@@ -5419,7 +5971,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   if (!weir_enter(c, 7, WEIR_EVF_RUNTIME, bank)) return real(array, desc, width, height, flags);
   weir_forward(c);
   cudaError_t r = real(array, desc, width, height, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array, desc, width, height, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(array, desc, width, height, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(width), W(height), W(1), W(1), W(flags));
   weir_leave(c);
@@ -5442,7 +5996,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   if (!weir_enter(c, 6, WEIR_EVF_RUNTIME, bank)) return real(array, desc, extent, flags);
   weir_forward(c);
   cudaError_t r = real(array, desc, extent, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array, desc, extent, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(array, desc, extent, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(1), W(flags));
   weir_leave(c);
@@ -5465,7 +6021,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   if (!weir_enter(c, 8, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray, desc, extent, numLevels, flags);
   weir_forward(c);
   cudaError_t r = real(mipmappedArray, desc, extent, numLevels, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(mipmappedArray, desc, extent, numLevels, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(mipmappedArray, desc, extent, numLevels, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(mipmappedArray), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(numLevels), W(flags));
   weir_leave(c);
@@ -5489,7 +6047,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   weir_x_free_array_before(c, W(array));
   weir_forward(c);
   cudaError_t r = real(array);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(array);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(array)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(array));
   weir_leave(c);
@@ -5513,7 +6073,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   weir_x_free_array_before(c, W(mipmappedArray));
   weir_forward(c);
   cudaError_t r = real(mipmappedArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(mipmappedArray);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(mipmappedArray)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(mipmappedArray));
   weir_leave(c);
@@ -5533,10 +6095,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   fn_cudaMallocHost real = (fn_cudaMallocHost)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
+  if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real(ptr, size);
+    cudaError_t alone = weir_r_cudaMallocHost(c, real, ptr, size);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(ptr, size);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocHost(c, real, ptr, size) : real(ptr, size);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
   weir_leave(c);
@@ -5556,10 +6122,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   fn_cudaHostAlloc real = (fn_cudaHostAlloc)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
+  if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real(pHost, size, flags);
+    cudaError_t alone = weir_r_cudaHostAlloc(c, real, pHost, size, flags);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(pHost, size, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pHost, size, flags);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaHostAlloc(c, real, pHost, size, flags) : real(pHost, size, flags);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
   weir_leave(c);
@@ -5579,11 +6149,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   fn_cudaFreeHost real = (fn_cudaFreeHost)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) return real(ptr);
-  weir_x_free_host_before(c, W(ptr));
+  if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank)) return real(ptr);
+    cudaError_t alone = weir_r_cudaFreeHost(c, real, ptr);
+    weir_self.depth = 0;
+    return alone;
+  }
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(ptr));
   weir_forward(c);
-  cudaError_t r = real(ptr);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeHost(c, real, ptr) : real(ptr);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(ptr));
   weir_leave(c);
@@ -5606,7 +6180,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   if (!weir_enter(c, 27, WEIR_EVF_RUNTIME, bank)) return real(ptr, size, flags);
   weir_forward(c);
   cudaError_t r = real(ptr, size, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr, size, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ptr, size, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(ptr), W(size), W(flags));
   weir_leave(c);
@@ -5630,7 +6206,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   weir_x_host_unregister_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = real(ptr);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ptr);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ptr)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_host_unregister(c, W(ptr));
   weir_leave(c);
@@ -5653,7 +6231,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, dstDevice, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
   weir_leave(c);
@@ -5673,7 +6253,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, dstDevice, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, dstDevice, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
   weir_leave(c);
@@ -5693,7 +6275,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_1112(ui
   if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, device);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, device);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, advice, device)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -5713,7 +6297,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   if (!weir_enter(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
   weir_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, devPtr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, devPtr, length, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
   weir_leave(c);
@@ -5736,7 +6322,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   if (!weir_enter(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
   weir_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, devPtr, length, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, devPtr, length, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
   weir_leave(c);
@@ -5759,7 +6347,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, count, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -5782,7 +6372,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, count, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -5805,7 +6397,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, count, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -5828,7 +6422,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, count, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -5851,7 +6447,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dpitch, src, spitch, width, height, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
@@ -5874,7 +6472,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dpitch, src, spitch, width, height, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
@@ -5897,7 +6497,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dpitch, src, spitch, width, height, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -5920,7 +6522,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dpitch, src, spitch, width, height, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -5943,7 +6547,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   if (!weir_enter(c, 192, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffset, hOffset, src, count, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
   weir_leave(c);
@@ -5966,7 +6572,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   if (!weir_enter(c, 193, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffset, hOffset, src, count, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
   weir_leave(c);
@@ -5989,7 +6597,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (!weir_enter(c, 194, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffset, hOffset, src, count, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -6012,7 +6622,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (!weir_enter(c, 195, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffset, hOffset, src, count, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -6035,7 +6647,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   if (!weir_enter(c, 182, WEIR_EVF_RUNTIME, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, wOffset, hOffset, count, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
   weir_leave(c);
@@ -6058,7 +6672,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   if (!weir_enter(c, 183, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, wOffset, hOffset, count, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
   weir_leave(c);
@@ -6081,7 +6697,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (!weir_enter(c, 184, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, wOffset, hOffset, count, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -6104,7 +6722,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (!weir_enter(c, 185, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, src, wOffset, hOffset, count, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, src, wOffset, hOffset, count, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -6127,7 +6747,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (!weir_enter(c, 176, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
   weir_leave(c);
@@ -6150,7 +6772,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (!weir_enter(c, 177, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
   weir_leave(c);
@@ -6173,7 +6797,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   if (!weir_enter(c, 162, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
   weir_leave(c);
@@ -6196,7 +6822,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   if (!weir_enter(c, 163, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
   weir_leave(c);
@@ -6219,7 +6847,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (!weir_enter(c, 164, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -6242,7 +6872,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (!weir_enter(c, 165, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -6265,7 +6897,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 158, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
   weir_leave(c);
@@ -6288,7 +6922,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 159, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
   weir_leave(c);
@@ -6311,7 +6947,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 160, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -6334,7 +6972,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 161, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -6357,7 +6997,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (!weir_enter(c, 154, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
   weir_leave(c);
@@ -6380,7 +7022,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (!weir_enter(c, 155, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
   weir_leave(c);
@@ -6403,7 +7047,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   if (!weir_enter(c, 196, WEIR_EVF_RUNTIME, bank)) return real(symbol, src, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(symbol, src, count, offset, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
   weir_leave(c);
@@ -6426,7 +7072,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   if (!weir_enter(c, 197, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(symbol, src, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(symbol, src, count, offset, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
   weir_leave(c);
@@ -6449,7 +7097,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (!weir_enter(c, 198, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(symbol, src, count, offset, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
   weir_leave(c);
@@ -6472,7 +7122,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (!weir_enter(c, 199, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(symbol, src, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(symbol, src, count, offset, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
   weir_leave(c);
@@ -6495,7 +7147,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   if (!weir_enter(c, 186, WEIR_EVF_RUNTIME, bank)) return real(dst, symbol, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, symbol, count, offset, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6518,7 +7172,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   if (!weir_enter(c, 187, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, symbol, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, symbol, count, offset, kind)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6541,7 +7197,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (!weir_enter(c, 188, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, symbol, count, offset, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
   weir_leave(c);
@@ -6564,7 +7222,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (!weir_enter(c, 189, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, symbol, count, offset, kind, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, symbol, count, offset, kind, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
   weir_leave(c);
@@ -6587,7 +7247,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   if (!weir_enter(c, 166, WEIR_EVF_RUNTIME, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(0));
   weir_leave(c);
@@ -6610,7 +7272,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   if (!weir_enter(c, 167, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(0));
   weir_leave(c);
@@ -6633,7 +7297,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   if (!weir_enter(c, 168, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(stream));
   weir_leave(c);
@@ -6656,7 +7322,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   if (!weir_enter(c, 169, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(stream));
   weir_leave(c);
@@ -6679,7 +7347,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
   weir_forward(c);
   cudaError_t r = real(dst, dstDevice, src, srcDevice, count);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dstDevice, src, srcDevice, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dstDevice, src, srcDevice, count)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(0));
   weir_leave(c);
@@ -6702,7 +7372,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dstDevice, src, srcDevice, count, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(dst, dstDevice, src, srcDevice, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dst, dstDevice, src, srcDevice, count, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(stream));
   weir_leave(c);
@@ -6725,7 +7397,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   if (!weir_enter(c, 172, WEIR_EVF_RUNTIME, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(0));
   weir_leave(c);
@@ -6748,7 +7422,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   if (!weir_enter(c, 173, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(0));
   weir_leave(c);
@@ -6771,7 +7447,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (!weir_enter(c, 174, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(stream));
   weir_leave(c);
@@ -6794,7 +7472,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (!weir_enter(c, 175, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(p, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(p, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(stream));
   weir_leave(c);
@@ -6817,7 +7497,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   if (!weir_enter(c, 276, WEIR_EVF_RUNTIME, bank)) return real(devPtr, value, count);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, value, count)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
   weir_leave(c);
@@ -6840,7 +7522,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   if (!weir_enter(c, 277, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, value, count);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, value, count)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
   weir_leave(c);
@@ -6863,7 +7547,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   if (!weir_enter(c, 286, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, value, count, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
   weir_leave(c);
@@ -6886,7 +7572,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   if (!weir_enter(c, 287, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, value, count, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, value, count, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
   weir_leave(c);
@@ -6909,7 +7597,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   if (!weir_enter(c, 278, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, value, width, height);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, pitch, value, width, height)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
   weir_leave(c);
@@ -6932,7 +7622,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   if (!weir_enter(c, 279, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, pitch, value, width, height);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, pitch, value, width, height)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
   weir_leave(c);
@@ -6955,7 +7647,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   if (!weir_enter(c, 280, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, pitch, value, width, height, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
   weir_leave(c);
@@ -6978,7 +7672,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   if (!weir_enter(c, 281, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, pitch, value, width, height, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, pitch, value, width, height, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
   weir_leave(c);
@@ -7001,7 +7697,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   if (!weir_enter(c, 282, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, value, extent);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pitchedDevPtr, value, extent)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
   weir_leave(c);
@@ -7024,7 +7722,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   if (!weir_enter(c, 283, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(pitchedDevPtr, value, extent);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pitchedDevPtr, value, extent)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
   weir_leave(c);
@@ -7047,7 +7747,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   if (!weir_enter(c, 284, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pitchedDevPtr, value, extent, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
   weir_leave(c);
@@ -7070,7 +7772,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   if (!weir_enter(c, 285, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pitchedDevPtr, value, extent, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pitchedDevPtr, value, extent, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
   weir_leave(c);
@@ -7144,7 +7848,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   if (!weir_enter(c, 337, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
   weir_leave(c);
@@ -7167,7 +7873,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   if (!weir_enter(c, 338, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
   weir_leave(c);
@@ -7190,7 +7898,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   if (!weir_enter(c, 335, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
   weir_leave(c);
@@ -7213,7 +7923,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   if (!weir_enter(c, 336, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
   weir_leave(c);
@@ -7236,7 +7948,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   if (!weir_enter(c, 339, WEIR_EVF_RUNTIME, bank)) return real(stream, event, flags);
   weir_forward(c);
   cudaError_t r = real(stream, event, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, event, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   weir_leave(c);
@@ -7259,7 +7973,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   if (!weir_enter(c, 340, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, event, flags);
   weir_forward(c);
   cudaError_t r = real(stream, event, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, event, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   weir_leave(c);
@@ -7282,7 +7998,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   if (!weir_enter(c, 334, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_EVENT), W(event), W(0));
   weir_leave(c);
@@ -7305,7 +8023,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   if (!weir_enter(c, 333, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_QUERY), W(event), W(0));
   weir_leave(c);
@@ -7328,7 +8048,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   if (!weir_enter(c, 378, WEIR_EVF_RUNTIME, bank)) return real(pStream);
   weir_forward(c);
   cudaError_t r = real(pStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pStream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(0));
   weir_leave(c);
@@ -7351,7 +8073,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   if (!weir_enter(c, 379, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags);
   weir_forward(c);
   cudaError_t r = real(pStream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pStream, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
   weir_leave(c);
@@ -7374,7 +8098,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   if (!weir_enter(c, 380, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags, priority);
   weir_forward(c);
   cudaError_t r = real(pStream, flags, priority);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pStream, flags, priority);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pStream, flags, priority)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
   weir_leave(c);
@@ -7424,7 +8150,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   if (!weir_enter(c, 374, WEIR_EVF_RUNTIME, bank)) return real(stream, callback, userData, flags);
   weir_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, callback, userData, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -7447,7 +8175,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   if (!weir_enter(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, callback, userData, flags);
   weir_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, callback, userData, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, callback, userData, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -7470,7 +8200,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 526, WEIR_EVF_RUNTIME, bank)) return real(stream, mode);
   weir_forward(c);
   cudaError_t r = real(stream, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, mode)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
@@ -7493,7 +8225,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 527, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, mode);
   weir_forward(c);
   cudaError_t r = real(stream, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, mode)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
@@ -7516,7 +8250,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 528, WEIR_EVF_RUNTIME, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
@@ -7539,7 +8275,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 529, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
@@ -7562,7 +8300,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   if (!weir_enter(c, 530, WEIR_EVF_RUNTIME, bank)) return real(stream, pGraph);
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, pGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, pGraph)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
@@ -7585,7 +8325,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   if (!weir_enter(c, 531, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, pGraph);
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, pGraph);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, pGraph)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
@@ -7608,7 +8350,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   if (!weir_enter(c, 420, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(event), W(0));
   weir_leave(c);
@@ -7631,7 +8375,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   if (!weir_enter(c, 422, WEIR_EVF_RUNTIME, bank)) return real(event, flags);
   weir_forward(c);
   cudaError_t r = real(event, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(event), W(flags));
   weir_leave(c);
@@ -7654,7 +8400,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   if (!weir_enter(c, 423, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(event), W(0));
   weir_leave(c);
@@ -7677,7 +8425,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   if (!weir_enter(c, 425, WEIR_EVF_RUNTIME, bank)) return real(event, stream);
   weir_forward(c);
   cudaError_t r = real(event, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(0));
   weir_leave(c);
@@ -7700,7 +8450,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   if (!weir_enter(c, 426, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream);
   weir_forward(c);
   cudaError_t r = real(event, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(0));
   weir_leave(c);
@@ -7723,7 +8475,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (!weir_enter(c, 427, WEIR_EVF_RUNTIME, bank)) return real(event, stream, flags);
   weir_forward(c);
   cudaError_t r = real(event, stream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event, stream, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(flags));
   weir_leave(c);
@@ -7746,7 +8500,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (!weir_enter(c, 428, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream, flags);
   weir_forward(c);
   cudaError_t r = real(event, stream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(event, stream, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(event, stream, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(flags));
   weir_leave(c);
@@ -7769,7 +8525,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   if (!weir_enter(c, 424, WEIR_EVF_RUNTIME, bank)) return real(ms, start, end);
   weir_forward(c);
   cudaError_t r = real(ms, start, end);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(ms, start, end);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(ms, start, end)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(start), W(end));
   weir_leave(c);
@@ -7792,7 +8550,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   if (!weir_enter(c, 680, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(func, gridDim, blockDim, args, sharedMem, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -7815,7 +8575,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   if (!weir_enter(c, 681, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(func, gridDim, blockDim, args, sharedMem, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -7838,7 +8600,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   if (!weir_enter(c, 676, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(func, gridDim, blockDim, args, sharedMem, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -7861,7 +8625,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   if (!weir_enter(c, 677, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(func, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(func, gridDim, blockDim, args, sharedMem, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -7884,7 +8650,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   if (!weir_enter(c, 682, WEIR_EVF_RUNTIME, bank)) return real(config, func, args);
   weir_forward(c);
   cudaError_t r = real(config, func, args);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, func, args);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(config, func, args)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config_rt(c, W(func), config);
   weir_leave(c);
@@ -7907,7 +8675,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   if (!weir_enter(c, 683, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(config, func, args);
   weir_forward(c);
   cudaError_t r = real(config, func, args);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(config, func, args);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(config, func, args)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config_rt(c, W(func), config);
   weir_leave(c);
@@ -7930,7 +8700,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc(ui
   if (!weir_enter(c, 678, WEIR_EVF_RUNTIME, bank)) return real(stream, fn, userData);
   weir_forward(c);
   cudaError_t r = real(stream, fn, userData);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, fn, userData)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -7953,7 +8725,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc_pt
   if (!weir_enter(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, fn, userData);
   weir_forward(c);
   cudaError_t r = real(stream, fn, userData);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(stream, fn, userData);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(stream, fn, userData)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -8006,7 +8780,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_
   if (!weir_enter(c, 754, WEIR_EVF_RUNTIME, bank)) return real(device);
   weir_forward(c);
   cudaError_t r = real(device);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(device)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(device), W(device), W(0));
   weir_leave(c);
@@ -8030,7 +8806,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(ui
   if (!weir_enter(c, 755, WEIR_EVF_RUNTIME, bank)) return real(flags);
   weir_forward(c);
   cudaError_t r = real(flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -8054,7 +8832,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(u
   if (!weir_enter(c, 756, WEIR_EVF_RUNTIME, bank)) return real(device_arr, len);
   weir_forward(c);
   cudaError_t r = real(device_arr, len);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device_arr, len);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(device_arr, len)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(len));
   weir_leave(c);
@@ -8078,7 +8858,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32
   if (!weir_enter(c, 753, WEIR_EVF_RUNTIME, bank)) return real(device, deviceFlags, flags);
   weir_forward(c);
   cudaError_t r = real(device, deviceFlags, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(device, deviceFlags, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(device, deviceFlags, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(device), W(device), W(flags));
   weir_leave(c);
@@ -8102,7 +8884,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistin
   if (!weir_enter(c, 750, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real()))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -8126,7 +8910,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerA
   if (!weir_enter(c, 698, WEIR_EVF_RUNTIME, bank)) return real(peerDevice, flags);
   weir_forward(c);
   cudaError_t r = real(peerDevice, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerDevice, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(peerDevice, flags)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -8150,7 +8936,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeer
   if (!weir_enter(c, 697, WEIR_EVF_RUNTIME, bank)) return real(peerDevice);
   weir_forward(c);
   cudaError_t r = real(peerDevice);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(peerDevice);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(peerDevice)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -8175,7 +8963,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint3
   weir_x_reset_current_before(c);
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real()))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_reset_current(c);
   weir_leave(c);
@@ -8200,7 +8990,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(u
   weir_x_reset_current_before(c);
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real();
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real()))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_reset_current(c);
   weir_leave(c);
@@ -8248,7 +9040,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, location, flags, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -8266,7 +9060,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, location, flags, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -8284,7 +9080,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_v2_12(u
   if (!weir_enter(c, 1059, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, advice, location)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -8302,7 +9100,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   if (!weir_enter(c, 664, WEIR_EVF_RUNTIME, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(kernel, gridDim, blockDim, args, sharedMem, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -8322,7 +9122,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   if (!weir_enter(c, 665, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(kernel, gridDim, blockDim, args, sharedMem, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -8342,7 +9144,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLibraryGetKernel_
   if (!weir_enter(c, 882, WEIR_EVF_RUNTIME, bank)) return real(pKernel, library, name);
   weir_forward(c);
   cudaError_t r = real(pKernel, library, name);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(pKernel, library, name);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pKernel, library, name)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
   weir_leave(c);
@@ -8414,7 +9218,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, location, flags, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -8433,7 +9239,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, location, flags, stream);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, location, flags, stream)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -8452,7 +9260,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_13(uint
   if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r)) r = real(devPtr, count, advice, location);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(devPtr, count, advice, location)))
+    weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);

@@ -9,6 +9,7 @@
 #include "interpose/reroute.h"
 
 #include <pthread.h>
+#include <unistd.h>
 #include "core/memory/whole.h"
 #include "interpose/context.h"
 #include "interpose/event_fill.h"
@@ -16,7 +17,12 @@
 #include "interpose/reroute_device.h"
 #include "interpose/work.h"
 
-enum { CACHES = 256, STREAMS = 64, GRAPH_BITS = 20 };
+enum { CACHES = 256, STREAMS = 64 };
+
+/* Page-locked memory is got by four functions with three flags; what one of them gave is handed out
+ * by the same with the same flags only. */
+enum host_kind { HOST_RT_PLAIN, HOST_RT_FLAGS, HOST_PLAIN, HOST_FLAGS, HOST_KINDS };
+enum { HOST_FLAG_VALUES = 8, HOSTS = HOST_KINDS * HOST_FLAG_VALUES };
 
 #define CACHE_MOST (UINT64_C(4) << 30)
 
@@ -27,7 +33,8 @@ typedef struct cache {
 
 _Atomic uint8_t weir_mode;
 static weir_route_options options;
-static cache caches[CACHES]; /* by number of context */
+static cache caches[CACHES]; /* device memory, by number of context */
+static cache hosts[CACHES][HOSTS];
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t tainted; /* blocks with a serial up to this are never cached */
 static _Atomic bool broken;      /* a context has an error that stays */
@@ -65,27 +72,43 @@ static uint64_t most_cached(unsigned device)
   return total / 10 < CACHE_MOST ? total / 10 : CACHE_MOST;
 }
 
-static weir_whole *cache_make(cache *k, const weir_thread *t)
+static uint64_t most_pinned(void)
+{
+  uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+  if (options.keep_bytes != UINT64_MAX) return options.keep_bytes;
+  return ram / 10 < CACHE_MOST ? ram / 10 : CACHE_MOST;
+}
+
+static weir_whole *cache_make(cache *k, const weir_thread *t, bool host)
 {
   pthread_mutex_lock(&making);
   if (!k->whole && weir_route_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context,
-                                          t->last_context_number, t->last_device)) {
-    weir_whole_options o = {.keep_bytes = most_cached(t->last_device),
+                                          t->last_context_number, t->last_device, host)) {
+    weir_whole_options o = {.keep_bytes = host ? most_pinned() : most_cached(t->last_device),
                             .decay_ms = options.decay_ms};
-    if (weir_whole_open(&k->whole, &k->device.backend, &o)) k->whole = NULL;
+    weir_whole *made;
+    if (!weir_whole_open(&made, &k->device.backend, &o))
+      __atomic_store_n(&k->whole, made, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&making);
   return k->whole;
 }
 
-/* The cache of the thread's context; NULL: none can be had. */
-static cache *cache_here(void)
+/* The cache of the thread's context (`host`: of page-locked memory got in that way, -1: of device
+ * memory); NULL: none can be had. */
+static cache *cache_for(int host)
 {
   weir_thread *t = &weir_self;
   weir_context_refresh(t);
-  cache *k = &caches[t->last_context_number];
-  if (!t->last_context_number || t->last_context_number == CACHES - 1) return NULL;
-  return __atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) || cache_make(k, t) ? k : NULL;
+  unsigned n = t->last_context_number;
+  if (!n || n >= CACHES - 1) return NULL;
+  cache *k = host < 0 ? &caches[n] : &hosts[n][host];
+  return __atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) || cache_make(k, t, host >= 0) ? k : NULL;
+}
+
+static cache *cache_here(void)
+{
+  return cache_for(-1);
 }
 
 /* A cache's device is its first member. */
@@ -94,16 +117,32 @@ static cache *cache_of(const weir_whole_block *b)
   return weir_whole_backend(b->cache)->self;
 }
 
+static void abandon(cache *k)
+{
+  if (k->whole) weir_whole_abandon(k->whole);
+  k->whole = NULL;
+}
+
 void weir_route_context_gone(unsigned number)
 {
-  cache *k = &caches[number];
   weir_work_forget_context(number);
   if (!number || number >= CACHES - 1) return;
   pthread_mutex_lock(&making);
-  if (k->whole) weir_whole_abandon(k->whole);
-  k->whole = NULL;
+  abandon(&caches[number]);
+  for (int i = 0; i < HOSTS; i++)
+    abandon(&hosts[number][i]);
   atomic_store(&broken, false);
   pthread_mutex_unlock(&making);
+}
+
+static bool give_back(weir_whole *w)
+{
+  weir_whole_stats before, after;
+  if (!w) return false;
+  weir_whole_get_stats(w, &before);
+  if (weir_whole_trim(w, 0)) return false;
+  weir_whole_get_stats(w, &after);
+  return after.device_frees != before.device_frees;
 }
 
 /* All idle memory of all caches goes back; whether that was any. */
@@ -111,12 +150,9 @@ static bool relieve(void)
 {
   bool gave = false;
   for (int i = 1; i < CACHES - 1; i++) {
-    weir_whole_stats before, after;
-    if (!caches[i].whole) continue;
-    weir_whole_get_stats(caches[i].whole, &before);
-    if (weir_whole_trim(caches[i].whole, 0)) continue;
-    weir_whole_get_stats(caches[i].whole, &after);
-    gave |= after.device_frees != before.device_frees;
+    gave |= give_back(caches[i].whole);
+    for (int j = 0; caches[i].device.context && j < HOSTS; j++)
+      gave |= give_back(hosts[i][j].whole);
   }
   return gave;
 }
@@ -136,6 +172,16 @@ bool weir_route_failed(int error)
   if (weir_mode_now() == WEIR_OBSERVE) return false;
   if (stays(error)) atomic_store(&broken, true);
   return error == CUDA_ERROR_OUT_OF_MEMORY && relieve();
+}
+
+/* The runtime keeps the last error of a thread; that of a try which nobody saw is taken away. */
+void weir_route_error_gone(int bank)
+{
+  typedef cudaError_t (*fn)(void);
+  fn take = bank == WEIR_BANK_DRIVER
+                ? NULL
+                : (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(bank), "cudaGetLastError");
+  if (take) (void)take();
 }
 
 uint64_t weir_route_cached(void)
@@ -158,17 +204,38 @@ void weir_route_taint_all(void)
 /* ---- waiting for the device -------------------------------------------------------------------
  */
 
-/* Waits for all work of the cache's context and tells the caches; the driver's answer. */
-static CUresult wait_for(cache *k)
+/* What was freed before a wait for a context began, for all caches of the context. */
+typedef struct moment {
+  unsigned number;
+  uint32_t age;
+  uint64_t clock, host[HOSTS];
+} moment;
+
+static void wait_begins(moment *m, unsigned number)
 {
-  uint64_t clock = weir_whole_clock(k->whole);
-  uint32_t age = weir_work_wait_begins();
+  m->number = number;
+  m->clock = caches[number].whole ? weir_whole_clock(caches[number].whole) : 0;
+  for (int i = 0; i < HOSTS; i++)
+    m->host[i] = hosts[number][i].whole ? weir_whole_clock(hosts[number][i].whole) : 0;
+  m->age = weir_work_wait_begins();
+}
+
+static void waited(const moment *m)
+{
+  weir_work_waited(m->number, m->age);
+  if (m->clock) weir_whole_complete(caches[m->number].whole, m->clock);
+  for (int i = 0; i < HOSTS; i++)
+    if (m->host[i]) weir_whole_complete(hosts[m->number][i].whole, m->host[i]);
+}
+
+/* Waits for all work of the cache's context and tells the caches; the driver's answer. */
+static CUresult wait_for(const cache *k)
+{
+  moment m;
+  wait_begins(&m, k->device.number);
   CUresult r = weir_route_device_wait(&k->device);
-  if (r == CUDA_SUCCESS) {
-    weir_work_waited(k->device.number, age);
-    weir_whole_complete(k->whole, clock);
-  }
-  (void)weir_route_failed(r);
+  if (r == CUDA_SUCCESS) waited(&m);
+  (void)weir_route_failed((int)r);
   return r;
 }
 
@@ -377,13 +444,14 @@ static weir_whole_block look(weir_call *c, uint64_t address)
   return b;
 }
 
-static fate keep(weir_call *c, uint64_t address)
+static fate keep(weir_call *c, uint64_t address, bool host)
 {
   weir_whole_block b = look(c, address);
   if (b.state == WEIR_WHOLE_NONE) return FATE_FOREIGN;
+  cache *k = cache_of(&b);
+  if (k->device.host != host) return FATE_FOREIGN; /* by the wrong function */
   if (b.state != WEIR_WHOLE_LIVE) return FATE_TWICE;
   if (hands_off() || b.serial <= atomic_load(&tainted)) return FATE_REAL;
-  cache *k = cache_of(&b);
   fate f =
       weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, address) : keep_strictly(c, k, address);
   if (f == FATE_KEPT) c->flags |= WEIR_EVF_CACHED;
@@ -405,7 +473,7 @@ static void freed(fate f, uint64_t address, int error)
 cudaError_t weir_r_cudaFree(weir_call *c, cudaError_t (*real)(void *), void *ptr)
 {
   uint64_t at = (uint64_t)(uintptr_t)ptr;
-  fate f = keep(c, at);
+  fate f = keep(c, at, false);
   if (f == FATE_KEPT) return cudaSuccess;
   cudaError_t r = real((void *)(uintptr_t)to_free(f, at));
   freed(f, at, (int)r);
@@ -414,12 +482,120 @@ cudaError_t weir_r_cudaFree(weir_call *c, cudaError_t (*real)(void *), void *ptr
 
 CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdeviceptr ptr)
 {
-  fate f = keep(c, ptr);
+  fate f = keep(c, ptr, false);
   if (f == FATE_KEPT) return CUDA_SUCCESS;
   CUresult r = real(to_free(f, ptr));
   freed(f, ptr, (int)r);
   return r;
 }
+
+/* ---- page-locked host memory ------------------------------------------------------------------
+ */
+
+/* How to get it, bound to its arguments. */
+typedef struct host_way {
+  enum host_kind kind;
+  unsigned flags;
+  union {
+    int (*plain)(void **, size_t);
+    int (*flagged)(void **, size_t, unsigned);
+  } real;
+} host_way;
+
+static int host_get(const host_way *h, void **out, size_t bytes)
+{
+  return h->kind == HOST_RT_PLAIN || h->kind == HOST_PLAIN ? h->real.plain(out, bytes)
+                                                           : h->real.flagged(out, bytes, h->flags);
+}
+
+/* A block that was got: known from here on as the cache's. It stays the program's own where there
+ * is no memory for a record. */
+static void host_adopt(weir_call *c, const cache *k, void *ptr, size_t asked)
+{
+  uint64_t at = (uint64_t)(uintptr_t)ptr;
+  if (weir_whole_adopt(k->whole, asked, at)) return;
+  weir_block_add((weir_block){
+      at, weir_whole_round(asked),
+      weir_tag_make(WEIR_MEM_PINNED, (unsigned)k->device.backend.index, k->device.number)});
+  c->routed = true;
+}
+
+static int host_alloc(weir_call *c, const host_way *h, void **out, size_t bytes)
+{
+  uint64_t at;
+  bool mine =
+      out && bytes && h->flags < HOST_FLAG_VALUES && !hands_off() && !runtime_is_elsewhere(c);
+  const cache *k = mine ? cache_for((int)(h->kind * HOST_FLAG_VALUES + h->flags)) : NULL;
+  if (!k) return host_get(h, out, bytes);
+  if (weir_whole_reuse(k->whole, bytes, &at)) {
+    *out = (void *)(uintptr_t)at;
+    c->flags |= WEIR_EVF_CACHED;
+    c->routed = true;
+    return 0;
+  }
+  int r = host_get(h, out, weir_whole_round(bytes));
+  if (r == 0) {
+    host_adopt(c, k, *out, bytes);
+    return 0;
+  }
+  (void)weir_route_failed(r);
+  if (r == CUDA_ERROR_OUT_OF_MEMORY && (r = host_get(h, out, bytes)) == 0)
+    weir_route_error_gone(c->bank);
+  return r;
+}
+
+cudaError_t weir_r_cudaMallocHost(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
+                                  size_t bytes)
+{
+  host_way h = {.kind = HOST_RT_PLAIN, .real.plain = (int (*)(void **, size_t))(uintptr_t)real};
+  return (cudaError_t)host_alloc(c, &h, out, bytes);
+}
+
+CUresult weir_r_cuMemAllocHost(weir_call *c, CUresult (*real)(void **, size_t), void **out,
+                               size_t bytes)
+{
+  host_way h = {.kind = HOST_PLAIN, .real.plain = (int (*)(void **, size_t))(uintptr_t)real};
+  return (CUresult)host_alloc(c, &h, out, bytes);
+}
+
+cudaError_t weir_r_cudaHostAlloc(weir_call *c, cudaError_t (*real)(void **, size_t, unsigned),
+                                 void **out, size_t bytes, unsigned flags)
+{
+  host_way h = {
+      HOST_RT_FLAGS, flags, {.flagged = (int (*)(void **, size_t, unsigned))(uintptr_t)real}};
+  return (cudaError_t)host_alloc(c, &h, out, bytes);
+}
+
+CUresult weir_r_cuMemHostAlloc(weir_call *c, CUresult (*real)(void **, size_t, unsigned),
+                               void **out, size_t bytes, unsigned flags)
+{
+  host_way h = {
+      HOST_FLAGS, flags, {.flagged = (int (*)(void **, size_t, unsigned))(uintptr_t)real}};
+  return (CUresult)host_alloc(c, &h, out, bytes);
+}
+
+static int host_free(weir_call *c, int (*real)(void *), void *ptr)
+{
+  uint64_t at = (uint64_t)(uintptr_t)ptr;
+  fate f = keep(c, at, true);
+  if (f == FATE_KEPT) return 0;
+  int r = real((void *)(uintptr_t)to_free(f, at));
+  freed(f, at, r);
+  return r;
+}
+
+cudaError_t weir_r_cudaFreeHost(weir_call *c, cudaError_t (*real)(void *), void *ptr)
+{
+  return (cudaError_t)host_free(c, (int (*)(void *))(uintptr_t)real, ptr);
+}
+
+CUresult weir_r_cuMemFreeHost(weir_call *c, CUresult (*real)(void *), void *ptr)
+{
+  return (CUresult)host_free(c, (int (*)(void *))(uintptr_t)real, ptr);
+}
+
+/* ---- left to the driver ------------------------------------------------------------------------
+ */
 
 /* A stream-ordered free of memory from cudaMalloc is the driver's business. */
 static fate leave_to_driver(weir_call *c, uint64_t address)
@@ -454,15 +630,13 @@ CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr, CUstr
 /* The program's own wait for a context settles all that was waiting, at no cost. */
 static CUresult wait_by(CUresult (*real)(void))
 {
-  cache *k = weir_mode_now() == WEIR_RELAXED ? cache_here() : NULL;
-  uint64_t clock = k ? weir_whole_clock(k->whole) : 0;
-  uint32_t age = weir_work_wait_begins();
+  moment m;
+  weir_context_refresh(&weir_self);
+  bool tell = weir_mode_now() == WEIR_RELAXED && weir_self.last_context_number;
+  if (tell) wait_begins(&m, weir_self.last_context_number);
   CUresult r = real();
-  if (r == CUDA_SUCCESS && k) {
-    weir_work_waited(k->device.number, age);
-    weir_whole_complete(k->whole, clock);
-  }
-  (void)weir_route_failed(r);
+  if (r == CUDA_SUCCESS && tell) waited(&m);
+  (void)weir_route_failed((int)r);
   return r;
 }
 
@@ -478,16 +652,21 @@ cudaError_t weir_r_sync_rt(weir_call *c, cudaError_t (*real)(void))
   return (cudaError_t)wait_by((CUresult(*)(void))(uintptr_t)real);
 }
 
-/* Ahead of the end of a stream that may have work. */
+/* Ahead of the end of a stream that may have work: all caches of the context mark it. */
 static void stream_ends(uint64_t stream)
 {
-  const cache *k =
-      weir_mode_now() == WEIR_RELAXED && stream > WEIR_STREAM_PER_THREAD ? cache_here() : NULL;
-  if (!k) return;
-  bool busy = weir_work_busy(k->device.number, stream);
-  if (weir_whole_stream_ends(k->whole, (void *)(uintptr_t)stream, busy))
-    weir_work_unseen("a stream with work ended and could not be marked");
-  weir_work_forget_stream(k->device.number, stream);
+  weir_context_refresh(&weir_self);
+  unsigned n = weir_self.last_context_number;
+  if (weir_mode_now() != WEIR_RELAXED || stream <= WEIR_STREAM_PER_THREAD || !n || n >= CACHES - 1)
+    return;
+  bool busy = weir_work_busy(n, stream);
+  void *handle = (void *)(uintptr_t)stream;
+  weir_status st = WEIR_OK;
+  if (cache_here()) st = weir_whole_stream_ends(caches[n].whole, handle, busy);
+  for (int i = 0; i < HOSTS && !st; i++)
+    if (hosts[n][i].whole) st = weir_whole_stream_ends(hosts[n][i].whole, handle, busy);
+  if (st) weir_work_unseen("a stream with work ended and could not be marked");
+  weir_work_forget_stream(n, stream);
 }
 
 cudaError_t weir_r_cudaStreamDestroy(weir_call *c, cudaError_t (*real)(cudaStream_t),

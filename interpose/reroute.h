@@ -43,9 +43,13 @@ void weir_route_forked(void);
  * depth must be put back to 0 after it. Sets what a handler looks at. */
 bool weir_route_enter(weir_call *c, int bank);
 
-/* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True: the
- * device has no memory and caches have given some back, so that the call is worth another try. */
+/* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
+ * the device has no memory and caches have given some back, so that the call is worth another try.
+ */
 bool weir_route_failed(int error);
+
+/* That other try has succeeded. */
+void weir_route_error_gone(int bank);
 
 /* The context, or all of a device's, is gone and its memory with it. */
 void weir_route_context_gone(unsigned number);
@@ -75,6 +79,17 @@ CUresult weir_r_cuMemAllocPitch(weir_call *c,
 CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdeviceptr ptr);
 CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr, CUstream),
                                CUdeviceptr ptr, CUstream stream);
+
+cudaError_t weir_r_cudaMallocHost(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
+                                  size_t bytes);
+cudaError_t weir_r_cudaHostAlloc(weir_call *c, cudaError_t (*real)(void **, size_t, unsigned),
+                                 void **out, size_t bytes, unsigned flags);
+cudaError_t weir_r_cudaFreeHost(weir_call *c, cudaError_t (*real)(void *), void *ptr);
+CUresult weir_r_cuMemAllocHost(weir_call *c, CUresult (*real)(void **, size_t), void **out,
+                               size_t bytes);
+CUresult weir_r_cuMemHostAlloc(weir_call *c, CUresult (*real)(void **, size_t, unsigned),
+                               void **out, size_t bytes, unsigned flags);
+CUresult weir_r_cuMemFreeHost(weir_call *c, CUresult (*real)(void *), void *ptr);
 
 /* ---- handlers: waits and ends of streams ------------------------------------------------------
  */

@@ -67,9 +67,11 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   (void)bytes;
+  const weir_route_device *d = self;
   (void)weir_block_take(address);
-  HERE(WEIR_HELPER(cuMemFree_v2, PFN_cuMemFree_v3020)(address));
-  return said(r, "cuMemFree");
+  HERE(d->host ? WEIR_HELPER(cuMemFreeHost, PFN_cuMemFreeHost_v2000)((void *)(uintptr_t)address)
+               : WEIR_HELPER(cuMemFree_v2, PFN_cuMemFree_v3020)(address));
+  return said(r, d->host ? "cuMemFreeHost" : "cuMemFree");
 }
 
 static weir_status event_create(void *self, void **event)
@@ -111,16 +113,17 @@ CUresult weir_route_device_wait(const weir_route_device *self)
   return r;
 }
 
-bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal)
+bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal,
+                            bool host)
 {
   static const enum weir_helper needed[] = {
       WEIR_H_cuCtxGetCurrent,  WEIR_H_cuCtxPushCurrent_v2, WEIR_H_cuCtxPopCurrent_v2,
       WEIR_H_cuCtxSynchronize, WEIR_H_cuMemAlloc_v2,       WEIR_H_cuMemFree_v2,
       WEIR_H_cuMemGetInfo_v2,  WEIR_H_cuEventCreate,       WEIR_H_cuEventDestroy_v2,
-      WEIR_H_cuEventRecord,    WEIR_H_cuEventQuery};
+      WEIR_H_cuEventRecord,    WEIR_H_cuEventQuery,        WEIR_H_cuMemFreeHost};
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (!weir_helper(needed[i])) return false;
-  *d = (weir_route_device){.context = context, .number = number};
+  *d = (weir_route_device){.context = context, .number = number, .host = host};
   d->backend = (weir_backend){.name = "cuda",
                               .index = ordinal,
                               .self = d,

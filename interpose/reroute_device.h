@@ -9,10 +9,12 @@ typedef struct weir_route_device {
   weir_backend backend; /* backend.self is this */
   CUcontext context;
   unsigned number; /* of the context (context.h) */
+  bool host;       /* page-locked host memory: got by the caller, given back here */
 } weir_route_device;
 
 /* Fills `d`. False: the driver lacks something that is needed. */
-bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal);
+bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal,
+                            bool host);
 
 /* Waits on the host for all work of the context. The driver's answer. */
 CUresult weir_route_device_wait(const weir_route_device *d);

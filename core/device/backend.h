@@ -38,6 +38,11 @@ typedef struct weir_backend {
    * and the one handle it has here where it has several. Missing: any handle is a stream. */
   weir_status (*stream_adopt)(void *self, void *native, void **stream);
 
+  /* Optional, both or none: a stream beside all others, the default one included; destroyed when no
+   * block or marker needs it any more. Missing: streams are the program's alone. */
+  weir_status (*stream_create)(void *self, void **stream);
+  weir_status (*stream_destroy)(void *self, void *stream);
+
   /* Optional. The calling thread made this device its current one: the device's own runtime may
    * follow (cudaSetDevice). Missing: nobody is told. */
   void (*make_current)(void *self);

@@ -152,6 +152,31 @@ weir_status weir_stream_from_native(weir_stream **out, weir_device device, void 
   return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
 }
 
+weir_status weir_stream_create(weir_stream **out, weir_device device)
+{
+  POOL_OF(device, p);
+  const weir_backend *b = p->backend;
+  void *native;
+  weir_heap *h;
+  if (!b->stream_create) return weir_fail(WEIR_ENOTSUP, "the %s backend makes no streams", b->name);
+  weir_status st = b->stream_create(b->self, &native);
+  if (st) return st;
+  if ((st = weir_pool_heap(p, native, &h))) {
+    (void)b->stream_destroy(b->self, native);
+    return st;
+  }
+  h->own = true;
+  *out = (weir_stream *)h;
+  return WEIR_OK;
+}
+
+weir_status weir_stream_native(void **out, weir_stream *stream)
+{
+  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
+  *out = ((weir_heap *)stream)->stream;
+  return WEIR_OK;
+}
+
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;

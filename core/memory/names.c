@@ -112,7 +112,7 @@ void weir_names_free(weir_names *n)
 static void *read_part(int fd, uint64_t at, uint64_t bytes)
 {
   if (bytes > TABLE_LIMIT || at > INT64_MAX - TABLE_LIMIT) return NULL;
-  char *part = malloc(bytes + 1);
+  char *part = calloc(1, bytes + 1);
   uint64_t done = 0;
   while (part && done < bytes) {
     ssize_t n = pread(fd, part + done, bytes - done, (off_t)(at + done));
@@ -122,7 +122,6 @@ static void *read_part(int fd, uint64_t at, uint64_t bytes)
     }
     done += (uint64_t)n;
   }
-  if (part) part[bytes] = 0;
   return part;
 }
 
@@ -135,14 +134,15 @@ static int by_start(const void *a, const void *b)
 static void keep_functions(object *o, const ElfW(Sym) * table, size_t count, uint64_t strings)
 {
   o->symbols = malloc((count ? count : 1) * sizeof *o->symbols);
-  for (size_t i = 0; o->symbols && i < count; i++) {
+  if (!o->symbols) return;
+  for (size_t i = 0; i < count; i++) {
     const ElfW(Sym) *s = &table[i];
     int type = ELF64_ST_TYPE(s->st_info);
     if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s->st_shndx == SHN_UNDEF) continue;
     if (!s->st_value || s->st_name >= strings) continue;
     o->symbols[o->count++] = (symbol){s->st_value, s->st_value + s->st_size, s->st_name};
   }
-  if (o->count) qsort(o->symbols, o->count, sizeof *o->symbols, by_start);
+  qsort(o->symbols, o->count, sizeof *o->symbols, by_start);
 }
 
 /* The section of symbols with the most to say; 0: none. */

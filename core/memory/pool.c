@@ -474,17 +474,25 @@ static weir_status drain(weir_pool *p)
   return weir_back_trim(p, p->clock(), UINT64_MAX, false);
 }
 
+static weir_status drop_markers(const weir_pool *p, weir_heap *h)
+{
+  const weir_backend *b = p->backend;
+  for (int i = 0; i < MARKERS; i++) {
+    void **event = &h->markers[i].event;
+    weir_status st = *event ? b->event_destroy(b->self, *event) : WEIR_OK;
+    if (st) return st;
+    *event = NULL;
+  }
+  return WEIR_OK;
+}
+
 static weir_status drop_heaps(weir_pool *p)
 {
   while (p->heap_count) {
     weir_heap *h = weir_heaps[p->numbers[p->heap_count - 1]];
-    for (int i = 0; i < MARKERS; i++) {
-      weir_status st = h->markers[i].event
-                           ? p->backend->event_destroy(p->backend->self, h->markers[i].event)
-                           : WEIR_OK;
-      if (st) return st;
-      h->markers[i].event = NULL;
-    }
+    weir_status st = drop_markers(p, h);
+    if (!st && h->own) st = p->backend->stream_destroy(p->backend->self, h->stream);
+    if (st) return st;
     weir_heap_unnumber(h);
     free(h->known);
     free(h);

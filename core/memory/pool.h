@@ -93,6 +93,7 @@ typedef struct weir_heap {
   uint64_t serial;               /* never given twice */
   bool by_front;                 /* small blocks go through the threads' fronts */
   void *stream;                  /* the backend's */
+  bool own;                      /* the stream is ours to destroy */
   struct weir_heap *clock;       /* whose epochs stamp its blocks: itself, NULL: none has */
   struct weir_graph_pool *graph; /* private pool it belongs to, NULL: none */
   struct weir_heap *next;        /* of the private pool */

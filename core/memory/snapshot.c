@@ -475,22 +475,30 @@ static weir_status take_all(picture *pics, size_t *pic_count)
   return st;
 }
 
-weir_status weir_memory_dump_snapshot(const char *path)
+static weir_status dump(FILE *f, picture *pics)
 {
-  picture *pics = calloc(WEIR_DEVICES, sizeof *pics);
   size_t pic_count = 0;
-  FILE *f = fopen(path, "wbe");
-  weir_status st = f ? WEIR_OK : weir_fail_errno(WEIR_EIO, errno, "cannot open %s", path);
-  if (!st && !pics) st = weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
   weir_callers_hold();
-  if (!st) st = take_all(pics, &pic_count);
+  weir_status st = take_all(pics, &pic_count);
   if (!st) st = write_all(f, true, pics, pic_count);
   weir_callers_let_go();
-  for (size_t i = 0; pics && i < WEIR_DEVICES; i++)
+  return st;
+}
+
+weir_status weir_memory_dump_snapshot(const char *path)
+{
+  struct stat how;
+  picture *pics = calloc(WEIR_DEVICES, sizeof *pics);
+  if (!pics) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
+  FILE *f = fopen(path, "wbe");
+  if (!f) {
+    free(pics);
+    return weir_fail_errno(WEIR_EIO, errno, "cannot open %s", path);
+  }
+  weir_status st = dump(f, pics);
+  for (size_t i = 0; i < WEIR_DEVICES; i++)
     drop(&pics[i]);
   free(pics);
-  if (!f) return st;
-  struct stat how;
   bool bad = ferror(f), plain = !fstat(fileno(f), &how) && S_ISREG(how.st_mode);
   if ((fclose(f) || bad) && !st) st = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
   if (st && plain) (void)unlink(path);

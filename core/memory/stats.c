@@ -107,17 +107,67 @@ static void find_levels(const weir_pool *p, const weir_tally *t, levels l)
   put(l, METRIC_reserved_bytes, 0, p->reserved_stat.current);
 }
 
+static inline void raise(weir_pool *p, enum metric m, int64_t small, int64_t large)
+{
+  if (small > p->peak[m][SMALL]) p->peak[m][SMALL] = small;
+  if (small + large > p->peak[m][ALL]) p->peak[m][ALL] = small + large;
+}
+
+/* Active blocks are those allocated and those that wait; mostly none do, and then their peaks are
+ * the same. */
+static void raise_active(weir_pool *p, int64_t small_blocks, int64_t small_bytes)
+{
+  int64_t large_blocks = p->by_blocks[1].current + p->pending_blocks[1];
+  int64_t large_bytes = p->by_bytes[1].current + p->pending_bytes[1];
+  raise(p, METRIC_active, small_blocks + p->pending_blocks[0], large_blocks);
+  raise(p, METRIC_active_bytes, small_bytes + p->pending_bytes[0], large_bytes);
+  if (large_blocks > p->peak[METRIC_active][LARGE]) p->peak[METRIC_active][LARGE] = large_blocks;
+  if (large_bytes > p->peak[METRIC_active_bytes][LARGE])
+    p->peak[METRIC_active_bytes][LARGE] = large_bytes;
+}
+
+/* On every slow path: large blocks' peaks are their counts' own (weir_stat), and only what the
+ * fronts have a part in is looked at here. */
 void weir_pool_peak(weir_pool *p)
 {
   int64_t above;
-  levels l;
   weir_tally t = sum_fronts(p, &above);
-  find_levels(p, &t, l);
-  l[METRIC_allocated_bytes][ALL] += above;
-  l[METRIC_allocated_bytes][SMALL] += above;
-  for (int m = 0; m < WEIR_METRICS; m++)
-    for (int i = 0; i < POOLS; i++)
-      if (l[m][i] > p->peak[m][i]) p->peak[m][i] = l[m][i];
+  int64_t front_bytes = live_bytes(t.live), front_blocks = live_blocks(t.live);
+  int64_t bytes = front_bytes + p->by_bytes[0].current;
+  int64_t blocks = front_blocks + p->by_blocks[0].current;
+  raise(p, METRIC_allocated_bytes, bytes + above, p->by_bytes[1].current);
+  raise(p, METRIC_allocation, blocks, p->by_blocks[1].current);
+  raise(p, METRIC_requested_bytes, t.requested_in - t.requested_out + p->by_requested[0].current,
+        p->by_requested[1].current);
+  raise(p, METRIC_inactive_split_bytes, p->inactive[0].current + p->front_bytes - front_bytes,
+        p->inactive[1].current);
+  raise(p, METRIC_inactive_split, p->inactive_blocks[0].current + p->front_blocks - front_blocks,
+        p->inactive_blocks[1].current);
+  if (p->pending) raise_active(p, blocks, bytes);
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+  return a > b ? a : b;
+}
+
+/* All peaks, from what was seen and what was counted. */
+static void find_peaks(const weir_pool *p, levels l)
+{
+  memcpy(l, p->peak, sizeof p->peak);
+  l[METRIC_allocated_bytes][LARGE] = p->by_bytes[1].peak;
+  l[METRIC_allocation][LARGE] = p->by_blocks[1].peak;
+  l[METRIC_requested_bytes][LARGE] = p->by_requested[1].peak;
+  l[METRIC_inactive_split_bytes][LARGE] = p->inactive[1].peak;
+  l[METRIC_inactive_split][LARGE] = p->inactive_blocks[1].peak;
+  for (int i = 0; i < POOLS; i++) {
+    l[METRIC_active][i] = most(l[METRIC_active][i], l[METRIC_allocation][i]);
+    l[METRIC_active_bytes][i] = most(l[METRIC_active_bytes][i], l[METRIC_allocated_bytes][i]);
+  }
+  for (int i = 0; i < POOLS; i += LARGE) { /* these also rise and fall within a call */
+    l[METRIC_segment][i] = p->segment_stat.peak;
+    l[METRIC_reserved_bytes][i] = p->reserved_stat.peak;
+  }
 }
 
 /* ---- figures ----------------------------------------------------------------------------------
@@ -182,7 +232,7 @@ static void put_stat(int64_t *at, const weir_stat *s)
 static void find_all(weir_pool *p, figures_all *o)
 {
   int64_t above;
-  levels l;
+  levels l, peaks;
   weir_pool_peak(p);
   weir_tally t = sum_fronts(p, &above);
   o->named = (weir_memory_stats){.max_split_size = (int64_t)p->config.max_split_bytes,
@@ -196,16 +246,13 @@ static void find_all(weir_pool *p, figures_all *o)
                                  .metadata_bytes = (int64_t)weir_meta_bytes()};
   sums *s = o->metric;
   find_levels(p, &t, l);
+  find_peaks(p, peaks);
   find_sums(p, &t, s);
   for (int m = 0; m < WEIR_METRICS; m++)
     for (int i = 0; i < POOLS; i++) {
       s[m][i][CURRENT] = l[m][i];
-      s[m][i][PEAK] = p->peak[m][i];
+      s[m][i][PEAK] = peaks[m][i];
     }
-  for (int i = 0; i < POOLS; i += LARGE) { /* these also rise and fall within a call */
-    s[METRIC_segment][i][PEAK] = p->segment_stat.peak;
-    s[METRIC_reserved_bytes][i][PEAK] = p->reserved_stat.peak;
-  }
   put_stat(o->oversize[0], &p->oversize);
   put_stat(o->oversize[1], &p->oversize_segments);
 }
@@ -260,6 +307,12 @@ void weir_pool_reset_peak(weir_pool *p)
 {
   weir_front_reset_high(p);
   memset(p->peak, 0, sizeof p->peak);
+  for (int i = 0; i < 2; i++) {
+    weir_stat *own[] = {&p->by_bytes[i], &p->by_blocks[i], &p->by_requested[i], &p->inactive[i],
+                        &p->inactive_blocks[i]};
+    for (int k = 0; k < 5; k++)
+      own[k]->peak = own[k]->current;
+  }
   weir_pool_peak(p);
   p->reserved_stat.peak = p->reserved_stat.current;
   p->segment_stat.peak = p->segment_stat.current;

@@ -452,19 +452,15 @@ static weir_status from_device(weir_whole *w, uint64_t bytes, uint64_t *address)
   }
 }
 
-static weir_status miss(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
+/* Lock held. */
+static weir_status adopt(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t address)
 {
-  weir_status st = from_device(w, bytes, address);
-  if (st) return st;
   /* The device gives an address that we have: it was freed behind our back. */
-  rec_id id = map_find(*address);
+  rec_id id = map_find(address);
   if (id) vanish(id);
   id = map_ensure() ? rec_new() : 0;
-  if (!id) {
-    (void)w->backend->source.segment_free(w->backend->self, *address, bytes);
-    return no_memory();
-  }
-  recs[id].address = *address;
+  if (!id) return no_memory();
+  recs[id].address = address;
   recs[id].bytes = bytes;
   recs[id].cache = w;
   map_put(id);
@@ -473,30 +469,72 @@ static weir_status miss(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t 
   return WEIR_OK;
 }
 
-weir_status weir_whole_malloc(weir_whole *w, uint64_t asked, uint64_t *address, bool *hit)
+static weir_status miss(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
 {
-  if (!asked || asked > UINT64_MAX - LARGE_UNIT)
-    return weir_fail(WEIR_EOOM, "%llu bytes are none a device has", (unsigned long long)asked);
-  uint64_t bytes = round_up(asked);
-  weir_status st = WEIR_OK;
-  pthread_mutex_lock(&lock);
+  weir_status st = from_device(w, bytes, address);
+  if (st) return st;
+  st = adopt(w, asked, bytes, *address);
+  if (st) (void)w->backend->source.segment_free(w->backend->self, *address, bytes);
+  return st;
+}
+
+/* Lock held. */
+static bool reuse(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
+{
   rec_id id = find_idle(w, bytes);
   if (!id && w->in_bin[bin_of(bytes)]) {
     poll(w);
     id = find_idle(w, bytes);
   }
-  *hit = id != 0;
-  if (id) {
-    idle_out(w, id);
-    live_in(w, id, asked);
-    *address = recs[id].address;
-    w->stats.hits++;
-  } else {
+  if (!id) return false;
+  idle_out(w, id);
+  live_in(w, id, asked);
+  *address = recs[id].address;
+  w->stats.hits++;
+  return true;
+}
+
+static bool sane(uint64_t asked)
+{
+  return asked && asked <= UINT64_MAX - LARGE_UNIT;
+}
+
+weir_status weir_whole_malloc(weir_whole *w, uint64_t asked, uint64_t *address, bool *hit)
+{
+  if (!sane(asked))
+    return weir_fail(WEIR_EOOM, "%llu bytes are none a device has", (unsigned long long)asked);
+  uint64_t bytes = round_up(asked);
+  weir_status st = WEIR_OK;
+  pthread_mutex_lock(&lock);
+  *hit = reuse(w, asked, bytes, address);
+  if (!*hit) {
     decay(w);
     st = miss(w, asked, bytes, address);
   }
   pthread_mutex_unlock(&lock);
   return st;
+}
+
+bool weir_whole_reuse(weir_whole *w, uint64_t asked, uint64_t *address)
+{
+  pthread_mutex_lock(&lock);
+  bool hit = sane(asked) && reuse(w, asked, round_up(asked), address);
+  if (!hit) decay(w);
+  pthread_mutex_unlock(&lock);
+  return hit;
+}
+
+weir_status weir_whole_adopt(weir_whole *w, uint64_t asked, uint64_t address)
+{
+  pthread_mutex_lock(&lock);
+  weir_status st = adopt(w, asked, round_up(asked), address);
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
+uint64_t weir_whole_round(uint64_t bytes)
+{
+  return sane(bytes) ? round_up(bytes) : bytes;
 }
 
 static weir_status use(rec_id id, weir_whole *w, stream *s)

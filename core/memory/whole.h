@@ -63,6 +63,12 @@ void weir_whole_abandon(weir_whole *cache);
  * idle is left to give back (the caller may wait for what is waiting and try again), and what the
  * backend says. */
 weir_status weir_whole_malloc(weir_whole *cache, uint64_t bytes, uint64_t *address, bool *hit);
+/* The two halves of it, for memory that the caller gets in its own way: an idle block, or false;
+ * and new memory of weir_whole_round(`asked`) bytes at `address`, live from here on. Errors:
+ * ENOMEM. */
+bool weir_whole_reuse(weir_whole *cache, uint64_t asked, uint64_t *address);
+weir_status weir_whole_adopt(weir_whole *cache, uint64_t asked, uint64_t address);
+uint64_t weir_whole_round(uint64_t bytes);
 /* Into the cache; not handed out again before the work now in each of the `count` streams is
  * complete. *full: more is waiting than may be kept, so that the caller should wait for the device
  * and say weir_whole_complete(). Errors: EINVAL (not live), ENOMEM, ELIMIT: nothing has changed. */

@@ -36,6 +36,13 @@ WEIR_PUBLIC weir_status weir_memory_detach(weir_device device);
  * another stream in every thread). */
 WEIR_PUBLIC weir_status weir_stream_from_native(weir_stream **out, weir_device device,
                                                 void *native);
+/* A new stream of the device, which waits for no other and no other for it, the default stream
+ * included (cudaStreamNonBlocking), as torch.cuda.Stream's are. Borrowed: it lives until
+ * weir_memory_detach. Errors: ENOTSUP (a backend that makes none), ECUDA, ELIMIT. */
+WEIR_PUBLIC weir_status weir_stream_create(weir_stream **out, weir_device device);
+/* The backend's handle of a stream (borrowed), for CUDA a cudaStream_t: what kernels and copies are
+ * launched with. NULL: the default stream. */
+WEIR_PUBLIC weir_status weir_stream_native(void **out, weir_stream *stream);
 /* Tells the allocator that the program made `waiter` wait for everything now in `waited`. */
 WEIR_PUBLIC weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited);
 

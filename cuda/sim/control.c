@@ -24,7 +24,8 @@ static unsigned rule_count;
 bool sim_launch_blocking;
 _Atomic bool sim_link_slow;
 static struct sim_link links[SIM_DIRECTIONS];
-static const char *const direction_names[SIM_DIRECTIONS] = {"h2d", "d2h", "d2d", "p2p", "h2h"};
+static const char *const direction_names[SIM_DIRECTIONS] = {"h2d", "d2h", "d2d",
+                                                            "p2p", "h2h", "pageable"};
 
 /* A number with an optional K, M, G, T (powers of `step`); advances *text. */
 static double number_of(const char **text, double step)

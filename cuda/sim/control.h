@@ -13,9 +13,14 @@
  *                           its like) then stays with the calling thread's context. FUNCTION is the
  *                           exported name, version and stream suffix included.
  *   WEIR_SIM_LINK=LIST      DIRECTION:BANDWIDTH[:LATENCY],...: directions h2d d2h d2d p2p h2h;
- * bytes a second with K, M, G (powers of 1000); latency with ns, us, ms CUDA_LAUNCH_BLOCKING=1
- * launches wait for their kernel, and return its error WEIR_SIM_COUNTS=FILE    at exit, a line
- * `FUNCTION CALLS` for each function called from outside; %p in FILE is the process id
+ *                           bytes a second with K, M, G (powers of 1000), 0 for no limit; latency
+ *                           of each copy with ns, us, ms. A link carries one copy at a time.
+ *                           Direction `pageable` is the host's own copy of memory that is not
+ *                           pinned: a pageable copy takes as long as the slower of it and the link
+ *                           (they overlap), and holds the link only for the link's part.
+ *   CUDA_LAUNCH_BLOCKING=1  launches wait for their kernel, and return its error
+ *   WEIR_SIM_COUNTS=FILE    at exit, a line `FUNCTION CALLS` for each function called from outside;
+ *                           %p in FILE is the process id
  */
 #ifndef WEIR_SIM_CONTROL_H
 #define WEIR_SIM_CONTROL_H

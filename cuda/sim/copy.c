@@ -78,19 +78,32 @@ static void sleep_until(uint64_t ns)
     ;
 }
 
-/* A slowed link carries one copy at a time per device and direction. */
+static uint64_t time_over(struct sim_link link, const struct copy *c)
+{
+  double bytes = (double)(c->width * c->height * c->depth);
+  return link.latency_ns + (link.bytes_per_ns > 0 ? (uint64_t)(bytes / link.bytes_per_ns) : 0);
+}
+
+static bool is_pageable(const struct copy *c)
+{
+  return c->direction == SIM_H2D   ? c->src.memory == PAGEABLE
+         : c->direction == SIM_D2H ? c->dst.memory == PAGEABLE
+                                   : false;
+}
+
+/* A slowed link carries one copy at a time per device and direction. The host's part of a pageable
+ * copy overlaps with the link's, which ends no sooner and then is free for others. */
 static void copy_slowly(struct copy *c, CUstream s, CUresult *error)
 {
-  struct sim_link link = sim_link_of(c->direction);
   struct sim_device *d = c->dst.device ? c->dst.device : c->src.device;
   pthread_mutex_t *engine = &(d ? d : s->context->device)->engine[c->direction];
+  uint64_t host = is_pageable(c) ? sim_now_ns() + time_over(sim_link_of(SIM_PAGEABLE), c) : 0;
   pthread_mutex_lock(engine);
-  uint64_t end = sim_now_ns() + link.latency_ns;
-  if (link.bytes_per_ns > 0)
-    end += (uint64_t)((double)(c->width * c->height * c->depth) / link.bytes_per_ns);
+  uint64_t link = time_over(sim_link_of(c->direction), c), end = sim_now_ns() + link;
   sim_guard_run(copy_rows, c, error);
-  if (link.latency_ns || link.bytes_per_ns > 0) sleep_until(end);
+  if (link) sleep_until(end);
   pthread_mutex_unlock(engine);
+  if (host) sleep_until(host);
 }
 
 static void run_copy(struct sim_op *op, CUstream s)
@@ -153,7 +166,9 @@ static bool in_device_space(uintptr_t p) /* sim_memory_lock held */
 
 static enum memory memory_of(enum sim_kind kind)
 {
-  return kind == SIM_DEVICE || kind == SIM_MAPPED ? DEVICE : kind == SIM_MANAGED ? MANAGED : PINNED;
+  return kind == SIM_DEVICE || kind == SIM_MAPPED || kind == SIM_IMPORTED ? DEVICE
+         : kind == SIM_MANAGED                                            ? MANAGED
+                                                                          : PINNED;
 }
 
 /* Classifies a side by the range its box lies in. A pointer said to be of a device must be known;
@@ -219,6 +234,8 @@ static CUresult stage(struct sim_op *op)
   struct copy to_stage = *c;
   to_stage.dst = (struct side){
       .start = c->staged, .pitch = c->width, .slice = c->width * c->height, .memory = PINNED};
+  if (atomic_load_explicit(&sim_link_slow, memory_order_relaxed))
+    sleep_until(sim_now_ns() + time_over(sim_link_of(SIM_PAGEABLE), c)); /* the host's part */
   copy_rows(&to_stage);
   c->src = to_stage.dst;
   return CUDA_SUCCESS;

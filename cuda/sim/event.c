@@ -5,6 +5,7 @@
  * never recorded counts as done (cuEventQuery, cuEventSynchronize) and waits for nothing.
  */
 #include "cuda/sim/graph.h"
+#include "cuda/sim/ipc.h"
 
 #include <stdlib.h>
 
@@ -12,6 +13,14 @@ struct mark_op {
   struct sim_op op;
   CUevent event; /* until it has its place */
   struct sim_mark *mark;
+  struct sim_shared *shared; /* of an interprocess event, referenced */
+  uint64_t number;           /* of this recording there */
+};
+
+struct wait_op {
+  struct sim_op op;
+  struct sim_shared *shared; /* referenced */
+  uint64_t number;           /* of the recording to wait for */
 };
 
 static void mark_unref(struct sim_mark *m)
@@ -23,13 +32,16 @@ static void mark_unref(struct sim_mark *m)
 
 static void run_mark(struct sim_op *op, CUstream s)
 {
+  struct mark_op *o = (struct mark_op *)op;
   (void)s;
-  atomic_store_explicit(&((struct mark_op *)op)->mark->time_ns, sim_now_ns(), memory_order_release);
+  atomic_store_explicit(&o->mark->time_ns, sim_now_ns(), memory_order_release);
+  if (o->shared) sim_shared_reach(o->shared, o->number);
 }
 
 static void drop_mark(struct sim_op *op)
 {
   mark_unref(((struct mark_op *)op)->mark);
+  sim_shared_unref(((struct mark_op *)op)->shared);
 }
 
 /* The event's mark, referenced; NULL: never recorded. */
@@ -48,19 +60,31 @@ static struct sim_mark *mark_of(CUevent e)
 /* ---- life ---------------------------------------------------------------------------------------
  */
 
+CUevent sim_event_new(CUcontext c, unsigned flags)
+{
+  CUevent e = sim_arena_new(&sim_events);
+  if (!e) return NULL;
+  e->flags = flags;
+  e->context = c;
+  sim_context_ref(c);
+  pthread_mutex_init(&e->lock, NULL);
+  return e;
+}
+
 CUresult sim_cuEventCreate(CUevent *event, unsigned int flags)
 {
   SIM_NEED_CONTEXT(c);
   const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   if (!event || flags & ~known) return CUDA_ERROR_INVALID_VALUE;
-  if (flags & CU_EVENT_INTERPROCESS)
-    return flags & CU_EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-  CUevent e = sim_arena_new(&sim_events);
+  bool shared = flags & CU_EVENT_INTERPROCESS;
+  if (shared && !(flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
+  CUevent e = sim_event_new(c, flags);
+  if (e && shared) e->shared = sim_shared_new();
+  if (e && shared && !e->shared) {
+    sim_cuEventDestroy_v2(e);
+    e = NULL;
+  }
   if (!e) return CUDA_ERROR_OUT_OF_MEMORY;
-  e->flags = flags;
-  e->context = c;
-  sim_context_ref(c);
-  pthread_mutex_init(&e->lock, NULL);
   *event = e;
   return CUDA_SUCCESS;
 }
@@ -70,6 +94,7 @@ CUresult sim_cuEventDestroy_v2(CUevent e)
 {
   NEED_EVENT(e);
   mark_unref(e->mark);
+  sim_shared_unref(e->shared);
   if (e->taken) sim_capture_forget(e);
   sim_context_unref(e->context);
   pthread_mutex_destroy(&e->lock);
@@ -84,6 +109,7 @@ CUresult sim_cuEventDestroy_v2(CUevent e)
 static void set_mark(struct sim_op *op, CUstream s)
 {
   struct mark_op *o = (struct mark_op *)op;
+  if (o->shared) o->number = sim_shared_record(o->shared);
   o->mark->at = (struct sim_ticket){s, op->seq};
   sim_stream_ref(s);
   pthread_mutex_lock(&o->event->lock);
@@ -108,6 +134,8 @@ struct sim_op *sim_record_op(CUevent e, CUresult *error)
   atomic_store(&m->refs, 1);
   op->mark = m;
   op->event = e;
+  op->shared = e->shared;
+  if (e->shared) sim_shared_ref(e->shared);
   op->op.drop = drop_mark;
   op->op.numbered = set_mark;
   op->op.always = true;
@@ -146,8 +174,9 @@ CUresult sim_cuEventQuery(CUevent e)
   CUresult barred = sim_capture_event_barred(e);
   if (barred) return barred;
   struct sim_mark *m = mark_of(e);
-  CUresult result =
-      !m || sim_is_done(m->at.stream, m->at.seq) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  bool done = e->shared ? sim_shared_reached(e->shared, sim_shared_last(e->shared))
+                        : !m || sim_is_done(m->at.stream, m->at.seq);
+  CUresult result = done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   CUresult error = (CUresult)atomic_load(&e->context->error);
   mark_unref(m);
   return error ? error : result;
@@ -158,6 +187,10 @@ CUresult sim_cuEventSynchronize(CUevent e)
   NEED_EVENT(e);
   CUresult barred = sim_capture_event_barred(e);
   if (barred) return barred;
+  if (e->shared) {
+    sim_shared_wait(e->shared, sim_shared_last(e->shared));
+    return (CUresult)atomic_load(&e->context->error);
+  }
   struct sim_mark *m = mark_of(e);
   CUresult error = m ? sim_wait(m->at.stream, m->at.seq) : CUDA_SUCCESS;
   mark_unref(m);
@@ -200,10 +233,34 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent e, unsigned int flags)
   if (flags) return CUDA_ERROR_INVALID_VALUE; /* external: only while a stream is capturing */
   error = sim_queue_barred(s);
   struct sim_mark *m = error ? NULL : mark_of(e);
-  bool wait = m && m->at.stream != s;
+  bool wait = e->shared ? !sim_shared_reached(e->shared, sim_shared_last(e->shared))
+                        : m && m->at.stream != s;
   mark_unref(m);
-  struct sim_op *op = wait ? sim_wait_op(e, &error) : NULL;
-  return op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error;
+  struct sim_op *op = wait && !error ? sim_wait_op(e, &error) : NULL;
+  return op ? sim_submit(s, op, e->shared ? SIM_QUEUE : SIM_AT_ONCE, NULL) : error;
+}
+
+static void run_shared_wait(struct sim_op *op, CUstream s)
+{
+  (void)s;
+  sim_shared_wait(((struct wait_op *)op)->shared, ((struct wait_op *)op)->number);
+}
+
+static void drop_shared_wait(struct sim_op *op)
+{
+  sim_shared_unref(((struct wait_op *)op)->shared);
+}
+
+/* A wait for what another process may have recorded: the stream's worker waits. */
+static struct sim_op *shared_wait_op(struct sim_shared *shared)
+{
+  struct wait_op *op = sim_op_new(sizeof *op, run_shared_wait);
+  if (!op) return NULL;
+  op->op.drop = drop_shared_wait;
+  op->shared = shared;
+  op->number = sim_shared_last(shared);
+  sim_shared_ref(shared);
+  return &op->op;
 }
 
 /* A wait for the event's last recording, for a stream to run. */
@@ -211,8 +268,8 @@ struct sim_op *sim_wait_op(CUevent e, CUresult *error)
 {
   *error = sim_arena_has(&sim_events, e) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
   if (*error) return NULL;
-  struct sim_op *op = sim_op_new(sizeof *op, NULL);
-  struct sim_mark *m = op ? mark_of(e) : NULL;
+  struct sim_op *op = e->shared ? shared_wait_op(e->shared) : sim_op_new(sizeof *op, NULL);
+  struct sim_mark *m = op && !e->shared ? mark_of(e) : NULL;
   if (!op) *error = CUDA_ERROR_OUT_OF_MEMORY;
   if (m) *error = sim_op_after(op, m->at.stream, m->at.seq);
   mark_unref(m);

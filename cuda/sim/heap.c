@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SMALL_MAX   (SIM_GRANULE / 2)
@@ -294,16 +295,19 @@ void sim_heap_close(struct sim_device *d, uintptr_t start, size_t bytes)
 }
 
 /* A file in memory, as long as `bytes`; -1: none to be had, or not of that length. */
-static int file_of(size_t bytes)
+static int file_of(size_t bytes, ino_t *inode)
 {
   struct rlimit limit;
+  struct stat s;
   if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur < bytes) return -1;
   int file = memfd_create("weir-sim-device", MFD_CLOEXEC);
-  if (file >= 0 && ftruncate(file, (off_t)bytes)) {
-    close(file);
-    return -1;
+  if (file < 0) return -1;
+  if (ftruncate(file, (off_t)bytes) == 0 && fstat(file, &s) == 0) {
+    *inode = s.st_ino;
+    return file;
   }
-  return file;
+  close(file);
+  return -1;
 }
 
 /* Reserves the device's range: a few times its capacity, so that addresses do not run out before
@@ -311,7 +315,7 @@ static int file_of(size_t bytes)
 static char *reserve(struct sim_device *d, size_t *span)
 {
   uintptr_t hint = UINT64_C(0x7e8200000000) + (uintptr_t)d->index * *span;
-  d->file = file_of(*span + SIM_GRANULE);
+  d->file = file_of(*span + SIM_GRANULE + SIM_EXPORTS_BYTES, &d->inode);
   int kind = d->file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   while (*span >= 64 * SIM_GRANULE) {
     char *p = mmap((void *)hint, *span + SIM_GRANULE, PROT_NONE, kind | MAP_NORESERVE, d->file, 0);

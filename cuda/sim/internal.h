@@ -29,14 +29,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "api.gen.h"
 #include "cuda/sim/control.h"
 #include "cuda/sim/twin.h"
 
 #define SIM_DRIVER_VERSION 13000
 #define SIM_MAX_DEVICES    32
-#define SIM_GRANULE        ((size_t)2 << 20) /* never shared by two devices, nor with the host */
-#define SIM_UNIT           ((size_t)512)     /* smallest piece of device memory */
+#define SIM_GRANULE        ((size_t)2 << 20)  /* never shared by two devices, nor with the host */
+#define SIM_UNIT           ((size_t)512)      /* smallest piece of device memory */
+#define SIM_EXPORTS_BYTES  ((size_t)64 << 10) /* of a device's file, at its end; ipc.c */
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -140,7 +142,15 @@ struct sim_link {
   uint64_t latency_ns;
 };
 
-enum sim_direction { SIM_H2D, SIM_D2H, SIM_D2D, SIM_P2P, SIM_H2H, SIM_DIRECTIONS };
+enum sim_direction {
+  SIM_H2D,
+  SIM_D2H,
+  SIM_D2D,
+  SIM_P2P,
+  SIM_H2H,
+  SIM_PAGEABLE, /* not a link: the host's own copy between pageable memory and a buffer */
+  SIM_DIRECTIONS
+};
 
 /* A span of address space cut into runs of equal units (heap.c). */
 struct sim_runs {
@@ -153,19 +163,21 @@ struct sim_device {
   int ordinal; /* as the program sees it */
   int index;   /* before CUDA_VISIBLE_DEVICES */
   CUuuid uuid;
-  char *base;               /* device address range, a multiple of the granule */
-  char *home;               /* where byte 0 of the file is mapped, less than a granule below */
-  int file;                 /* memory behind the range; -1: private memory */
-  size_t span;              /* bytes of the range */
-  _Atomic size_t capacity;  /* bytes a program may hold */
-  size_t used;              /* bytes of it in use, in granules; sim_memory_lock */
-  struct sim_runs granules; /* the range in granules */
-  struct sim_runs small;    /* granules given to small allocations, in units */
-  uint32_t *small_used;     /* units in use, by granule; 0: not a small block */
-  uint32_t spare;           /* one empty small granule kept, +1; 0: none */
-  CUcontext primary;        /* its primary context; the handle lives as long as the process */
-  uint32_t primary_refs;    /* retains; sim_devices_lock */
-  unsigned primary_flags;   /* cuDevicePrimaryCtxSetFlags */
+  char *base;                /* device address range, a multiple of the granule */
+  char *home;                /* where byte 0 of the file is mapped, less than a granule below */
+  int file;                  /* memory behind the range; -1: private memory */
+  ino_t inode;               /* of it: programs close what is not theirs */
+  _Atomic uint64_t *exports; /* at the file's end: ids of exported allocations; or NULL */
+  size_t span;               /* bytes of the range */
+  _Atomic size_t capacity;   /* bytes a program may hold */
+  size_t used;               /* bytes of it in use, in granules; sim_memory_lock */
+  struct sim_runs granules;  /* the range in granules */
+  struct sim_runs small;     /* granules given to small allocations, in units */
+  uint32_t *small_used;      /* units in use, by granule; 0: not a small block */
+  uint32_t spare;            /* one empty small granule kept, +1; 0: none */
+  CUcontext primary;         /* its primary context; the handle lives as long as the process */
+  uint32_t primary_refs;     /* retains; sim_devices_lock */
+  unsigned primary_flags;    /* cuDevicePrimaryCtxSetFlags */
   CUmemoryPool default_pool, pool;        /* pool: cuDeviceSetMemPool */
   pthread_mutex_t engine[SIM_DIRECTIONS]; /* a slowed link carries one copy at a time */
 };
@@ -365,10 +377,12 @@ enum sim_kind {
   SIM_MANAGED,
   SIM_PINNED,     /* cuMemHostAlloc */
   SIM_REGISTERED, /* cuMemHostRegister */
-  SIM_MAPPED      /* cuMemMap */
+  SIM_MAPPED,     /* cuMemMap */
+  SIM_IMPORTED    /* cuIpcOpenMemHandle */
 };
 
 struct sim_graph_memory;
+struct sim_import;      /* memory of another process; ipc.c */
 struct sim_physical;    /* memory of cuMemCreate; vmm.c */
 struct sim_reservation; /* addresses of cuMemAddressReserve */
 
@@ -387,6 +401,8 @@ struct sim_range {
   CUmemoryPool pool;              /* NULL: not from a pool */
   struct sim_graph_memory *graph; /* of an allocation node; NULL: not of a graph */
   bool absent;                    /* of such: not allocated now */
+  struct sim_import *import;      /* of another process's memory */
+  uint32_t exported;              /* place among the device's exports + 1; 0: never exported */
   struct sim_physical *physical;  /* of a mapping */
   struct sim_reservation *within; /* of a mapping */
   uint32_t readers, writers;      /* of a mapping: bit a device that may */
@@ -456,8 +472,9 @@ struct CUevent_st {
   unsigned flags;    /* CU_EVENT_* */
   CUcontext context; /* referenced */
   pthread_mutex_t lock;
-  struct sim_mark *mark;   /* last recording; NULL: none, or in a capture; lock */
-  struct sim_taken *taken; /* last recording was in a capture; sim_graph_lock */
+  struct sim_mark *mark;     /* last recording; NULL: none, or in a capture; lock */
+  struct sim_taken *taken;   /* last recording was in a capture; sim_graph_lock */
+  struct sim_shared *shared; /* its recordings, known to other processes; NULL: not interprocess */
 };
 
 void sim_modules_free_of(CUcontext context);

@@ -4,7 +4,7 @@
  * too, since addresses are unified): the tree answers frees, bounds of copies, pointer attributes
  * and whether host memory is pinned. A range belongs to a context and dies with it.
  */
-#include "cuda/sim/internal.h"
+#include "cuda/sim/ipc.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -76,6 +76,7 @@ bool sim_range_add(struct sim_range *r)
 
 void sim_range_detach(struct sim_range *r)
 {
+  sim_export_end(r);
   tdelete(r, &tree, compare);
   if (r->context) {
     *r->link = r->next;
@@ -89,6 +90,8 @@ void sim_range_remove(struct sim_range *r)
 {
   if (r->kind == SIM_DEVICE)
     sim_heap_free(r->device, r->start, r->reserved);
+  else if (r->kind == SIM_IMPORTED)
+    sim_import_end(r);
   else if (r->kind != SIM_REGISTERED)
     munmap((void *)r->start, r->reserved);
   if (r->pool) sim_pool_forget(r->pool, r->reserved);
@@ -196,6 +199,11 @@ static CUresult free_range(uintptr_t start, unsigned kinds, CUresult missing)
   pthread_mutex_unlock(&sim_memory_lock);
   sim_context_unref(c);
   return error ? error : there ? CUDA_SUCCESS : missing;
+}
+
+CUresult sim_range_free(uintptr_t start, enum sim_kind kind)
+{
+  return free_range(start, 1u << kind, CUDA_ERROR_INVALID_VALUE);
 }
 
 /* ---- device memory ------------------------------------------------------------------------------
@@ -401,7 +409,7 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUd
     POINTER_ATTRIBUTE(BUFFER_ID, unsigned long long, r ? r->id : 0);
     POINTER_ATTRIBUTE(IS_MANAGED, unsigned, r && r->kind == SIM_MANAGED);
     POINTER_ATTRIBUTE(DEVICE_ORDINAL, int, r ? r->device->ordinal : -2);
-    POINTER_ATTRIBUTE(IS_LEGACY_CUDA_IPC_CAPABLE, unsigned, 0);
+    POINTER_ATTRIBUTE(IS_LEGACY_CUDA_IPC_CAPABLE, unsigned, r &&sim_range_exports(r));
     POINTER_ATTRIBUTE(RANGE_START_ADDR, CUdeviceptr, start);
     POINTER_ATTRIBUTE(RANGE_SIZE, size_t, bytes);
     POINTER_ATTRIBUTE(MAPPED, unsigned, r != NULL);

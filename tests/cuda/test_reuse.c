@@ -3,8 +3,8 @@
  * work.
  *
  * Two streams, both held; blocks of 2 and 4 MiB in 6 MiB, so that every step of the reuse order is
- * needed. A launch reads its block (it must find its owner's number, unless it is the first) and
- * writes the number again. A stream goes on by one launch at a time. To make a schedule mean the
+ * needed. A block's first launch writes its owner's number all over it, later ones must read it
+ * there (two streams that both read are no race of the program's own). To make a schedule mean the
  * same in every run, the test knows what can run: which gates are open, and who waits for whom (the
  * allocator's own waits are noted as they pass); a step is over when everything that can run has.
  */
@@ -187,8 +187,10 @@ static void submit(int lane, int b, bool first)
   if (t->held) gate_add(&r.lanes[lane]);
   t->gate[t->submitted] = t->held ? r.lanes[lane].gates : 0;
   for (unsigned i = 0; i < m.words[b]; i++) {
-    if (!first) ok(cuMemcpyDtoHAsync(&into[i], at + i * MIB, 4, s));
-    ok(cuMemsetD32Async(at + i * MIB, m.number[b], 1, s));
+    if (first)
+      ok(cuMemsetD32Async(at + i * MIB, m.number[b], 1, s));
+    else
+      ok(cuMemcpyDtoHAsync(&into[i], at + i * MIB, 4, s));
   }
   ok(cuEventRecord(t->end[t->submitted++], s));
   settle();

@@ -131,6 +131,17 @@ START_TEST(the_driver_example_is_right_with_one_device_and_two)
 }
 END_TEST
 
+START_TEST(the_allocator_example_runs_and_says_what_is_missing)
+{
+  const char *wanted = "as it should be: CUDA out of memory.\n0 MiB live, 64 MiB cached\n";
+  struct outcome o = run("", "examples/memory", "");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_str_eq(o.output, wanted);
+  ck_assert_int_eq(run("WEIR_SIM_DEVICES=0", "examples/memory", "").status, 1);
+  ck_assert_int_eq(run("WEIR_SIM_FAIL=cuMemCreate:9=999", "examples/memory", "").status, 1);
+}
+END_TEST
+
 /* A sanitized library cannot be loaded into a python that is not. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WITH_PYTHON
@@ -159,6 +170,7 @@ int main(void)
   tcase_add_loop_test(c, an_example_notices_a_wrong_result, 0, EXAMPLES);
   tcase_add_loop_test(c, an_example_stops_at_an_error, 0, EXAMPLES);
   tcase_add_test(c, the_driver_example_is_right_with_one_device_and_two);
+  tcase_add_test(c, the_allocator_example_runs_and_says_what_is_missing);
 #ifdef WITH_PYTHON
   tcase_add_test(c, the_python_example_is_right_with_one_device_and_two);
 #endif

@@ -277,6 +277,34 @@ void fake_depend(fake *f, int waiter, int waited)
   bury(e);
 }
 
+/* From the last one down, so that they are none of those a test names. */
+static weir_status stream_create(void *self, void **stream)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "stream_create");
+  int i = FAKE_STREAMS - 1;
+  while (i && f->streams[i].made)
+    i--;
+  if (!st && !i) st = weir_fail(WEIR_ELIMIT, "all streams of the fake are in use");
+  if (!st) {
+    f->streams[i].made = true;
+    *stream = &f->streams[i];
+  }
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status stream_destroy(void *self, void *stream)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "stream_destroy");
+  if (!st) ((fake_stream *)stream)->made = false;
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
 static bool stream_capturing(void *self, void *stream)
 {
   fake *f = self;
@@ -603,7 +631,9 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
                               .event_query = event_query,
                               .event_wait = event_wait,
                               .event_sync = event_sync,
-                              .stream_capturing = stream_capturing};
+                              .stream_capturing = stream_capturing,
+                              .stream_create = stream_create,
+                              .stream_destroy = stream_destroy};
   f->backend.source = (weir_source){.page_bytes = page_bytes,
                                     .mem_info = mem_info,
                                     .segment_alloc = segment_alloc,

@@ -30,6 +30,7 @@ typedef struct fake_stream {
   struct fake *fake;
   fake_op *ops; /* owned; ops[head..tail) are pending */
   size_t head, tail, room;
+  bool made; /* by stream_create */
   bool held, running, capturing;
 } fake_stream;
 

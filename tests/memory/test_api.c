@@ -250,6 +250,29 @@ START_TEST(streams_are_told_apart)
 }
 END_TEST
 
+START_TEST(made_streams_are_streams_and_go_with_their_device)
+{
+  attach(64 * MIB, NULL);
+  weir_stream *one, *two, *again;
+  void *native, *a;
+  ck_assert_int_eq(weir_stream_create(&one, cuda0), WEIR_OK);
+  ck_assert_int_eq(weir_stream_create(&two, cuda0), WEIR_OK);
+  ck_assert_int_eq(weir_stream_native(&native, one), WEIR_OK);
+  ck_assert(one != two && ((fake_stream *)native)->made);
+  ck_assert_int_eq(weir_stream_from_native(&again, cuda0, native), WEIR_OK);
+  ck_assert_ptr_eq(again, one);
+  ck_assert_int_eq(weir_stream_native(&native, NULL), WEIR_EINVAL);
+  ck_assert_int_eq(weir_malloc(&a, 2 * MIB, cuda0, one), WEIR_OK);
+  ck_assert_int_eq(weir_free(a), WEIR_OK);
+  fake_fail(&f, 1, false, WEIR_ECUDA);
+  ck_assert_int_eq(weir_stream_create(&again, cuda0), WEIR_ECUDA);
+  fake_fail(&f, 0, false, WEIR_OK);
+  ck_assert_int_eq(weir_stream_native(&native, two), WEIR_OK);
+  detach();
+  ck_assert(!((fake_stream *)native)->made);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("memory api");
@@ -265,6 +288,7 @@ int main(void)
   tcase_add_test(t, live_blocks_keep_a_device_attached);
   tcase_add_test(t, summary_and_snapshot_are_whole);
   tcase_add_test(t, streams_are_told_apart);
+  tcase_add_test(t, made_streams_are_streams_and_go_with_their_device);
   suite_add_tcase(s, t);
   return rig_run(s);
 }

@@ -33,6 +33,7 @@ static const struct trap {
     {"threads", "1G", true, false},
     {"free_elsewhere", "1G", true, true},
     {"layers_mixed", "1G", true, true},
+    {"pinned", "1G", true, true},
     {"graph_after_free", "1G", true, true},
     {"graph_of_nodes", "1G", true, false},
 };

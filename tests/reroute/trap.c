@@ -219,6 +219,54 @@ static void pitches(void)
     }
 }
 
+/* Page-locked memory: each way of getting it keeps to itself, and a copy is done before it is free.
+ */
+static void pinned(void)
+{
+  unsigned *p, *d;
+  cudaStream_t s;
+  SAY(cudaMalloc((void **)&d, MIB));
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  for (unsigned round = 1; round < 6; round++)
+    for (unsigned way = 0; way < 6; way++) {
+      unsigned flags = 99;
+      CUdeviceptr seen = 0;
+      int r = way == 0   ? (int)cudaMallocHost((void **)&p, MIB)
+              : way == 1 ? (int)cuMemAllocHost((void **)&p, MIB)
+              : way == 2 ? (int)cuMemHostAlloc((void **)&p, MIB, CU_MEMHOSTALLOC_PORTABLE)
+                         : (int)cudaHostAlloc((void **)&p, MIB,
+                                              way == 3   ? cudaHostAllocDefault
+                                              : way == 4 ? cudaHostAllocMapped
+                                                         : cudaHostAllocWriteCombined);
+      printf("way %u: %d aligned %d", way, r, (uintptr_t)p % 512 == 0);
+      r = (int)cuMemHostGetFlags(&flags, p);
+      printf(" flags %d %u", r, flags);
+      r = (int)cuMemHostGetDevicePointer(&seen, p, 0);
+      printf(" device %d %d\n", r, seen != 0);
+      SAY(trap_launch_fill(s, d, MIB / 4, round * 10 + way, SLOW / 20));
+      SAY(cudaMemcpyAsync(p, d, MIB, cudaMemcpyDeviceToHost, s));
+      SAY(way & 1 ? (int)cuMemFreeHost(p) : (int)cudaFreeHost(p));
+      unsigned *q;
+      SAY(cudaMallocHost((void **)&q, MIB));
+      for (unsigned i = 0; i < MIB / 4; i++)
+        q[i] = 7;
+      SAY(cudaStreamSynchronize(s));
+      unsigned bad = 0;
+      for (unsigned i = 0; i < MIB / 4; i++)
+        bad += q[i] != 7;
+      printf("wrong %u\n", bad);
+      SAY(cudaFreeHost(q));
+      SAY(cudaFreeHost(q));
+      SAY(cudaFree(q));
+      SAY(cudaGetLastError());
+    }
+  SAY(cudaMallocHost((void **)&p, 0));
+  SAY(cudaFreeHost(NULL));
+  SAY(cudaFreeHost(d));
+  SAY(cudaHostAlloc((void **)&p, MIB, 1000));
+  SAY(cudaGetLastError());
+}
+
 /* ---- how much there is ------------------------------------------------------------------------
  */
 
@@ -592,6 +640,7 @@ static const struct trap {
     TRAP(threads),
     TRAP(free_elsewhere),
     TRAP(layers_mixed),
+    TRAP(pinned),
     TRAP(graph_after_free),
     TRAP(graph_of_nodes),
 };

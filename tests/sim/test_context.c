@@ -76,6 +76,75 @@ START_TEST(a_context_destroyed_elsewhere_answers_so)
 }
 END_TEST
 
+static size_t free_now(void)
+{
+  size_t bytes;
+  ok(cuMemGetInfo_v2(&bytes, NULL));
+  return bytes;
+}
+
+START_TEST(contexts_of_one_device_have_their_own_and_take_it_along)
+{
+  CUcontext base, a, b, of;
+  ok(cuCtxGetCurrent(&base));
+  size_t before = free_now();
+  ok(cuCtxCreate_v3(&a, NULL, 0, 0, 0));
+  CUdeviceptr in_a = device_bytes(4 << 20);
+  CUstream stream_a;
+  CUevent event_a;
+  ok(cuStreamCreate(&stream_a, 0));
+  ok(cuEventCreate(&event_a, 0));
+  ok(cuCtxCreate_v4(&b, NULL, 0, 0));
+  CUdeviceptr in_b = device_bytes(4 << 20);
+  CUstream stream_b;
+  ok(cuStreamCreate(&stream_b, 0));
+  ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, in_a + 5));
+  ck_assert_ptr_eq(of, a);
+  ok(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, in_b));
+  ck_assert_ptr_eq(of, b);
+  ok(cuStreamGetCtx(stream_a, &of));
+  ck_assert_ptr_eq(of, a);
+  fails(cuEventRecord(event_a, stream_b), CUDA_ERROR_INVALID_HANDLE);
+  ok(cuMemsetD8Async(in_a, 1, 100, stream_a)); /* the stream says in which context */
+  ok(cuMemFree_v2(in_a));                      /* so does the address */
+  ck_assert_uint_eq(free_now(), before - (4 << 20));
+  ok(weir_sim_hold(stream_a));
+  fails(cuStreamQuery(stream_a), CUDA_ERROR_NOT_READY);
+  ok(cuCtxSynchronize()); /* of b only */
+  ok(cuCtxDestroy_v2(a));
+  fails(cuStreamQuery(stream_a), CUDA_ERROR_INVALID_HANDLE);
+  ok(cuMemsetD8_v2(in_b, 1, 100));
+  ok(cuCtxDestroy_v2(b));
+  ok(cuCtxSetCurrent(base));
+  fails(cuMemsetD8_v2(in_b, 1, 100), CUDA_ERROR_INVALID_VALUE);
+  fails(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, in_b), CUDA_ERROR_INVALID_VALUE);
+  ck_assert_uint_eq(free_now(), before);
+}
+END_TEST
+
+START_TEST(a_reset_in_mid_run_takes_all_but_host_memory_of_the_program)
+{
+  CUstream s;
+  CUgraph g;
+  CUdeviceptr p = device_bytes(4 << 20);
+  void *pinned = pinned_bytes(4096), *own = malloc(4096);
+  ok(cuMemHostRegister_v2(own, 4096, 0));
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  ok(weir_sim_hold(s));
+  ok(cuMemsetD8Async(p, 1, 4 << 20, s));
+  ok(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ok(cuDevicePrimaryCtxReset_v2(0));
+  ok(cuCtxSetCurrent(primary(0)));
+  fails(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
+  fails(cuStreamEndCapture(s, &g), CUDA_ERROR_INVALID_HANDLE);
+  fails(cuMemFree_v2(p), CUDA_ERROR_INVALID_VALUE); /* and no capture bars it */
+  fails(cuMemFreeHost(pinned), CUDA_ERROR_INVALID_VALUE);
+  fails(cuMemHostUnregister(own), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  free(own);
+  ok(cuMemFree_v2(device_bytes(4 << 20)));
+}
+END_TEST
+
 START_TEST(a_primary_context_lives_by_its_retains)
 {
   unsigned flags;
@@ -204,6 +273,8 @@ int main(void)
   const TTest *const tests[] = {calls_that_need_a_context_say_so,
                                 created_contexts_stack_and_are_destroyed,
                                 a_context_destroyed_elsewhere_answers_so,
+                                contexts_of_one_device_have_their_own_and_take_it_along,
+                                a_reset_in_mid_run_takes_all_but_host_memory_of_the_program,
                                 a_primary_context_lives_by_its_retains,
                                 a_reset_frees_all_of_the_device,
                                 a_context_says_what_it_is,

@@ -195,6 +195,33 @@ START_TEST(a_link_is_as_slow_as_it_is_told)
 }
 END_TEST
 
+START_TEST(pageable_copies_are_as_slow_as_the_host)
+{
+  CUdeviceptr p = device_bytes(1 << 20);
+  void *pinned = pinned_bytes(1 << 20), *pageable = malloc(1 << 20);
+  CUstream s;
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  ok(weir_sim_set_link("h2d:1G,d2h:1G,pageable:50M"));
+  double begin = seconds();
+  ok(cuMemcpyHtoDAsync_v2(p, pageable, 1 << 20, s));
+  ok(cuStreamSynchronize(s));
+  ck_assert(seconds() - begin >= 0.0209);
+  begin = seconds();
+  ok(cuMemcpyDtoHAsync_v2(pageable, p, 1 << 20, s));
+  ok(cuStreamSynchronize(s));
+  ck_assert(seconds() - begin >= 0.0209);
+  ok(weir_sim_set_link("h2d:1G,pageable:1M:5ms"));
+  ok(weir_sim_hold(s));
+  begin = seconds();
+  ok(cuMemcpyHtoDAsync_v2(p, pageable, 10000, s)); /* staged by the call */
+  ck_assert(seconds() - begin >= 0.0149);
+  ok(cuMemcpyHtoDAsync_v2(p, pinned, 1 << 20, s)); /* no host in it */
+  ok(weir_sim_release(s));
+  ok(cuStreamSynchronize(s));
+  free(pageable);
+}
+END_TEST
+
 START_TEST(copies_of_one_direction_share_the_link)
 {
   CUdeviceptr p = device_bytes(1 << 20);
@@ -213,13 +240,11 @@ END_TEST
 
 int main(void)
 {
-  const TTest *const with_context[] = {any_call_of_any_function_can_fail,
-                                       a_failed_call_does_nothing,
-                                       lists_that_cannot_be_read_are_errors,
-                                       calls_from_outside_are_counted_by_name,
-                                       a_link_is_as_slow_as_it_is_told,
-                                       copies_of_one_direction_share_the_link,
-                                       NULL};
+  const TTest *const with_context[] = {
+      any_call_of_any_function_can_fail,      a_failed_call_does_nothing,
+      lists_that_cannot_be_read_are_errors,   calls_from_outside_are_counted_by_name,
+      a_link_is_as_slow_as_it_is_told,        pageable_copies_are_as_slow_as_the_host,
+      copies_of_one_direction_share_the_link, NULL};
   const TTest *const without[] = {threads_that_have_ended_are_counted, counts_are_written_at_exit,
                                   memory_and_faults_come_from_the_environment, NULL};
   return run_groups("sim_control", with_context, start, without);

@@ -10,6 +10,8 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "tests/sim_rt/sim.h"
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -819,6 +821,48 @@ START_TEST(one_runtime_call_is_one_driver_call)
 }
 END_TEST
 
+/* ---- other processes ------------------------------------------------------------------------- */
+
+static int opens(int in)
+{
+  cudaIpcMemHandle_t memory;
+  cudaIpcEventHandle_t event;
+  cudaEvent_t e;
+  int *p, word = 0;
+  if (read(in, &memory, sizeof memory) != (ssize_t)sizeof memory) return 1;
+  if (read(in, &event, sizeof event) != (ssize_t)sizeof event) return 2;
+  if (cudaIpcOpenMemHandle((void **)&p, memory, cudaIpcMemLazyEnablePeerAccess)) return 3;
+  if (cudaIpcOpenEventHandle(&e, event) || cudaEventSynchronize(e)) return 4;
+  if (cudaMemcpy(&word, p, sizeof word, cudaMemcpyDeviceToHost) || word != 0x07070707) return 5;
+  return cudaIpcCloseMemHandle(p) || cudaEventDestroy(e) ? 6 : 0;
+}
+
+START_TEST(memory_and_events_are_opened_in_another_process)
+{
+  int ends[2], status;
+  ck_assert_int_eq(pipe(ends), 0);
+  pid_t child = fork();
+  if (!child) _exit(opens(ends[0]));
+  void *p, *mine;
+  cudaEvent_t e;
+  cudaIpcMemHandle_t memory;
+  cudaIpcEventHandle_t event;
+  ok(cudaMalloc(&p, 4 * KB));
+  ok(cudaEventCreateWithFlags(&e, cudaEventInterprocess | cudaEventDisableTiming));
+  ok(cudaMemsetAsync(p, 7, 4 * KB, 0));
+  ok(cudaEventRecord(e, 0));
+  ok(cudaIpcGetMemHandle(&memory, p));
+  ok(cudaIpcGetEventHandle(&event, e));
+  is(cudaIpcOpenMemHandle(&mine, memory, cudaIpcMemLazyEnablePeerAccess),
+     cudaErrorDeviceUninitialized);
+  ck_assert_int_eq((int)write(ends[1], &memory, sizeof memory), (int)sizeof memory);
+  ck_assert_int_eq((int)write(ends[1], &event, sizeof event), (int)sizeof event);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert(WIFEXITED(status));
+  ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create(SUITE);
@@ -856,6 +900,7 @@ int main(void)
   tcase_add_test(c, callbacks_run_in_the_streams_order);
   tcase_add_test(c, entry_points_are_the_drivers);
   tcase_add_test(c, one_runtime_call_is_one_driver_call);
+  tcase_add_test(c, memory_and_events_are_opened_in_another_process);
   tcase_set_timeout(c, 60);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);

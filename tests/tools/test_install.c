@@ -53,6 +53,21 @@ START_TEST(a_program_is_built_against_what_is_installed)
 }
 END_TEST
 
+START_TEST(the_allocator_example_is_built_against_what_is_installed)
+{
+  sh_status(0, INSTALL "$here/there ''" VERSION);
+  sh_status(0,
+            "export PKG_CONFIG_PATH=$PWD/there/lib/pkgconfig;"
+            "cc -std=c99 -Wall -Wextra -Wpedantic -Werror $WEIR_SOURCE/tools/examples/memory.c -o "
+            "memory $(pkg-config --cflags --libs weir)");
+  outcome *o = sh_status(0, "LD_LIBRARY_PATH=there/lib:there/lib/sim ./memory");
+  ck_assert_str_eq(o->out, "as it should be: CUDA out of memory.\n0 MiB live, 64 MiB cached\n");
+  o = sh("rm there/lib/libweir-cuda.so && LD_LIBRARY_PATH=there/lib:there/lib/sim ./memory");
+  ck_assert_int_eq(o->status, 1 << 8);
+  ck_assert_ptr_nonnull(strstr(o->err, "no CUDA: CUDA is not available: libweir-cuda.so"));
+}
+END_TEST
+
 START_TEST(uninstall_leaves_nothing)
 {
   sh_status(0, INSTALL "/usr $here/root" VERSION
@@ -70,6 +85,7 @@ int main(void)
   tcase_add_test(t, installed_programs_find_their_siblings);
   tcase_add_test(t, an_installed_preload_library_finds_its_collector);
   tcase_add_test(t, a_program_is_built_against_what_is_installed);
+  tcase_add_test(t, the_allocator_example_is_built_against_what_is_installed);
   tcase_add_test(t, uninstall_leaves_nothing);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);

@@ -1,8 +1,9 @@
-# Examples: five programs, each built so that it runs on a GPU and on the software device.
+# Examples: six programs, five of them built so that it runs on a GPU and on the software device.
 #   $(O)/examples/NAME             shared runtime (-cudart shared)
 #   $(O)/examples/sim_static/NAME  the runtime stand-in's static archive
 #   $(O)/examples/static/NAME      NVIDIA's static runtime: what nvcc does by default; needs a real driver
-# The driver example knows no runtime, and is in the first folder only.
+# The driver example knows no runtime, and is in the first folder only; so is memory.c, which knows weir.h
+# and no CUDA at all.
 
 comma := ,
 
@@ -15,7 +16,7 @@ EX_TWIN := --export-dynamic-symbol=weir_twin_*
 # A sanitized stand-in needs the sanitizer's runtime in the program, first.
 EX_SAN   = $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$(s))
 
-EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) driver ctypes_vector.py)
+EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) driver memory ctypes_vector.py)
 EXAMPLES_SIM_STATIC := $(addprefix $(EX)/sim_static/,$(EX_CUDA))
 EXAMPLES_STATIC     := $(addprefix $(EX)/static/,$(EX_CUDA))
 EXAMPLES            := $(EXAMPLES_SHARED) $(EXAMPLES_SIM_STATIC) $(EXAMPLES_STATIC)
@@ -63,10 +64,18 @@ $(EX)/driver: $(OBJ)/$(EX_DIR)/driver.o $(OBJ)/$(EX_DIR)/driver_kernels.o
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -Wl,'$(EX_TWIN)' $^ -o $@ -L$(CUDA_LIB)/stubs -lcuda -lm
 
+# As a program built against an installed Weir; core/weir.h is weir.h there.
+EXTRA_$(EX_DIR)/memory.c = -Icore
+
+$(EX)/memory: $(OBJ)/$(EX_DIR)/memory.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $< -o $@ -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -pthread
+
 $(EX)/ctypes_vector.py: $(EX_DIR)/ctypes_vector.py
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 
-examples: $(EXAMPLES) ## the five example programs, below $(O)/examples
+examples: $(EXAMPLES) ## the six example programs, below $(O)/examples
 all: examples
 .PHONY: examples examples-nvcc
