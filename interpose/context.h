@@ -24,6 +24,14 @@
   X(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)                                                           \
   X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
   X(cuMemFreeHost, PFN_cuMemFreeHost_v2000)                                                        \
+  X(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020)                                                      \
+  X(cuStreamCreate, PFN_cuStreamCreate_v2000)                                                      \
+  X(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000)                                                 \
+  X(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)                                             \
+  X(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)                                             \
+  X(cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020)                                                 \
+  X(cuEventSynchronize, PFN_cuEventSynchronize_v2000)                                              \
+  X(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)                                            \
   X(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)                                                       \
   X(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020)                                       \
   X(cuEventCreate, PFN_cuEventCreate_v2000)                                                        \

@@ -263,9 +263,10 @@ def body(row, symbol, api, params, row_expr, bank_expr):
     go, again = f'real({args})', ''
     if row['route']:
         routed = f"weir_r_{row['route']}({', '.join(['c', 'real'] + names)})"
-        out.append(f'  if (!{enter}) {{\n    if (!weir_route_enter(c, {bank_expr})) return real({args});\n'
+        out.append(f'  if (!{enter}) {{\n    if (!weir_route_enter(c, {bank_expr}, {flags_of(row, symbol)})) return real({args});\n'
                    f'    {ret} alone = {routed};\n    weir_self.depth = 0;\n    return alone;\n  }}')
         go = f'weir_mode_now() != WEIR_OBSERVE ? {routed} : {go}'
+        again = '  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);'
     else:
         out.append(f'  if (!{enter}) return real({args});')
         again = (f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&\n'

@@ -31,13 +31,14 @@ static CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 16, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr, bytesize);
     CUresult alone = weir_r_cuMemAlloc(c, real, dptr, bytesize);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAlloc(c, real, dptr, bytesize) : real(dptr, bytesize);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -73,13 +74,14 @@ static CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t W
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 18, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     CUresult alone = weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
   weir_leave(c);
@@ -216,7 +218,7 @@ static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 20, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr);
     CUresult alone = weir_r_cuMemFree(c, real, dptr);
     weir_self.depth = 0;
     return alone;
@@ -224,6 +226,7 @@ static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFree(c, real, dptr) : real(dptr);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(dptr));
   weir_leave(c);
@@ -239,7 +242,7 @@ static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dptr, hStream);
     CUresult alone = weir_r_cuMemFreeAsync(c, real, dptr, hStream);
     weir_self.depth = 0;
     return alone;
@@ -247,6 +250,7 @@ static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(dptr), W(hStream));
   weir_leave(c);
@@ -262,7 +266,7 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(dptr, hStream);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dptr, hStream);
     CUresult alone = weir_r_cuMemFreeAsync(c, real, dptr, hStream);
     weir_self.depth = 0;
     return alone;
@@ -270,6 +274,7 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(dptr), W(hStream));
   weir_leave(c);
@@ -447,13 +452,14 @@ static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(pp, bytesize);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pp, bytesize);
     CUresult alone = weir_r_cuMemAllocHost(c, real, pp, bytesize);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocHost(c, real, pp, bytesize) : real(pp, bytesize);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -469,13 +475,14 @@ static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pp, bytesize, Flags);
     CUresult alone = weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags) : real(pp, bytesize, Flags);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(Flags));
   weir_leave(c);
@@ -491,7 +498,7 @@ static CUresult w_cuMemFreeHost(void *p)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 32, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(p);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(p);
     CUresult alone = weir_r_cuMemFreeHost(c, real, p);
     weir_self.depth = 0;
     return alone;
@@ -499,6 +506,7 @@ static CUresult w_cuMemFreeHost(void *p)
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(p));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeHost(c, real, p) : real(p);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(p));
   weir_leave(c);
@@ -734,12 +742,15 @@ static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
   fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)weir_real(35);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
+  if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dst, src, ByteCount);
+    CUresult alone = weir_r_cuMemcpy(c, real, dst, src, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dst, src, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy(c, real, dst, src, ByteCount) : real(dst, src, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -754,12 +765,15 @@ static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)weir_real(36);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
+  if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dst, src, ByteCount);
+    CUresult alone = weir_r_cuMemcpy(c, real, dst, src, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dst, src, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy(c, real, dst, src, ByteCount) : real(dst, src, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -774,12 +788,15 @@ static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)weir_real(37);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
+  if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dst, src, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dst, src, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream) : real(dst, src, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -794,12 +811,15 @@ static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t By
   fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)weir_real(38);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
+  if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, src, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dst, src, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream) : real(dst, src, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -834,12 +854,15 @@ static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, si
   fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)weir_real(40);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstDevice, srcHost, ByteCount);
+    CUresult alone = weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcHost, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount) : real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -854,12 +877,15 @@ static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHos
   fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)weir_real(41);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstDevice, srcHost, ByteCount);
+    CUresult alone = weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcHost, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount) : real(dstDevice, srcHost, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -894,12 +920,15 @@ static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHos
   fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)weir_real(43);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstDevice, srcHost, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcHost, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream) : real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -914,12 +943,15 @@ static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *s
   fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)weir_real(44);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstDevice, srcHost, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcHost, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream) : real(dstDevice, srcHost, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -954,12 +986,15 @@ static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t B
   fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)weir_real(46);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstHost, srcDevice, ByteCount);
+    CUresult alone = weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount) : real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -974,12 +1009,15 @@ static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, siz
   fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)weir_real(47);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstHost, srcDevice, ByteCount);
+    CUresult alone = weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount) : real(dstHost, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -1014,12 +1052,15 @@ static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
   fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)weir_real(49);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstHost, srcDevice, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcDevice, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream) : real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -1034,12 +1075,15 @@ static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice
   fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)weir_real(50);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstHost, srcDevice, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcDevice, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream) : real(dstHost, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -1614,12 +1658,15 @@ static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)weir_real(79);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pCopy);
+    CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1634,12 +1681,15 @@ static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)weir_real(80);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(pCopy);
+    CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1674,12 +1724,15 @@ static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)weir_real(82);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pCopy);
+    CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1694,12 +1747,15 @@ static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)weir_real(83);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(pCopy);
+    CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1734,12 +1790,15 @@ static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStrea
   fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)weir_real(85);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(pCopy, hStream);
+    CUresult alone = weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream) : real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1754,12 +1813,15 @@ static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream h
   fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)weir_real(86);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(pCopy, hStream);
+    CUresult alone = weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream) : real(pCopy, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -2655,13 +2717,14 @@ static CUresult w_cuCtxSynchronize(void)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 342, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real();
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real();
     CUresult alone = weir_r_sync(c, real);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync(c, real) : real();
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
@@ -3217,13 +3280,14 @@ static CUresult w_cuStreamDestroy(CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 401, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(hStream);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(hStream);
     CUresult alone = weir_r_cuStreamDestroy(c, real, hStream);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(hStream));
   weir_leave(c);
@@ -3239,13 +3303,14 @@ static CUresult w_cuStreamDestroy_v2(CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 402, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER)) return real(hStream);
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(hStream);
     CUresult alone = weir_r_cuStreamDestroy(c, real, hStream);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(hStream));
   weir_leave(c);
@@ -5679,13 +5744,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real(devPtr, size);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr, size);
     cudaError_t alone = weir_r_cudaMalloc(c, real, devPtr, size);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc(c, real, devPtr, size) : real(devPtr, size);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -5706,13 +5772,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real(devPtr, pitch, width, height);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr, pitch, width, height);
     cudaError_t alone = weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(devPtr), WEIR_OUT(pitch), W(height), W(width));
   weir_leave(c);
@@ -5733,13 +5800,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real(pitchedDevPtr, extent);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(pitchedDevPtr, extent);
     cudaError_t alone = weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_3d(c, pitchedDevPtr, W(extent.width), W(extent.height*extent.depth));
   weir_leave(c);
@@ -5885,7 +5953,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 1, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real(devPtr);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr);
     cudaError_t alone = weir_r_cudaFree(c, real, devPtr);
     weir_self.depth = 0;
     return alone;
@@ -5893,6 +5961,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFree(c, real, devPtr) : real(devPtr);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(devPtr));
   weir_leave(c);
@@ -5913,7 +5982,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank)) return real(devPtr, hStream);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(devPtr, hStream);
     cudaError_t alone = weir_r_cudaFreeAsync(c, real, devPtr, hStream);
     weir_self.depth = 0;
     return alone;
@@ -5921,6 +5990,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(devPtr), W(hStream));
   weir_leave(c);
@@ -5941,7 +6011,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank)) return real(devPtr, hStream);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(devPtr, hStream);
     cudaError_t alone = weir_r_cudaFreeAsync(c, real, devPtr, hStream);
     weir_self.depth = 0;
     return alone;
@@ -5949,6 +6019,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(devPtr), W(hStream));
   weir_leave(c);
@@ -6096,13 +6167,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real(ptr, size);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(ptr, size);
     cudaError_t alone = weir_r_cudaMallocHost(c, real, ptr, size);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocHost(c, real, ptr, size) : real(ptr, size);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
   weir_leave(c);
@@ -6123,13 +6195,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real(pHost, size, flags);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(pHost, size, flags);
     cudaError_t alone = weir_r_cudaHostAlloc(c, real, pHost, size, flags);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaHostAlloc(c, real, pHost, size, flags) : real(pHost, size, flags);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
   weir_leave(c);
@@ -6150,7 +6223,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real(ptr);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(ptr);
     cudaError_t alone = weir_r_cudaFreeHost(c, real, ptr);
     weir_self.depth = 0;
     return alone;
@@ -6158,6 +6231,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeHost(c, real, ptr) : real(ptr);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(ptr));
   weir_leave(c);
@@ -6344,12 +6418,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   fn_cudaMemcpy real = (fn_cudaMemcpy)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
+  if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(dst, src, count, kind);
+    cudaError_t alone = weir_r_cudaMemcpy(c, real, dst, src, count, kind);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, src, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, count, kind)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy(c, real, dst, src, count, kind) : real(dst, src, count, kind);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6369,12 +6446,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   fn_cudaMemcpy_ptds real = (fn_cudaMemcpy_ptds)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
+  if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS)) return real(dst, src, count, kind);
+    cudaError_t alone = weir_r_cudaMemcpy(c, real, dst, src, count, kind);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, src, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, count, kind)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy(c, real, dst, src, count, kind) : real(dst, src, count, kind);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6394,12 +6474,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   fn_cudaMemcpyAsync real = (fn_cudaMemcpyAsync)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
+  if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(dst, src, count, kind, stream);
+    cudaError_t alone = weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, count, kind, stream)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream) : real(dst, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -6419,12 +6502,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   fn_cudaMemcpyAsync_ptsz real = (fn_cudaMemcpyAsync_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
+  if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, src, count, kind, stream);
+    cudaError_t alone = weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, count, kind, stream)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream) : real(dst, src, count, kind, stream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -6444,12 +6530,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   fn_cudaMemcpy2D real = (fn_cudaMemcpy2D)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
+  if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(dst, dpitch, src, spitch, width, height, kind);
+    cudaError_t alone = weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dpitch, src, spitch, width, height, kind)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind) : real(dst, dpitch, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6469,12 +6558,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   fn_cudaMemcpy2D_ptds real = (fn_cudaMemcpy2D_ptds)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
+  if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS)) return real(dst, dpitch, src, spitch, width, height, kind);
+    cudaError_t alone = weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dpitch, src, spitch, width, height, kind)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind) : real(dst, dpitch, src, spitch, width, height, kind);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6494,12 +6586,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   fn_cudaMemcpy2DAsync real = (fn_cudaMemcpy2DAsync)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+    cudaError_t alone = weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dpitch, src, spitch, width, height, kind, stream)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream) : real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -6519,12 +6614,15 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   fn_cudaMemcpy2DAsync_ptsz real = (fn_cudaMemcpy2DAsync_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+    cudaError_t alone = weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, dpitch, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dpitch, src, spitch, width, height, kind, stream)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream) : real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -7795,13 +7893,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real();
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real();
     cudaError_t alone = weir_r_sync_rt(c, real);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
@@ -7822,13 +7921,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real();
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real();
     cudaError_t alone = weir_r_sync_rt(c, real);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
@@ -8121,13 +8221,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank)) return real(stream);
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(stream);
     cudaError_t alone = weir_r_cudaStreamDestroy(c, real, stream);
     weir_self.depth = 0;
     return alone;
   }
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaStreamDestroy(c, real, stream) : real(stream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(stream));
   weir_leave(c);

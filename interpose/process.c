@@ -196,6 +196,12 @@ static void read_options(void)
     if (s == WEIR_OK) life.route.mode = (enum weir_mode)choice;
     bad_option("WEIR_MODE", s);
   }
+  if ((text = getenv("WEIR_STAGING"))) {
+    static const char *const uses[] = {"auto", "off", "on", NULL};
+    weir_status s = weir_option_choice(&choice, "WEIR_STAGING", text, uses);
+    if (s == WEIR_OK) life.route.stage.use = (enum weir_stage_use)choice;
+    bad_option("WEIR_STAGING", s);
+  }
   if ((text = getenv("WEIR_CACHE_LIMIT")))
     bad_option("WEIR_CACHE_LIMIT",
                weir_option_size(&life.route.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));

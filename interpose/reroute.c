@@ -45,6 +45,7 @@ static _Atomic bool broken;      /* a context has an error that stays */
 void weir_route_start(const weir_route_options *o)
 {
   options = *o;
+  weir_stage_start(&o->stage);
   atomic_store(&weir_mode, (uint8_t)o->mode);
 }
 
@@ -53,11 +54,11 @@ void weir_route_forked(void)
   atomic_store(&weir_mode, WEIR_OBSERVE);
 }
 
-bool weir_route_enter(weir_call *c, int bank)
+bool weir_route_enter(weir_call *c, int bank, unsigned flags)
 {
   weir_thread *t = &weir_self;
   if (t->depth || weir_mode_now() == WEIR_OBSERVE) return false;
-  *c = (weir_call){.thread = t, .bank = (uint8_t)bank};
+  *c = (weir_call){.thread = t, .bank = (uint8_t)bank, .flags = (uint8_t)flags};
   t->depth = 1;
   t->outermost = (uintptr_t)c;
   return true;
@@ -127,6 +128,7 @@ void weir_route_context_gone(unsigned number)
 {
   weir_work_forget_context(number);
   if (!number || number >= CACHES - 1) return;
+  weir_stage_context_gone(number);
   pthread_mutex_lock(&making);
   abandon(&caches[number]);
   for (int i = 0; i < HOSTS; i++)
@@ -239,14 +241,10 @@ static CUresult wait_for(const cache *k)
   return r;
 }
 
-static bool capturing(void)
+bool weir_route_hands_off(void)
 {
-  return atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0;
-}
-
-static bool hands_off(void)
-{
-  return capturing() || atomic_load_explicit(&broken, memory_order_relaxed);
+  return atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0 ||
+         atomic_load_explicit(&broken, memory_order_relaxed);
 }
 
 /* ---- allocating -------------------------------------------------------------------------------
@@ -267,7 +265,7 @@ static bool runtime_is_elsewhere(const weir_call *c)
 static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
 {
   bool hit;
-  if (!bytes || hands_off() || runtime_is_elsewhere(c)) return false;
+  if (!bytes || weir_route_hands_off() || runtime_is_elsewhere(c)) return false;
   cache *k = cache_here();
   if (!k) return false;
   weir_status st = weir_whole_malloc(k->whole, bytes, address, &hit);
@@ -451,7 +449,7 @@ static fate keep(weir_call *c, uint64_t address, bool host)
   cache *k = cache_of(&b);
   if (k->device.host != host) return FATE_FOREIGN; /* by the wrong function */
   if (b.state != WEIR_WHOLE_LIVE) return FATE_TWICE;
-  if (hands_off() || b.serial <= atomic_load(&tainted)) return FATE_REAL;
+  if (weir_route_hands_off() || b.serial <= atomic_load(&tainted)) return FATE_REAL;
   fate f =
       weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, address) : keep_strictly(c, k, address);
   if (f == FATE_KEPT) c->flags |= WEIR_EVF_CACHED;
@@ -523,8 +521,8 @@ static void host_adopt(weir_call *c, const cache *k, void *ptr, size_t asked)
 static int host_alloc(weir_call *c, const host_way *h, void **out, size_t bytes)
 {
   uint64_t at;
-  bool mine =
-      out && bytes && h->flags < HOST_FLAG_VALUES && !hands_off() && !runtime_is_elsewhere(c);
+  bool mine = out && bytes && h->flags < HOST_FLAG_VALUES && !weir_route_hands_off() &&
+              !runtime_is_elsewhere(c);
   const cache *k = mine ? cache_for((int)(h->kind * HOST_FLAG_VALUES + h->flags)) : NULL;
   if (!k) return host_get(h, out, bytes);
   if (weir_whole_reuse(k->whole, bytes, &at)) {

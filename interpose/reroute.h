@@ -17,6 +17,7 @@
 
 #include "interpose/cuda_headers.h"
 #include "interpose/record.h"
+#include "interpose/staging.h"
 
 enum weir_mode { WEIR_OBSERVE, WEIR_STRICT, WEIR_RELAXED };
 
@@ -33,6 +34,7 @@ typedef struct weir_route_options {
   uint64_t
       keep_bytes; /* most cached bytes of a context; UINT64_MAX: min(10 % of the device, 4 GiB) */
   uint64_t decay_ms;
+  weir_stage_options stage;
 } weir_route_options;
 
 void weir_route_start(const weir_route_options *options);
@@ -41,7 +43,7 @@ void weir_route_forked(void);
 
 /* A routed call that is not recorded: true when it is to be routed nevertheless, and the thread's
  * depth must be put back to 0 after it. Sets what a handler looks at. */
-bool weir_route_enter(weir_call *c, int bank);
+bool weir_route_enter(weir_call *c, int bank, unsigned flags);
 
 /* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
  * the device has no memory and caches have given some back, so that the call is worth another try.
@@ -100,6 +102,49 @@ cudaError_t weir_r_cudaStreamDestroy(weir_call *c, cudaError_t (*real)(cudaStrea
                                      cudaStream_t stream);
 CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream), CUstream stream);
 
+/* ---- handlers: copies (reroute_copy.c) ---------------------------------------------------------
+ */
+
+cudaError_t weir_r_cudaMemcpy(weir_call *c,
+                              cudaError_t (*real)(void *, const void *, size_t,
+                                                  enum cudaMemcpyKind),
+                              void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t weir_r_cudaMemcpyAsync(weir_call *c,
+                                   cudaError_t (*real)(void *, const void *, size_t,
+                                                       enum cudaMemcpyKind, cudaStream_t),
+                                   void *dst, const void *src, size_t bytes,
+                                   enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t weir_r_cudaMemcpy2D(weir_call *c,
+                                cudaError_t (*real)(void *, size_t, const void *, size_t, size_t,
+                                                    size_t, enum cudaMemcpyKind),
+                                void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                                size_t width, size_t rows, enum cudaMemcpyKind kind);
+cudaError_t
+weir_r_cudaMemcpy2DAsync(weir_call *c,
+                         cudaError_t (*real)(void *, size_t, const void *, size_t, size_t, size_t,
+                                             enum cudaMemcpyKind, cudaStream_t),
+                         void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                         size_t width, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream);
+CUresult weir_r_cuMemcpy(weir_call *c, CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t),
+                         CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult weir_r_cuMemcpyAsync(weir_call *c,
+                              CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t, CUstream),
+                              CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult weir_r_cuMemcpyHtoD(weir_call *c, CUresult (*real)(CUdeviceptr, const void *, size_t),
+                             CUdeviceptr dst, const void *src, size_t bytes);
+CUresult weir_r_cuMemcpyHtoDAsync(weir_call *c,
+                                  CUresult (*real)(CUdeviceptr, const void *, size_t, CUstream),
+                                  CUdeviceptr dst, const void *src, size_t bytes, CUstream stream);
+CUresult weir_r_cuMemcpyDtoH(weir_call *c, CUresult (*real)(void *, CUdeviceptr, size_t), void *dst,
+                             CUdeviceptr src, size_t bytes);
+CUresult weir_r_cuMemcpyDtoHAsync(weir_call *c,
+                                  CUresult (*real)(void *, CUdeviceptr, size_t, CUstream),
+                                  void *dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult weir_r_cuMemcpy2D(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *),
+                           const CUDA_MEMCPY2D *p);
+CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *, CUstream),
+                                const CUDA_MEMCPY2D *p, CUstream stream);
+
 /* ---- questions (reroute_query.c) --------------------------------------------------------------
  */
 
@@ -146,6 +191,8 @@ typedef struct weir_routed { /* what an address is */
 weir_routed weir_route_look(uint64_t address);
 /* The live block's memory has been shared: its free shall be a real one. */
 void weir_route_taint(uint64_t address);
+/* A capture is live or a context has an error that stays: everything is the driver's. */
+bool weir_route_hands_off(void);
 /* Bytes cached of the thread's current context. */
 uint64_t weir_route_cached(void);
 

@@ -279,6 +279,17 @@ const char *weir_tag_name(unsigned tag)
   return tags[tag % WEIR_TAGS];
 }
 
+unsigned weir_tag_number(const char *name)
+{
+  pthread_mutex_lock(&attach_lock);
+  unsigned i = 0;
+  while (i < tag_count && strncmp(tags[i], name, sizeof tags[i] - 1) != 0)
+    i++;
+  if (i == tag_count) i = WEIR_TAGS;
+  pthread_mutex_unlock(&attach_lock);
+  return i;
+}
+
 weir_status weir_memory_set_tag(const char *tag)
 {
   weir_status st = WEIR_OK;

@@ -137,6 +137,24 @@ static weir_status pages_make(weir_pool *p, uint64_t count)
   return st;
 }
 
+weir_status weir_back_take_page(weir_pool *p, uint64_t *page)
+{
+  uint64_t bytes = p->backend->source.page_bytes, limit = weir_pool_limit(p);
+  if (!p->spare_count && (bytes > limit || p->reserved > limit - bytes)) return WEIR_ELIMIT;
+  weir_status st = pages_make(p, 1);
+  if (!st) *page = p->spare[--p->spare_count];
+  return st;
+}
+
+void weir_back_give_page(weir_pool *p, uint64_t page)
+{
+  const weir_source *s = &p->backend->source;
+  if (s->destroy(p->backend->self, page))
+    p->spare[p->spare_count++] = page;
+  else
+    count_reserved(p, -(int64_t)s->page_bytes, -1);
+}
+
 /* Unmaps page by page; stops at the first failure. *done: bytes unmapped, from the left. A page
  * becomes spare, unless it was lent: then it has another place. */
 static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
@@ -152,16 +170,27 @@ static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, u
   return WEIR_OK;
 }
 
+/* Whether the place has a page: one that is stuck in a hole, which ends here. */
+static bool stuck_there(weir_pool *p, uint64_t address)
+{
+  if (!p->stuck || !*place_of(p, address)) return false;
+  p->stuck--;
+  return true;
+}
+
 /* Maps spare pages from `address` on, at most `bytes`; *done grows by what was mapped. */
 static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
-  for (uint64_t end = address + bytes; address < end && p->spare_count; address += s->page_bytes) {
-    uint64_t page = p->spare[p->spare_count - 1];
-    weir_status st = s->map(p->backend->self, address, page);
-    if (st) return st;
-    *place_of(p, address) = page;
-    p->spare_count--;
+  for (uint64_t end = address + bytes; address < end; address += s->page_bytes) {
+    if (!stuck_there(p, address)) {
+      if (!p->spare_count) break;
+      uint64_t page = p->spare[p->spare_count - 1];
+      weir_status st = s->map(p->backend->self, address, page);
+      if (st) return st;
+      *place_of(p, address) = page;
+      p->spare_count--;
+    }
     *done += s->page_bytes;
   }
   return WEIR_OK;
@@ -199,8 +228,8 @@ static block_id left_behind(weir_pool *p, block_id id, uint64_t done)
   return rest;
 }
 
-/* Unmaps what no work can touch any more. What fails stays; the first failure is returned. */
-static weir_status leaving_unmap(weir_pool *p)
+/* What fails stays; the first failure is returned. */
+weir_status weir_back_settle(weir_pool *p)
 {
   weir_status first = WEIR_OK;
   block_id id = p->leaving, kept = 0;
@@ -388,7 +417,10 @@ static weir_status lend(weir_pool *p, weir_heap *h, const plan *except, uint64_t
     if ((st = weir_block_ensure(p, 2))) break;
     have = whole_pages(p, block(id), &from);
     if (have > bytes - *done) have = bytes - *done;
-    for (; moved < have; moved += s->page_bytes) {
+    for (; moved < have && *done < bytes; moved += s->page_bytes) {
+      for (; *done < bytes && stuck_there(p, address + *done);)
+        *done += s->page_bytes;
+      if (*done == bytes) break;
       uint64_t *place = place_of(p, from + moved);
       if ((st = s->map(p->backend->self, address + *done, *place))) break;
       *place_of(p, address + *done) = *place;
@@ -442,7 +474,7 @@ static weir_status fill(weir_pool *p, weir_heap *h, const plan *pl)
   if (!st && done < pl->bytes) st = WEIR_EOOM;
   weir_status open = done ? s->access(p->backend->self, block(piece)->address, done) : WEIR_OK;
   hand_over(p, h, piece, done, lent ? h->epoch : 0, open != WEIR_OK);
-  if (open) (void)leaving_unmap(p);
+  if (open) (void)weir_back_settle(p);
   return st ? st : open;
 }
 
@@ -459,7 +491,7 @@ static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64
 {
   uint64_t page = p->backend->source.page_bytes;
   if (p->leaving) weir_epoch_poll(p, true, NULL);
-  (void)leaving_unmap(p);
+  (void)weir_back_settle(p);
   plan pl = make_plan(h, bytes);
   if (!pl.hole) return WEIR_EOOM;
   weir_status st = idle_to_spare(p, pl.bytes / page, &pl);
@@ -521,20 +553,43 @@ weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t 
 /* ---- giving back ------------------------------------------------------------------------------
  */
 
-static weir_status segment_drop(weir_pool *p, block_id id)
+/* Takes an idle range out of the books; its record stays. */
+static void range_remove(weir_pool *p, block_id id)
 {
-  weir_block *b = block(id);
-  weir_status st = p->backend->source.segment_free(p->backend->self, b->address, b->bytes);
-  if (st) return st;
-  count_reserved(p, -(int64_t)b->bytes, -1);
+  count_reserved(p, -(int64_t)block(id)->bytes, -1);
   weir_history_segment(p, ACTION_SEGMENT_FREE, id);
   weir_heap_remove(&p->common[HEAP_IDLE], id);
   unsigned i = 0;
   while (p->heads[i] != id)
     i++;
   p->heads[i] = p->heads[--p->head_count];
+}
+
+static weir_status segment_drop(weir_pool *p, block_id id)
+{
+  const weir_block *b = block(id);
+  weir_status st = p->backend->source.segment_free(p->backend->self, b->address, b->bytes);
+  if (st) return st;
+  range_remove(p, id);
   weir_block_drop(id);
   return WEIR_OK;
+}
+
+/* Unlocking memory takes the machine milliseconds: nobody waits for the pool meanwhile. */
+static weir_status chunk_drop(weir_pool *p, block_id id)
+{
+  uint64_t address = block(id)->address, bytes = block(id)->bytes;
+  range_remove(p, id);
+  p->head_spoken++;
+  pthread_mutex_unlock(&p->lock);
+  weir_status st = p->backend->source.segment_free(p->backend->self, address, bytes);
+  pthread_mutex_lock(&p->lock);
+  p->head_spoken--;
+  if (st)
+    weir_back_add(p, &p->common[HEAP_IDLE], id, address, bytes);
+  else
+    weir_block_drop(id);
+  return st;
 }
 
 /* What of an idle block can be given back. */
@@ -572,13 +627,54 @@ static weir_status trim_bin(weir_pool *p, block_id id, uint32_t before, uint64_t
   return WEIR_OK;
 }
 
+static block_id droppable_chunk(const weir_pool *p, uint32_t before)
+{
+  const weir_heap *idle = &p->common[HEAP_IDLE];
+  uint64_t from;
+  for (int f = TLSF_FIRST - 1; f >= 0; f--)
+    for (int s = TLSF_SECOND - 1; s >= 0; s--)
+      for (block_id id = idle->bins[f][s]; id; id = block(id)->next)
+        if (droppable(p, block(id), &from) && (int32_t)(block(id)->when - before) <= 0) return id;
+  return 0;
+}
+
+/* One chunk after the other, looked for anew because the lock is given back meanwhile. */
+static weir_status trim_host(weir_pool *p, uint32_t before, uint64_t bytes)
+{
+  weir_status st = WEIR_OK;
+  block_id id;
+  while (!st && bytes && (id = droppable_chunk(p, before))) {
+    bytes -= block(id)->bytes < bytes ? block(id)->bytes : bytes;
+    st = chunk_drop(p, id);
+  }
+  return st;
+}
+
+/* Unmaps what a failure once left in a hole. */
+static weir_status unstick(weir_pool *p)
+{
+  uint64_t page = p->backend->source.page_bytes, done;
+  for (block_id id = p->stuck ? p->heads[0] : 0; id && p->stuck; id = block(id)->right) {
+    const weir_block *b = block(id);
+    for (uint64_t at = 0; block_state(b) == BLOCK_HOLE && at < b->bytes; at += page) {
+      if (!p->pages[(b->address + at - p->base) / page]) continue;
+      weir_status st = pages_unmap(p, b->address + at, page, &done);
+      if (st) return st;
+      p->stuck--;
+    }
+  }
+  return WEIR_OK;
+}
+
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep)
 {
   const weir_heap *idle = &p->common[HEAP_IDLE];
-  weir_status st = vmm(p) ? leaving_unmap(p) : WEIR_OK;
+  weir_status st = vmm(p) ? weir_back_settle(p) : WEIR_OK;
+  if (p->host) return trim_host(p, before, bytes);
   for (int f = TLSF_FIRST - 1; f >= 0 && !st; f--)
     for (int s = TLSF_SECOND - 1; s >= 0 && !st && bytes; s--)
       st = trim_bin(p, idle->bins[f][s], before, &bytes);
+  if (!st && vmm(p)) st = unstick(p);
   return st || keep || !vmm(p) ? st : spare_destroy(p);
 }
 
@@ -594,7 +690,8 @@ bool weir_back_empty(const weir_pool *p)
 weir_status weir_back_fini(weir_pool *p)
 {
   if (!vmm(p)) return WEIR_OK;
-  weir_status st = leaving_unmap(p);
+  weir_status st = weir_back_settle(p);
+  if (!st) st = unstick(p);
   if (!st && p->leaving)
     st = weir_fail(WEIR_EINVAL, "work that is not complete may touch the pool's memory");
   if (!st) st = spare_destroy(p);

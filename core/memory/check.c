@@ -104,14 +104,25 @@ static uint64_t given_bytes(const weir_pool *p, uint64_t address, uint64_t bytes
   return places * page;
 }
 
+static uint64_t paused_bytes(const weir_pool *p)
+{
+  uint64_t page = p->backend->source.page_bytes, places = 0;
+  for (uint64_t i = 0; p->copies && i < p->space / page; i++)
+    places += p->copies[i] && !p->pages[i];
+  return places * page;
+}
+
 /* What is leaving has pages of its own only where a mapping failed. */
 static const char *check_pages(const weir_pool *p, uint64_t mapped, uint64_t leaving)
 {
   uint64_t given = p->space ? given_bytes(p, p->base, p->space) : mapped;
   for (block_id id = p->leaving; id; id = block(id)->next, leaving--)
     mapped += given_bytes(p, block(id)->address, block(id)->bytes);
+  mapped += p->stuck * p->backend->source.page_bytes;
+  REQUIRE("the count of paused bytes is wrong", p->paused_bytes == paused_bytes(p));
   REQUIRE("a hole of a stream is not leaving", !leaving);
-  REQUIRE("a block has no memory, or a hole has some that is not counted", given == mapped);
+  REQUIRE("a block has no memory, or a hole has some that is not counted",
+          given + p->paused_bytes == mapped);
   REQUIRE("the count of reserved bytes is wrong",
           p->reserved == given + (p->space ? p->spare_count * p->backend->source.page_bytes : 0));
   return NULL;

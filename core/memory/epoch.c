@@ -111,6 +111,7 @@ static weir_status each_used(weir_pool *p, weir_status (*one)(weir_heap *h))
   weir_status first = WEIR_OK;
   for (block_id id = p->pending; id; id = block(id)->next)
     for (block_id u = block(id)->uses; u; u = block(u)->next) {
+      if (block(u)->class != USE_STREAM) continue;
       uint16_t n = block(u)->heap;
       if (seen[n / 64] >> n % 64 & 1) continue;
       seen[n / 64] |= UINT64_C(1) << n % 64;
@@ -208,6 +209,8 @@ static bool uses_over(block_id id, bool *complete)
   *complete = true;
   for (block_id u = block(id)->uses; u; u = block(u)->next) {
     uint16_t n = block(u)->heap;
+    if (block(u)->class == USE_PAUSE) continue;
+    if (block(u)->class == USE_EXPORT) return false;
     if (use_complete(own->pool, u)) continue;
     if (own->pool->host || block(u)->stamp > own->known[n]) return false;
     *complete = false;
@@ -217,30 +220,28 @@ static bool uses_over(block_id id, bool *complete)
 
 void weir_epoch_pending(weir_pool *p)
 {
-  block_id id = p->pending, kept = 0;
+  block_id id = p->pending;
   if (p->host) (void)each_used(p, ask);
+  p->pending = 0;
   for (block_id next; id; id = next) {
-    next = block(id)->next;
+    weir_block *b = block(id);
+    next = b->next;
     bool complete;
     if (!uses_over(id, &complete)) {
-      block(id)->next = kept;
-      kept = id;
+      b->next = p->pending;
+      p->pending = id;
       continue;
     }
-    for (block_id u = block(id)->uses, after; u; u = after) {
+    for (block_id u = b->uses, after; u; u = after) {
       after = block(u)->next;
-      weir_block_drop(u);
+      if (block(u)->class == USE_STREAM) weir_use_drop(b, u);
     }
-    block(id)->uses = 0;
     weir_history_free(p, id, true);
-    bool large = block(id)->bytes > CLASS_LIMIT;
-    p->pending_blocks[large]--;
-    p->pending_bytes[large] -= (int64_t)block(id)->bytes;
+    weir_pool_count_pending(p, b, -1);
     /* Only ordered, not complete: then it is the own stream's next marker that tells. */
-    const weir_heap *own = weir_heaps[block(id)->heap]->clock;
-    weir_pool_release_at(id, complete ? block(id)->stamp : own->epoch);
+    const weir_heap *own = weir_heaps[b->heap]->clock;
+    weir_pool_release_at(id, complete ? b->stamp : own->epoch);
   }
-  p->pending = kept;
 }
 
 void weir_epoch_alert(weir_pool *p)

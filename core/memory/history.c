@@ -1,6 +1,7 @@
 /* history.c: see history.h. */
 #include "core/memory/history.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -399,4 +400,21 @@ unsigned weir_history_owners(const weir_pool *p, weir_owner *out, unsigned most)
     out[found] = o.table[found];
   free(o.table);
   return (unsigned)found;
+}
+
+size_t weir_history_owners_text(const weir_pool *p, char *out, size_t room)
+{
+  weir_owner owner[3];
+  unsigned found = weir_history_owners(p, owner, 3);
+  weir_names *names = found ? weir_names_new() : NULL;
+  size_t used = 0;
+  if (room) *out = 0;
+  for (unsigned i = 0; names && i < found && used + 1 < room; i++) {
+    int wrote = snprintf(out + used, room - used, "%s%.2f MiB in %llu by ", i ? "; " : "",
+                         (double)owner[i].bytes / (1 << 20), (unsigned long long)owner[i].blocks);
+    used += wrote < 0 ? 0 : (size_t)wrote < room - used ? (size_t)wrote : room - used - 1;
+    used += weir_callers_text(out + used, room - used, owner[i].stack, 2, names);
+  }
+  weir_names_free(names);
+  return used;
 }

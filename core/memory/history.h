@@ -131,5 +131,9 @@ typedef struct weir_owner {
   uint32_t stack;         /* weir_callers_text() */
 } weir_owner;
 unsigned weir_history_owners(const weir_pool *p, weir_owner *out, unsigned most);
+/* The three largest in words: "40.00 MiB in 10 by f (prog+0x12) < g (prog+0x34); ...", cut at
+ * `room`;
+ * "" where none are known. Returns its length. Reads the symbols of loaded objects: slow. */
+size_t weir_history_owners_text(const weir_pool *p, char *out, size_t room);
 
 #endif

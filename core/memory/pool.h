@@ -62,7 +62,14 @@ enum block_state {
   BLOCK_CACHED,  /* in a front */
   BLOCK_REMOTE,  /* freed by a thread that is not its front's: on the front's remote list */
   BLOCK_PENDING, /* freed, but other streams' work may touch it */
-  BLOCK_USE      /* no memory: a record_stream entry of a block */
+  BLOCK_USE      /* no memory: what holds a block back (enum use_kind) */
+};
+
+enum use_kind {             /* a USE record's `class` */
+                USE_STREAM, /* the stream of its `heap` may touch the block */
+                USE_EXPORT, /* exported `requested` times */
+                USE_PAUSE /* its memory is paused; `when`: tag, `requested`: saved, `stamp`: pause.c
+                           */
 };
 
 typedef struct weir_block { /* 64 bytes, one cache line */
@@ -192,11 +199,15 @@ typedef struct weir_pool {
   unsigned diverted; /* requests to stop all fronts */
   block_id *heads;   /* owned: the first block of every range */
   unsigned head_count, head_room, head_spoken;
-  bool desperate;       /* host: no more to be had, so large idle chunks are cut too */
-  uint64_t base, space; /* VMM: the reservation */
-  uint64_t *pages;      /* VMM: page of each place, 0: none */
-  uint64_t *spare;      /* VMM: pages that are mapped nowhere */
+  bool desperate;        /* host: no more to be had, so large idle chunks are cut too */
+  uint64_t base, space;  /* VMM: the reservation */
+  uint64_t *pages;       /* VMM: page of each place, 0: none */
+  uint64_t *spare;       /* VMM: pages that are mapped nowhere */
+  void **copies;         /* VMM: by place, what pause.c knows of its page; NULL: never paused */
+  uint64_t paused_bytes; /* of pages given back while their blocks live */
+  uint64_t saved_bytes;  /* of host memory with their contents */
   uint64_t spare_count;
+  uint64_t stuck;          /* VMM: pages that an ended pause left in holes, for trim to unmap */
   block_id leaving;        /* VMM: holes that are mapped until old work is complete, in no heap */
   uint64_t alert;          /* bytes of frees for which weir_epoch_breathe() goes on */
   uint64_t unmarked;       /* bytes freed since the last weir_epoch_breathe() */
@@ -262,6 +273,8 @@ uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 /* back.c: memory from the source and to it. Pool's lock held. */
 weir_status weir_back_init(weir_pool *p);
 weir_status weir_back_fini(weir_pool *p);
+/* Unmaps what no work can touch any more; a failure is told, and tried again. */
+weir_status weir_back_settle(weir_pool *p);
 bool weir_back_empty(const weir_pool *p); /* no block has memory */
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
@@ -271,8 +284,13 @@ weir_status weir_back_speak(weir_pool *p);
 /* Adds a range; its record was made and its place spoken for before. */
 void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes);
 /* Gives idle memory freed before `before` (ms; wrap-safe) back; at most `bytes`. `keep`: VMM pages
- * stay ours, mapped nowhere. */
+ * stay ours, mapped nowhere. A host pool's lock is given back meanwhile. */
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep);
+
+/* A page, mapped nowhere. WEIR_EOOM or WEIR_ELIMIT: there is none. Given back it is destroyed, or
+ * spare where that fails. */
+weir_status weir_back_take_page(weir_pool *p, uint64_t *page);
+void weir_back_give_page(weir_pool *p, uint64_t page);
 
 /* epoch.c: what work is complete. Pool's lock held. */
 void weir_epoch_poll(weir_pool *p, bool mark, const weir_heap *except);
@@ -328,7 +346,6 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
 void weir_pool_leave_front(weir_pool *p, weir_block *b); /* it will not come back there */
-weir_status weir_pool_use(void *ptr, weir_heap *h);
 weir_status weir_pool_empty(weir_pool *p);
 uint64_t weir_pool_limit(const weir_pool *p);
 /* Whether a free block may serve a request of `bytes`; it has as many. */
@@ -352,6 +369,20 @@ void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign); /* passe
 
 /* api.c: the pool of an attached device. Errors: EINVAL. */
 weir_status weir_pool_of(weir_device device, weir_pool **out);
+
+/* export.c: what holds a block back. Lock held, but for weir_pool_use. */
+weir_status weir_pool_use(void *ptr, weir_heap *h);
+block_id weir_use_find(const weir_block *b, unsigned kind, uint16_t heap);
+block_id weir_use_add(weir_block *b, unsigned kind, uint16_t heap); /* ensured */
+void weir_use_drop(weir_block *b, block_id use);
+
+/* pause.c. Lock held. Tags from WEIR_TAGS on: all. */
+weir_status weir_pause(weir_pool *p, unsigned tag, bool save);
+weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes);
+/* A paused block is freed. keep: no records for its pieces, so it waits in pool->pending. */
+bool weir_pause_keep(weir_pool *p, block_id id);
+void weir_pause_free(weir_pool *p, weir_heap *h, block_id id);
+void weir_pause_fini(weir_pool *p);
 
 /* report.c */
 weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why); /* lock held; words it */
@@ -472,6 +503,14 @@ static inline void stat_add(weir_stat *s, int64_t by)
   else
     s->freed -= by;
   if (s->current > s->peak) s->peak = s->current;
+}
+
+/* A block waits, freed, for something (sign 1), or has waited (-1). */
+static inline void weir_pool_count_pending(weir_pool *p, const weir_block *b, int sign)
+{
+  bool large = b->bytes > CLASS_LIMIT;
+  p->pending_blocks[large] += sign;
+  p->pending_bytes[large] += sign * (int64_t)b->bytes;
 }
 
 #pragma GCC visibility pop

@@ -489,6 +489,7 @@ weir_status weir_host_grow(weir_pool *p, const weir_heap *h, uint64_t bytes)
   return st ? st : weir_block_ensure(p, 8); /* the lock was given back: ensure anew */
 }
 
+/* No lock held. */
 static weir_status chunk_free(void *self, uint64_t address, uint64_t bytes)
 {
   weir_host *s = self;
@@ -500,8 +501,11 @@ static weir_status chunk_free(void *self, uint64_t address, uint64_t bytes)
   table_remove(address);
   if (s->registers) unmap((char *)address, bytes);
   atomic_fetch_sub(&locked, bytes);
+  uint64_t us = now_us() - begin;
+  pthread_mutex_lock(&s->pool->lock);
   if (s->ahead == address) s->ahead = 0;
-  time_add(&s->frees, now_us() - begin);
+  time_add(&s->frees, us);
+  pthread_mutex_unlock(&s->pool->lock);
   return WEIR_OK;
 }
 

@@ -243,6 +243,8 @@ static void find_all(weir_pool *p, figures_all *o)
                                  .num_device_free = (int64_t)p->device_frees,
                                  .num_stream_waits = (int64_t)p->waits,
                                  .num_stitches = (int64_t)p->stitches,
+                                 .paused_bytes = (int64_t)p->paused_bytes,
+                                 .paused_saved_bytes = (int64_t)p->saved_bytes,
                                  .metadata_bytes = (int64_t)weir_meta_bytes()};
   sums *s = o->metric;
   find_levels(p, &t, l);

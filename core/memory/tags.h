@@ -6,5 +6,7 @@ enum { WEIR_TAGS = 32 }; /* 0: none */
 
 /* The name of a tag (borrowed, static). */
 const char *weir_tag_name(unsigned tag);
+/* The number of the tag called so; WEIR_TAGS: no thread ever set it. */
+unsigned weir_tag_number(const char *name);
 
 #endif

@@ -21,7 +21,7 @@
 /* One row a kind: identifier, value, name in traces, extended (1) or one slot (0). Append only. */
 #define WEIR_EVENT_KIND_MAP(X)                                                                     \
   X(ALLOC, 1, "alloc", 0)   /* ptr a, bytes, mem, device; b: pitch or 0 */                         \
-  X(FREE, 2, "free", 0)     /* ptr a, mem (UNKNOWN: not told); b: ticks waited, when rerouted */                 \
+  X(FREE, 2, "free", 0)     /* ptr a, mem (UNKNOWN: not told); b: ticks waited, when rerouted */   \
   X(COPY, 3, "copy", 0)     /* dst a, src b, bytes, copy, mems, device/src_device, stream */       \
   X(MEMSET, 4, "memset", 0) /* dst a, bytes, mem, device, stream; b: value */                      \
   X(SYNC, 5, "sync", 0)     /* sync type in `copy`; stream; a: event handle */                     \
@@ -88,7 +88,8 @@ enum {
   WEIR_EVF_RUNTIME = 8,       /* runtime layer (cuda*); clear: driver layer (cu*) */
   WEIR_EVF_CAPTURE = 16,      /* queued into a stream capture, not run */
   WEIR_EVF_BATCH = 32,        /* part of a batched call: not the first of its events */
-  WEIR_EVF_CACHED = 64        /* rerouted: an allocation from a cache, a free into one */
+  WEIR_EVF_CACHED = 64,       /* rerouted: an allocation from a cache, a free into one */
+  WEIR_EVF_STAGED = 128       /* rerouted: a copy through page-locked memory of ours */
 };
 
 #define WEIR_DEVICE_NONE 255u

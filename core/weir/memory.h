@@ -134,7 +134,9 @@ WEIR_PUBLIC weir_status weir_memory_on_oom(weir_device device,
   X("num_device_free", num_device_free)                                                            \
   X("num_stream_waits", num_stream_waits)                                                          \
   X("num_stitches", num_stitches)                                                                  \
-  X("metadata_bytes", metadata_bytes)
+  X("metadata_bytes", metadata_bytes)                                                              \
+  X("paused_bytes", paused_bytes)                                                                  \
+  X("paused_saved_bytes", paused_saved_bytes)
 
 typedef struct weir_memory_stats {
 #define WEIR_MEMORY_STATS_FIELD(name, field) int64_t field;

@@ -35,7 +35,8 @@ WEIR_PUBLIC weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream
 /* The stream allocates as before. The pool keeps its memory. Errors: EINVAL (was not begun). */
 WEIR_PUBLIC weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream);
 /* Takes a use away; with the last one steals the pool: when all work now in the device's streams is
- * complete, replays in streams the allocator knows included, its memory serves everybody. Blocks
+ * complete, replays in streams the allocator knows included, its memory serves everybody; a stream
+ * that allocates to a private pool meanwhile is waited for, too. Blocks
  * that are still allocated stay so. Errors: EINVAL (released before, or its last use while
  * something allocates to it). */
 WEIR_PUBLIC weir_status weir_graph_pool_release(weir_graph_pool *pool);
@@ -50,6 +51,35 @@ typedef struct weir_graph_pool_stats {
 
 WEIR_PUBLIC weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out,
                                                   weir_graph_pool *pool);
+
+/* ---- exports ----------------------------------------------------------------------------------
+ */
+
+/* Somebody outside holds the memory of the live block at ptr (IPC, DLPack, a registration): until
+ * as many weir_memory_unexport() the block is not given out again, even when it is freed, and its
+ * memory is neither moved, unmapped, paused nor given back. Errors: EINVAL, ENOMEM. */
+WEIR_PUBLIC weir_status weir_memory_export(void *ptr);
+/* Also after weir_free(ptr). Errors: EINVAL (not exported). */
+WEIR_PUBLIC weir_status weir_memory_unexport(void *ptr);
+
+/* ---- pause and resume -------------------------------------------------------------------------
+ * As vLLM's sleep mode and torch_memory_saver: memory goes back to the device while its blocks stay
+ * allocated at their addresses, which nobody may use meanwhile. Needs virtual memory management.
+ */
+
+/* Waits for the work of all streams of the device, then gives back the memory of the blocks that
+ * were allocated under `tag` (weir_memory_set_tag; NULL: of all blocks), as far as whole pages hold
+ * nothing else. Blocks of private pools and exported ones stay. save: the contents are kept in host
+ * memory, else they are lost. Streams that the allocator does not know must be idle. A page that
+ * the device would not take back is kept, and tried again by weir_memory_empty_cache(). Errors:
+ * ENOTSUP (no virtual memory management; saving where the backend cannot copy), EINVAL (no such
+ * tag, a capture is underway), ENOMEM, the device's: nothing is paused. */
+WEIR_PUBLIC weir_status weir_memory_pause(weir_device device, const char *tag, bool save);
+/* Gives the paused blocks of the tag (NULL: all) memory at their addresses again, and their
+ * contents where they were saved. *lost_bytes (may be NULL): bytes that came back without. Errors:
+ * EOOM, EINVAL, the device's: all stays paused. */
+WEIR_PUBLIC weir_status weir_memory_resume(weir_device device, const char *tag,
+                                           uint64_t *lost_bytes);
 
 #ifdef __cplusplus
 }

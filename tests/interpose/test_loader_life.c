@@ -150,8 +150,8 @@ END_TEST
 
 START_TEST(test_a_wrong_option_is_said_and_the_default_used)
 {
-  static const char *const wrong[] = {"WEIR_MODE=stern", "WEIR_STACKS=many",
-                                      "WEIR_SPOOL_LIMIT=-3", "WEIR_DEEPBIND=perhaps"};
+  static const char *const wrong[] = {"WEIR_MODE=stern", "WEIR_STACKS=many", "WEIR_SPOOL_LIMIT=-3",
+                                      "WEIR_DEEPBIND=perhaps"};
   const char *const env[] = {wrong[_i], NULL};
   outcome o = live(WITH, "fork-exec", env);
 

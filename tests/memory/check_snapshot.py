@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks a memory snapshot, JSON or pickle, against the documented structure.
+"""Checks memory snapshots, JSON or pickle, against the documented structure.
 
-    check_snapshot.py FILE [reserved=N] [allocated=N] [requested=N] [active=N] [device=N] [entries=N]
+    check_snapshot.py FILE... [reserved=N] [allocated=N] [requested=N] [active=N] [device=N] [entries=N]
 
 Structure: PyTorch's documentation, "Understanding CUDA Memory Usage", Snapshot API Reference, with
 the keys its writer (torch/csrc/cuda/memory_snapshot.cpp) and its viewer (MemoryViz.js) know. What
@@ -155,10 +155,13 @@ def join(ranges):
     return out
 
 
-def main():
-    path, wanted = sys.argv[1], dict(a.split("=") for a in sys.argv[2:])
+def load(path):
     with open(path, "rb") as f:
-        snapshot = pickle.load(f) if f.read(1) == b"\x80" and not f.seek(0) else (f.seek(0), json.load(f))[1]
+        text = f.read()
+    return pickle.loads(text) if text[:1] == b"\x80" else json.loads(text)
+
+
+def check(snapshot, wanted):
     need("snapshot", snapshot, SNAPSHOT)
     for segment in snapshot["segments"]:
         check_segment(segment)
@@ -189,4 +192,7 @@ def main():
             fail(f"{key} is {value}, the figures say {wanted[key]}")
 
 
-main()
+arguments = sys.argv[1:]
+for name in arguments:
+    if "=" not in name:
+        check(load(name), dict(a.split("=") for a in arguments if "=" in a))

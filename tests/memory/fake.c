@@ -490,6 +490,26 @@ static weir_status set_access(void *self, uint64_t address, uint64_t bytes)
   return st;
 }
 
+static weir_status copy_to_host(void *self, void *to, uint64_t from, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "copy_to_host");
+  if (!st) memcpy(to, (const void *)from, bytes);
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
+static weir_status copy_to_device(void *self, uint64_t to, const void *from, uint64_t bytes)
+{
+  fake *f = self;
+  pthread_mutex_lock(&f->lock);
+  weir_status st = call(f, "copy_to_device");
+  if (!st) memcpy((void *)to, from, bytes);
+  pthread_mutex_unlock(&f->lock);
+  return st;
+}
+
 /* ---- host memory ------------------------------------------------------------------------------
  */
 
@@ -558,6 +578,7 @@ static weir_status host_register(void *self, void *memory, uint64_t bytes, unsig
 static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
 {
   fake *f = self;
+  if (f->on_unregister) f->on_unregister(f, bytes);
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "host_unregister");
   if (!st) unpin(f, (uint64_t)memory, bytes, false);
@@ -632,6 +653,8 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
                               .event_wait = event_wait,
                               .event_sync = event_sync,
                               .stream_capturing = stream_capturing,
+                              .copy_to_host = copy_to_host,
+                              .copy_to_device = copy_to_device,
                               .stream_create = stream_create,
                               .stream_destroy = stream_destroy};
   f->backend.source = (weir_source){.page_bytes = page_bytes,

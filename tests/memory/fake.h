@@ -52,15 +52,17 @@ typedef struct fake {
   uint64_t reserved;         /* bytes of address space reserved, segments included */
   fake_range *pinned;        /* owned; registered, and made by host_alloc */
   size_t pinned_count, pinned_room;
-  uint64_t pinned_bytes;                               /* of them */
-  uint64_t pinned_capacity;                            /* most pinned_bytes, 0: no bound */
-  void (*on_register)(struct fake *f, uint64_t bytes); /* without the lock; tests wait there */
-  uint64_t registrations;                              /* host_register calls that succeeded */
-  int node;                                            /* of memory, -1: not known */
-  uint64_t calls;      /* source and event calls, host_commit excluded */
-  uint64_t operations; /* the same, host_commit included: what fail_at counts */
-  uint64_t fail_at;    /* this operation fails (1: the next from a reset), 0: none */
-  bool fail_after;     /* and all after it */
+  uint64_t pinned_bytes;    /* of them */
+  uint64_t pinned_capacity; /* most pinned_bytes, 0: no bound */
+  /* Called without the lock, before host_register and host_unregister; tests wait there. */
+  void (*on_register)(struct fake *f, uint64_t bytes),
+      (*on_unregister)(struct fake *f, uint64_t bytes);
+  uint64_t registrations; /* host_register calls that succeeded */
+  int node;               /* of memory, -1: not known */
+  uint64_t calls;         /* source and event calls, host_commit excluded */
+  uint64_t operations;    /* the same, host_commit included: what fail_at counts */
+  uint64_t fail_at;       /* this operation fails (1: the next from a reset), 0: none */
+  bool fail_after;        /* and all after it */
   weir_status fail_with;
   uint64_t syncs, waits, records, queries; /* event calls by kind */
   int64_t events;                          /* events created and not destroyed */

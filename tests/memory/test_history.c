@@ -387,6 +387,14 @@ START_TEST(the_largest_owners_are_found)
   weir_front_freeze(p);
   ck_assert_uint_eq(weir_history_owners(p, owner, 2), 2);
   ck_assert_uint_eq(weir_history_owners(p, owner, 4), 3);
+  size_t length = weir_history_owners_text(p, text, sizeof text);
+  ck_assert_uint_eq(length, strlen(text));
+  ck_assert_msg(!strncmp(text, "40.00 MiB in 10 by ", 19), "%s", text);
+  ck_assert_msg(strstr(text, "; 16.00 MiB in 1 by ") != NULL, "%s", text);
+  for (size_t room = 1; room < 200; room += 7) {
+    length = weir_history_owners_text(p, text, room);
+    ck_assert(length < room && length == strlen(text));
+  }
   weir_front_thaw(p);
   pthread_mutex_unlock(&p->lock);
   ck_assert(owner[0].bytes == 40 * MIB && owner[0].blocks == 10);

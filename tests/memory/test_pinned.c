@@ -67,6 +67,17 @@ static int64_t figure(const char *name)
   return value;
 }
 
+/* The chunks of its pool: without the list of pools, which whoever empties them holds. */
+static int64_t chunks_of(void *ptr)
+{
+  weir_memory_stats all;
+  weir_pool *p = pool_of(ptr);
+  pthread_mutex_lock(&p->lock);
+  weir_pool_stats(p, &all);
+  pthread_mutex_unlock(&p->lock);
+  return all.segment;
+}
+
 static weir_stream *stream(int device, int i)
 {
   weir_stream *s;
@@ -517,6 +528,36 @@ START_TEST(the_first_chunk_serves_while_the_next_is_registered)
 }
 END_TEST
 
+static void *empty_all(void *unused)
+{
+  empty();
+  return unused;
+}
+
+START_TEST(nobody_waits_while_chunks_are_unlocked)
+{
+  pthread_t other;
+  attach(0, "pinned_ahead:off");
+  void *small = get(1000);
+  put(get(20 * MIB));
+  gate_passed = gate_open = 0;
+  f[0].on_unregister = gate;
+  ck_assert_int_eq(pthread_create(&other, NULL, empty_all, NULL), 0);
+  gate_wait(1);
+  void *at[30]; /* one chunk more than there is */
+  for (int i = 0; i < 30; i++)
+    at[i] = get(100 * KIB);
+  ck_assert_uint_eq(f[0].pinned_count, 3); /* the unlocked one still counts for the device */
+  ck_assert_int_eq(chunks_of(at[0]), 2);
+  gate_set(1 << 20);
+  ck_assert_int_eq(pthread_join(other, NULL), 0);
+  for (int i = 0; i < 30; i++)
+    put(at[i]);
+  put(small);
+  detach(0);
+}
+END_TEST
+
 START_TEST(memory_whose_work_is_over_is_used_before_more_is_locked)
 {
   attach(0, NULL);
@@ -841,6 +882,7 @@ static void add_ways(TCase *t)
   tcase_add_loop_test(t, a_device_without_registration_makes_the_memory, 0, 2);
   tcase_add_test(t, what_a_device_cannot_is_said);
   tcase_add_loop_test(t, the_first_chunk_serves_while_the_next_is_registered, 0, 2);
+  tcase_add_test(t, nobody_waits_while_chunks_are_unlocked);
   tcase_add_test(t, memory_whose_work_is_over_is_used_before_more_is_locked);
   tcase_add_test(t, failing_ahead_is_nobodys_error);
   tcase_add_test(t, large_memory_is_touched_by_several_threads);

@@ -179,7 +179,13 @@ END_TEST
  * writes a block's number when it gets it; work that reads another number has seen a reuse.
  */
 
-enum { DEPTH = SANITIZED ? 5 : 6, ACTIONS = 10, READS = 64 };
+#if defined(STRESS_LONG)
+enum { DEPTH = 8 };
+#else
+enum { DEPTH = SANITIZED ? 5 : 6 };
+#endif
+
+enum { ACTIONS = 10, READS = 64 };
 
 static struct model {
   uint64_t *at[2], number[2], numbers;
@@ -272,7 +278,7 @@ static void explore(int *actions, int count)
 
 START_TEST(no_schedule_hands_out_memory_in_use)
 {
-  int actions[8] = {_i};
+  int actions[DEPTH > 7 ? DEPTH : 7] = {_i};
   schedules = 0;
   attach(0, "pinned_ahead:off,pinned_limit_mb:2");
   attach(1, NULL);
@@ -288,7 +294,13 @@ END_TEST
 /* ---- threads ----------------------------------------------------------------------------------
  */
 
-enum { THREADS = 64, STREAMS = 6, LIVE = 6, STEPS = SANITIZED ? 150 : 800 };
+enum { THREADS = 64, STREAMS = 6, LIVE = 6 };
+
+#if defined(STRESS_LONG)
+enum { STEPS = 40000 };
+#else
+enum { STEPS = SANITIZED ? 150 : 800 };
+#endif
 
 static _Atomic bool wrong;
 static weir_stream *streams[2][STREAMS];

@@ -216,6 +216,70 @@ START_TEST(metadata_is_small)
 }
 END_TEST
 
+/* A record that only the page map knows. */
+static block_id bare_block(uint64_t address)
+{
+  ck_assert_int_eq(weir_block_ensure(r.p, 1), WEIR_OK);
+  block_id id = weir_block_new();
+  block(id)->address = address;
+  block(id)->class = 7;
+  weir_page_map_put(id);
+  return id;
+}
+
+START_TEST(the_page_map_finds_what_one_segment_cannot_hold)
+{
+  rig_start(&r, 512 * MIB, 2 * MIB, NULL);
+  enum { N = MAP_SLOTS + 100, APART = 0xfff };
+  static block_id ids[N];
+  uint64_t address = UINT64_C(1) << 46;
+  for (int i = 0; i < N; i++, address += UNIT) {
+    while (map_hash(address) >> MAP_SEGMENT_AT & APART)
+      address += UNIT;
+    ids[i] = bare_block(address);
+  }
+  ck_assert_uint_lt(atomic_load(&weir_map_shape) >> 32, APART);
+  for (int round = 0; round < 3; round++) { /* all there, every third gone, all gone */
+    for (int i = 0; i < N; i++) {
+      bool gone = round == 2 || (round == 1 && i % 3 == 0);
+      if (gone && ids[i]) {
+        address = block(ids[i])->address;
+        weir_page_map_remove(ids[i]);
+        weir_block_drop(ids[i]);
+        ids[i] = 0;
+        ck_assert_uint_eq(weir_page_map_find(address), 0);
+      }
+    }
+    for (int i = 0; i < N; i++)
+      if (ids[i]) ck_assert_uint_eq(weir_page_map_find(block(ids[i])->address), ids[i]);
+  }
+  rig_stop(&r);
+}
+END_TEST
+
+START_TEST(the_page_map_finds_everything_while_it_grows)
+{
+  rig_start(&r, 512 * MIB, 2 * MIB, NULL);
+  enum { N = 40000 };
+  static block_id ids[N];
+  uint64_t seed = 5, base = UINT64_C(1) << 45;
+  for (int i = 0; i < N; i++) {
+    ids[i] = bare_block(base + (uint64_t)i * (i % 2 ? UNIT : 2 * MIB) + (i % 2 ? MIB : 0) * 1024);
+    for (int k = 0; k < 4; k++) {
+      block_id id = ids[rig_random(&seed) % (uint64_t)(i + 1)];
+      ck_assert_uint_eq(weir_page_map_find(block(id)->address), id);
+      ck_assert_uint_eq(weir_page_map_find(block(id)->address + 8), 0);
+    }
+  }
+  for (int i = 0; i < N; i++) {
+    ck_assert_uint_eq(weir_page_map_find(block(ids[i])->address), ids[i]);
+    weir_page_map_remove(ids[i]);
+    weir_block_drop(ids[i]);
+  }
+  rig_stop(&r);
+}
+END_TEST
+
 START_TEST(the_peak_is_exact_on_one_thread)
 {
   rig_start(&r, 512 * MIB, 2 * MIB, NULL);
@@ -248,6 +312,8 @@ int main(void)
   tcase_add_test(t, whole_blocks_are_never_split);
   tcase_add_loop_test(t, idle_memory_decays_without_a_sync, 0, 2);
   tcase_add_test(t, metadata_is_small);
+  tcase_add_test(t, the_page_map_finds_what_one_segment_cannot_hold);
+  tcase_add_test(t, the_page_map_finds_everything_while_it_grows);
   tcase_add_test(t, the_peak_is_exact_on_one_thread);
   suite_add_tcase(s, t);
   return rig_run(s);

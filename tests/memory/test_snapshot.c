@@ -1,5 +1,7 @@
 /* test_snapshot.c: a snapshot has the documented structure, and says what is. The checking is done
  * by check_snapshot.py, with Python's own readers of JSON and pickles. */
+#include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/base/dump.h"
+#include "core/memory/names.h"
 #include "core/weir.h"
 #include "tests/memory/rig.h"
 
@@ -64,7 +67,7 @@ static char *path_of(const char *name)
 /* Runs the checker over a file; whether it found nothing. */
 static bool run_checker(const char *path, const char *figures, char *said, size_t room)
 {
-  char command[512];
+  char command[1024];
   const char *source = getenv("WEIR_SOURCE");
   (void)snprintf(command, sizeof command, "python3 -B %s/tests/memory/check_snapshot.py %s %s 2>&1",
                  source ? source : ".", path, figures);
@@ -92,8 +95,7 @@ static const char *figures_now(const char *more)
   return text;
 }
 
-/* As JSON and as a pickle. */
-static void check_both(const char *more)
+static void write_json(void)
 {
   char *text;
   ck_assert_msg(weir_memory_snapshot(&text, cuda0) == WEIR_OK, "%s", weir_error_message());
@@ -102,10 +104,17 @@ static void check_both(const char *more)
   ck_assert_int_ge(fputs(text, out), 0);
   ck_assert_int_eq(fclose(out), 0);
   free(text);
-  check_file(path_of("snapshot.json"), figures_now(more));
+}
+
+/* As JSON and as a pickle. */
+static void check_both(const char *more)
+{
+  char files[300];
+  write_json();
   ck_assert_msg(weir_memory_dump_snapshot(path_of("snapshot.pickle")) == WEIR_OK, "%s",
                 weir_error_message());
-  check_file(path_of("snapshot.pickle"), figures_now(more));
+  (void)snprintf(files, sizeof files, "%s/snapshot.json %s/snapshot.pickle", folder, folder);
+  check_file(files, figures_now(more));
 }
 
 static char *json(void)
@@ -166,7 +175,7 @@ static void random_traffic(uint64_t seed, int operations)
     } else {
       slots[k] = get(r >> 8 & 1 ? 1 + (r >> 32) % 9000 : 1 + (r >> 32) % (12 * MIB), (int)(k % 3));
     }
-    if (i % 200 == 199) check_both("");
+    if (i % 300 == 299) check_both("");
   }
   for (int k = 0; k < 60; k++)
     ck_assert_int_eq(weir_free(slots[k]), WEIR_OK);
@@ -244,7 +253,7 @@ START_TEST(the_checker_finds_what_is_wrong)
   attach(0, 64 * MIB, 2 * MIB, NULL);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
   void *a = get(1000, 0);
-  check_both("whole=1");
+  write_json();
   (void)snprintf(path, sizeof path, "%s", path_of("wrong.json"));
   (void)snprintf(command, sizeof command, "sed '%s' %s > %s", mutations[_i][0],
                  path_of("snapshot.json"), path);
@@ -277,6 +286,41 @@ START_TEST(all_devices_are_in_a_dump)
   ck_assert_int_eq(weir_free(near), WEIR_OK);
   ck_assert_int_eq(weir_free(far), WEIR_OK);
   detach(3);
+  detach(0);
+}
+END_TEST
+
+/* A captured graph's pool has its number on its segments, blocks and entries. */
+START_TEST(private_pools_are_told_by_their_number)
+{
+  weir_graph_pool *private_pool;
+  weir_graph_pool_stats stats;
+  weir_stream *s;
+  char text[64];
+  attach(0, 256 * MIB, _i ? 0 : 2 * MIB, NULL);
+  record(WEIR_HISTORY_ALL, WEIR_CONTEXT_NONE, 0);
+  void *common = get(1000, 1);
+  ck_assert_int_eq(weir_graph_pool_create(&private_pool, cuda0), WEIR_OK);
+  ck_assert_int_eq(weir_graph_pool_get_stats(&stats, private_pool), WEIR_OK);
+  ck_assert_int_eq(weir_stream_from_native(&s, cuda0, fake_handle(&f[0], 1)), WEIR_OK);
+  ck_assert_int_eq(weir_graph_pool_begin(private_pool, s), WEIR_OK);
+  void *own = get(3000, 1);
+  ck_assert_int_eq(weir_graph_pool_end(private_pool, s), WEIR_OK);
+  check_both("whole=1");
+  char *all = json(), *block = strstr(all, "\"requested_size\": 3000, \"state\"");
+  (void)snprintf(text, sizeof text, "\"pool_id\": [0, %llu]", (unsigned long long)stats.id);
+  ck_assert_ptr_nonnull(block);
+  ck_assert_ptr_nonnull(strstr(block, text));
+  ck_assert(strstr(block, text) < strchr(block, '}'));
+  ck_assert_ptr_nonnull(strstr(strstr(all, "device_traces"), text));
+  (void)snprintf(text, sizeof text, "\"segment_pool_id\": [0, %llu]", (unsigned long long)stats.id);
+  ck_assert_int_eq(strstr(all, text) != NULL, _i); /* pages are of the whole range */
+  free(all);
+  ck_assert_int_eq(weir_free(own), WEIR_OK);
+  ck_assert_int_eq(weir_free(common), WEIR_OK);
+  check_both("whole=1");
+  ck_assert_int_eq(weir_graph_pool_release(private_pool), WEIR_OK);
+  ck_assert_int_eq(weir_graph_pool_release(private_pool), WEIR_OK);
   detach(0);
 }
 END_TEST
@@ -318,6 +362,97 @@ START_TEST(a_dump_that_cannot_be_written_says_so_and_leaves_nothing)
   ck_assert_int_eq(stat("/dev/full", &st), 0);
   ck_assert_int_eq(weir_memory_snapshot((char *[]){NULL}, (weir_device){WEIR_DEVICE_CPU, 0}),
                    WEIR_EINVAL);
+  detach(0);
+}
+END_TEST
+
+/* ---- names --------------------------------------------------------------------------------------
+ */
+
+/* Overwrites the file with one that begins as it did, damaged by `seed`. */
+static void damage(const char *from, const char *to, uint64_t seed)
+{
+  static char bytes[1 << 16];
+  FILE *in = fopen(from, "rb");
+  ck_assert_ptr_nonnull(in);
+  size_t got = fread(bytes, 1, sizeof bytes, in);
+  ck_assert_int_eq(fclose(in), 0);
+  (void)unlink(to); /* what is mapped stays what it was */
+  FILE *out = fopen(to, "wb");
+  ck_assert_ptr_nonnull(out);
+  for (int i = 0; i < 8; i++) /* of the header, mostly */
+    bytes[rig_random(&seed) % (i < 4 ? 64 : got)] = (char)rig_random(&seed);
+  ck_assert_uint_eq(fwrite(bytes, 1, got - seed % (got / 2), out), got - seed % (got / 2));
+  ck_assert_int_eq(fclose(out), 0);
+}
+
+START_TEST(a_damaged_object_gives_no_names_and_no_harm)
+{
+  char command[512], path[128];
+  Dl_info math;
+  ck_assert_int_ne(dladdr((void *)(uintptr_t)&cos, &math), 0);
+  (void)snprintf(path, sizeof path, "%s", path_of("libcopy.so"));
+  (void)snprintf(command, sizeof command, "cp %s %s", math.dli_fname, path);
+  ck_assert_int_eq(system(command), 0);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library != NULL, "%s", dlerror());
+  uint64_t address = (uint64_t)(uintptr_t)dlsym(library, "erf") + 4;
+  weir_names *names = weir_names_new();
+  weir_name n = weir_names_find(names, address);
+  ck_assert_msg(strstr(n.function, "erf") != NULL, "%s", n.function);
+  ck_assert_str_eq(n.object, path);
+  ck_assert(!n.ours);
+  weir_names_free(names);
+  for (uint64_t seed = 0; seed < 150; seed++) {
+    damage(math.dli_fname, path, seed);
+    names = weir_names_new();
+    n = weir_names_find(names, address);
+    ck_assert_str_eq(n.object, path);
+    ck_assert_uint_gt(strlen(n.function), 0);
+    weir_names_free(names);
+  }
+  ck_assert_int_eq(unlink(path), 0);
+  names = weir_names_new();
+  ck_assert_str_eq(weir_names_find(names, address).function, "??");
+  ck_assert_str_eq(weir_names_find(names, 7).object, "");
+  weir_names_free(names);
+  ck_assert_int_eq(dlclose(library), 0);
+}
+END_TEST
+
+/* ---- PyTorch's own reader ---------------------------------------------------------------------
+ * torch.cuda._memory_viz, where `make bench-peers` or `make test-peers` has fetched it; nothing is
+ * tried where it is not there.
+ */
+
+START_TEST(pytorchs_own_reader_takes_it)
+{
+  char command[1024];
+  const char *build = getenv("WEIR_BUILD");
+  attach(0, 4096 * MIB, _i ? 0 : 2 * MIB, NULL);
+  record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
+  random_traffic(8, 150);
+  void *a = get(70 * MIB, 1), *b = get(1000, 0);
+  ck_assert_int_eq(weir_memory_dump_snapshot(path_of("viz.pickle")), WEIR_OK);
+  (void)snprintf(
+      command, sizeof command,
+      "for viz in %s/peers/venv/lib/python3*/site-packages/torch/cuda/_memory_viz.py; do "
+      "[ -e $viz ] || exit 0; python3 -B - $viz %s <<'EOF'\n"
+      "import importlib.util, pickle, sys\n"
+      "spec = importlib.util.spec_from_file_location('viz', sys.argv[1])\n"
+      "viz = importlib.util.module_from_spec(spec)\n"
+      "spec.loader.exec_module(viz)\n"
+      "data = pickle.load(open(sys.argv[2], 'rb'))\n"
+      "assert 'total_reserved' in viz.segsum(data)\n"
+      "assert 'free completed' in viz.trace(data)\n"
+      "assert 'get' in viz.memory(data, lambda lines: lines)\n"
+      "assert 'active_allocated' in viz.segments(data, lambda lines: lines)\n"
+      "assert '<script' in viz.trace_plot(data) and '<script' in viz.segment_plot(data)\n"
+      "EOF\ndone",
+      build ? build : "build", path_of("viz.pickle"));
+  ck_assert_int_eq(system(command), 0);
+  ck_assert_int_eq(weir_free(a), WEIR_OK);
+  ck_assert_int_eq(weir_free(b), WEIR_OK);
   detach(0);
 }
 END_TEST
@@ -397,11 +532,14 @@ int main(void)
   tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, a_snapshot_without_history_is_whole, 0, KINDS);
   tcase_add_loop_test(t, the_trace_leads_back_to_the_beginning, 0, KINDS);
-  tcase_add_loop_test(t, a_trace_that_wrapped_leads_back_too, 0, KINDS);
+  tcase_add_loop_test(t, a_trace_that_wrapped_leads_back_too, 0, 2);
   tcase_add_test(t, a_trace_from_the_middle_leads_back_to_there);
   tcase_add_test(t, an_out_of_memory_is_an_entry);
   tcase_add_loop_test(t, the_checker_finds_what_is_wrong, 0, 10);
   tcase_add_test(t, all_devices_are_in_a_dump);
+  tcase_add_loop_test(t, private_pools_are_told_by_their_number, 0, 2);
+  tcase_add_test(t, a_damaged_object_gives_no_names_and_no_harm);
+  tcase_add_loop_test(t, pytorchs_own_reader_takes_it, 0, 2);
   tcase_add_test(t, tags_and_annotations_are_there_whatever_they_say);
   tcase_add_test(t, a_dump_that_cannot_be_written_says_so_and_leaves_nothing);
   tcase_add_test(t, what_is_dumped_is_read_again);

@@ -19,14 +19,17 @@ START_TEST(a_random_program_gives_the_same_bytes_and_codes_in_each_mode)
   (void)snprintf(bare, sizeof bare, "%s", o->out);
   static const char *const modes[] = {"strict", "relaxed"};
   for (int m = 0; m < 2; m++) {
-    o = sh_status(0,
-                  "WEIR_CACHE_LIMIT=%s $WEIR run -o t.db --sim --stacks=off --mode=%s -- "
-                  "$BUILD/tests/reroute/differ %d %d %d",
-                  limits[_i % 4], modes[m], _i, n, steps);
+    o = sh_status(
+        0,
+        "WEIR_STAGING=on WEIR_CACHE_LIMIT=%s $WEIR run -o t.db --sim --stacks=off --mode=%s -- "
+        "$BUILD/tests/reroute/differ %d %d %d",
+        limits[_i % 4], modes[m], _i, n, steps);
     ck_assert_msg(strcmp(o->out, bare) == 0, "seed %d, %s:\n%sbare:\n%s", _i, modes[m], o->out,
                   bare);
     if (_i % 4 == 3)
       ck_assert_int_gt(ask("t.db", "select count(*) from event where kind = 1 and flags & 64"), 0);
+    if (_i < 3)
+      ck_assert_int_gt(ask("t.db", "select count(*) from event where kind = 3 and flags & 128"), 0);
   }
 }
 END_TEST

@@ -34,6 +34,7 @@ static const struct trap {
     {"free_elsewhere", "1G", true, true},
     {"layers_mixed", "1G", true, true},
     {"pinned", "1G", true, true},
+    {"pageable_copies", "1G", true, false},
     {"graph_after_free", "1G", true, true},
     {"graph_of_nodes", "1G", true, false},
 };
@@ -44,7 +45,7 @@ static char bare[65536];
 
 static void compare(const struct trap *t, const char *mode)
 {
-  outcome *o = sh("WEIR_SIM_MEMORY=%s $WEIR run -o t.db --sim=2 --mode=%s -- "
+  outcome *o = sh("WEIR_STAGING=on WEIR_SIM_MEMORY=%s $WEIR run -o t.db --sim=2 --mode=%s -- "
                   "$BUILD/tests/reroute/trap %s",
                   t->memory, mode, t->name);
   ck_assert_msg(o->status == 0, "%s, %s ended with %x: %s", t->name, mode, o->status, o->err);

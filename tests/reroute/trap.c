@@ -267,6 +267,74 @@ static void pinned(void)
   SAY(cudaGetLastError());
 }
 
+static unsigned sum(const unsigned char *p, size_t n)
+{
+  unsigned s = 0;
+  for (size_t i = 0; i < n; i++)
+    s = s * 31 + p[i];
+  return s;
+}
+
+/* Copies from and to memory that CUDA was not told of: the source may change, and the destination
+ * be read, as soon as the call is back; order in the stream; errors copy nothing. */
+static void pageable_copies(void)
+{
+  enum { BYTES = 5 * MIB + 77, WIDTH = 3001, PITCH = 3500, ROWS = 1200 };
+  unsigned char *d, *host = malloc(2 * BYTES), *back = malloc(2 * BYTES);
+  cudaStream_t s;
+  size_t pitch;
+  SAY(cudaMalloc((void **)&d, BYTES));
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  for (unsigned round = 0; round < 4; round++) {
+    cudaStream_t t = round & 1 ? s : NULL;
+    for (size_t i = 0; i < BYTES; i++)
+      host[i] = (unsigned char)(i * 7 + round);
+    if (round < 2)
+      SAY(cudaMemcpyAsync(d, host, BYTES, cudaMemcpyHostToDevice, t));
+    else
+      SAY(cudaMemcpy(d, host, BYTES, round == 2 ? cudaMemcpyHostToDevice : cudaMemcpyDefault));
+    memset(host, 0, BYTES);
+    SAY(cudaMemsetAsync(d + 100, 9, 100, t));
+    SAY(cudaMemcpyAsync(back, d, BYTES, cudaMemcpyDeviceToHost, t));
+    printf("%u\n", sum(back, BYTES));
+    SAY(cudaMemcpy(back, d, BYTES, cudaMemcpyDeviceToHost));
+    printf("%u\n", sum(back, BYTES));
+  }
+  SAY(cudaFree(d));
+  SAY(cudaMallocPitch((void **)&d, &pitch, WIDTH, ROWS));
+  for (size_t i = 0; i < PITCH * ROWS; i++)
+    host[i] = (unsigned char)(i * 3);
+  SAY(cudaMemcpy2D(d, pitch, host, PITCH, WIDTH, ROWS, cudaMemcpyHostToDevice));
+  memset(back, 5, 2 * BYTES);
+  SAY(cudaMemcpy2DAsync(back, PITCH + 1, d, pitch, WIDTH, ROWS, cudaMemcpyDeviceToHost, s));
+  printf("%u\n", sum(back, 2 * BYTES));
+  CUDA_MEMCPY2D p = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                     .srcDevice = (CUdeviceptr)d,
+                     .srcPitch = pitch,
+                     .srcXInBytes = 11,
+                     .srcY = 3,
+                     .dstMemoryType = CU_MEMORYTYPE_HOST,
+                     .dstHost = back,
+                     .dstXInBytes = 5,
+                     .dstPitch = PITCH,
+                     .dstY = 2,
+                     .WidthInBytes = 2000,
+                     .Height = 1000};
+  memset(back, 6, 2 * BYTES);
+  SAY(cuMemcpy2D(&p));
+  printf("%u\n", sum(back, 2 * BYTES));
+  SAY(cudaMemcpy(d, host, 2 * BYTES, cudaMemcpyHostToDevice)); /* past the end */
+  SAY(cudaMemcpy(d, host, BYTES, cudaMemcpyDeviceToDevice));
+  SAY(cudaGetLastError());
+  SAY(cudaMemcpy(back, host, BYTES, cudaMemcpyDefault));
+  printf("%d\n", memcmp(back, host, BYTES));
+  SAY(cudaFree(d));
+  SAY(cudaMemcpy(d, host, 2 * MIB, cudaMemcpyHostToDevice)); /* into what is gone */
+  SAY(cudaGetLastError());
+  free(host);
+  free(back);
+}
+
 /* ---- how much there is ------------------------------------------------------------------------
  */
 
@@ -641,6 +709,7 @@ static const struct trap {
     TRAP(free_elsewhere),
     TRAP(layers_mixed),
     TRAP(pinned),
+    TRAP(pageable_copies),
     TRAP(graph_after_free),
     TRAP(graph_of_nodes),
 };

@@ -1,0 +1,119 @@
+/* export.c: what holds a block back after it was freed: work of other streams (weir_record_stream)
+ * and exports.
+ *
+ * Both are USE records of the block. One with a stream says which stream's work to wait for; one of
+ * an export says that somebody we do not know (another process by IPC, another library by DLPack)
+ * has the block, as often as it was exported. A block with a USE record is freed under the lock and
+ * waits in pool->pending; an exported one is there until its last export ends, so that its memory
+ * is never given out, moved, unmapped or paused meanwhile.
+ */
+#include "core/memory/devices.h"
+#include "core/weir/pools.h"
+
+/* The block's use of that kind (and stream), 0: none. */
+block_id weir_use_find(const weir_block *b, unsigned kind, uint16_t heap)
+{
+  block_id u = b->uses;
+  while (u && (block(u)->class != kind || block(u)->heap != heap))
+    u = block(u)->next;
+  return u;
+}
+
+block_id weir_use_add(weir_block *b, unsigned kind, uint16_t heap)
+{
+  block_id u = weir_block_new();
+  block_set(block(u), BLOCK_USE);
+  block(u)->class = (uint8_t)kind;
+  block(u)->heap = heap;
+  block(u)->next = b->uses;
+  b->uses = u;
+  return u;
+}
+
+void weir_use_drop(weir_block *b, block_id use)
+{
+  block_id *at = &b->uses;
+  while (*at != use)
+    at = &block(*at)->next;
+  *at = block(use)->next;
+  weir_block_drop(use);
+}
+
+/* The live block at ptr. */
+static weir_status find_live(const void *ptr, block_id *out)
+{
+  *out = weir_page_map_find((uint64_t)ptr);
+  if (*out && block_state(block(*out)) == BLOCK_LIVE) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "%p is not a live block of this allocator", ptr);
+}
+
+weir_status weir_pool_use(void *ptr, weir_heap *h)
+{
+  block_id id;
+  weir_status st = find_live(ptr, &id);
+  if (st) return st;
+  weir_block *b = block(id);
+  weir_pool *p = weir_heaps[b->heap]->pool;
+  if (p != h->pool && !p->host)
+    return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
+                     p->backend->index, h->pool->backend->index);
+  if (weir_heaps[b->heap]->clock == h) return WEIR_OK;
+  pthread_mutex_lock(&p->lock);
+  if (!weir_use_find(b, USE_STREAM, h->number) && !(st = weir_block_ensure(p, 1)))
+    (void)weir_use_add(b, USE_STREAM, h->number);
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+weir_status weir_memory_export(void *ptr)
+{
+  block_id id;
+  weir_status st = find_live(ptr, &id);
+  if (st) return st;
+  weir_block *b = block(id);
+  weir_pool *p = weir_heaps[b->heap]->pool;
+  pthread_mutex_lock(&p->lock);
+  block_id u = weir_use_find(b, USE_EXPORT, 0);
+  if (weir_use_find(b, USE_PAUSE, 0))
+    st = weir_fail(WEIR_EINVAL, "the block at %p is paused: its memory is not there", ptr);
+  else if (!u && !(st = weir_block_ensure(p, 1)))
+    u = weir_use_add(b, USE_EXPORT, 0);
+  if (!st) block(u)->requested++;
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+weir_status weir_memory_unexport(void *ptr)
+{
+  block_id id = weir_page_map_find((uint64_t)ptr), u = 0;
+  if (!id) return weir_fail(WEIR_EINVAL, "%p is not a block of this allocator", ptr);
+  weir_pool *p = weir_heaps[block(id)->heap]->pool;
+  pthread_mutex_lock(&p->lock);
+  weir_block *b = block(id);
+  if (b->uses) u = weir_use_find(b, USE_EXPORT, 0);
+  if (u && !--block(u)->requested) {
+    weir_use_drop(b, u);
+    if (block_state(b) == BLOCK_PENDING) weir_epoch_pending(p);
+  }
+  pthread_mutex_unlock(&p->lock);
+  return u ? WEIR_OK : weir_fail(WEIR_EINVAL, "the block at %p is not exported", ptr);
+}
+
+/* ---- streams that are gone ---------------------------------------------------------------------
+ */
+
+static void forget(weir_block *b, const uint64_t *gone)
+{
+  for (block_id u = b->uses, next; u; u = next) {
+    next = block(u)->next;
+    uint16_t n = block(u)->heap;
+    if (block(u)->class == USE_STREAM && gone[n / 64] >> n % 64 & 1) weir_use_drop(b, u);
+  }
+}
+
+void weir_pool_forget(weir_pool *p, const uint64_t *gone)
+{
+  for (unsigned i = 0; i < p->head_count; i++)
+    for (block_id id = p->heads[i]; id; id = block(id)->right)
+      if (block(id)->uses) forget(block(id), gone);
+}

@@ -1,0 +1,637 @@
+/* pause.c: memory of live blocks goes back to the device while their addresses stay.
+ *
+ * What can be paused is a VMM page that lies wholly in paused blocks; a page shared with anything
+ * else stays. A paused block has a USE record of that kind, which says its tag and whether its
+ * contents are saved. pool->copies says of each place of the address space whether its page is
+ * paused: NULL: no; &lost: yes, its contents are gone; else yes, and there is its copy (owned).
+ *
+ * A pause first waits for the work of all streams, since any may touch a live block. Then it
+ * copies, unmaps, and only then destroys pages, so that it can still be undone; resuming maps,
+ * copies, and only then forgets the copies. All under the pool's lock, with all threads out of
+ * their fronts.
+ *
+ * A block that is freed while it is paused falls into pieces: its own pages become holes at once; a
+ * piece of a page that other blocks share is dead (PENDING, with a USE record whose stamp is DEAD)
+ * until the page is resumed, or all of the page is dead and becomes a hole. Where host memory for
+ * the pieces' records is missing, the block waits whole, and is tried again with the next request.
+ */
+#include <string.h>
+#include <sys/mman.h>
+#include "core/memory/devices.h"
+#include "core/memory/tags.h"
+#include "core/weir/pools.h"
+
+enum { ALL_TAGS = WEIR_TAGS };
+enum { FRESH = 1, DEAD = 2 }; /* a use's stamp: made by the pause underway; of a dead piece */
+
+static char lost;
+
+/* ---- places -----------------------------------------------------------------------------------
+ */
+
+static uint64_t page_bytes(const weir_pool *p)
+{
+  return p->backend->source.page_bytes;
+}
+
+static uint64_t place_of(const weir_pool *p, uint64_t address)
+{
+  return (address - p->base) / page_bytes(p);
+}
+
+static uint64_t down(const weir_pool *p, uint64_t address)
+{
+  return address & ~(page_bytes(p) - 1);
+}
+
+static uint64_t up(const weir_pool *p, uint64_t address)
+{
+  return down(p, address + page_bytes(p) - 1);
+}
+
+static bool paused(const weir_pool *p, uint64_t address)
+{
+  return p->copies && p->copies[place_of(p, address)];
+}
+
+/* Paused, and the page has left: true of all paused places but those a failed resume left behind.
+ */
+static bool gone(const weir_pool *p, uint64_t address)
+{
+  return paused(p, address) && !p->pages[place_of(p, address)];
+}
+
+static void forget_copy(weir_pool *p, uint64_t address)
+{
+  void **copy = &p->copies[place_of(p, address)];
+  if (*copy && *copy != &lost) {
+    (void)munmap(*copy, page_bytes(p));
+    p->saved_bytes -= page_bytes(p);
+  }
+  *copy = NULL;
+}
+
+/* Nobody wants the place's page back: it becomes a hole. */
+static void end_pause(weir_pool *p, uint64_t address)
+{
+  if (gone(p, address))
+    p->paused_bytes -= page_bytes(p);
+  else
+    p->stuck++;
+  forget_copy(p, address);
+}
+
+/* The page of a place that leaves it, or comes back. */
+static uint64_t take_page(weir_pool *p, uint64_t address)
+{
+  uint64_t *place = &p->pages[place_of(p, address)], page = *place;
+  *place = 0;
+  p->paused_bytes += page_bytes(p);
+  return page;
+}
+
+static void put_page(weir_pool *p, uint64_t address, uint64_t page)
+{
+  p->pages[place_of(p, address)] = page;
+  p->paused_bytes -= page_bytes(p);
+}
+
+/* ---- which blocks, which pages ----------------------------------------------------------------
+ */
+
+/* Whatever the state: a thread that frees a block says so (REMOTE) before it waits for our lock. */
+static block_id pause_of(const weir_block *b)
+{
+  return b->uses ? weir_use_find(b, USE_PAUSE, 0) : 0;
+}
+
+static bool may_pause(const weir_block *b, unsigned tag)
+{
+  return block_state(b) == BLOCK_LIVE && (tag >= ALL_TAGS || b->when % WEIR_TAGS == tag) &&
+         !weir_heaps[b->heap]->graph && !weir_use_find(b, USE_EXPORT, 0) && !pause_of(b);
+}
+
+static bool resumes(const weir_block *b, unsigned tag)
+{
+  block_id u = pause_of(b);
+  return u && (block_state(b) != BLOCK_PENDING || block(u)->stamp == DEAD) &&
+         (tag >= ALL_TAGS || block(u)->when % WEIR_TAGS == tag);
+}
+
+/* Calls for every paused place of the blocks that resuming the tag resumes, once and in order. */
+static weir_status over_pages(weir_pool *p, unsigned tag,
+                              weir_status (*each)(weir_pool *, uint64_t at, uint64_t *sum),
+                              uint64_t *sum)
+{
+  uint64_t next = 0;
+  weir_status st = WEIR_OK;
+  for (block_id id = p->heads[0]; id && !st; id = block(id)->right) {
+    if (!resumes(block(id), tag)) continue;
+    uint64_t at = down(p, block(id)->address), end = block(id)->address + block(id)->bytes;
+    for (at = at < next ? next : at; at < end && !st; at += page_bytes(p)) {
+      if (paused(p, at)) st = each(p, at, sum);
+      next = at + page_bytes(p);
+    }
+  }
+  return st;
+}
+
+/* Takes the page from its place again. */
+static weir_status send_back(weir_pool *p, uint64_t at, uint64_t *unused)
+{
+  (void)unused;
+  if (gone(p, at)) return WEIR_OK;
+  weir_status st = p->backend->source.unmap(p->backend->self, at, page_bytes(p));
+  if (!st) weir_back_give_page(p, take_page(p, at));
+  return st;
+}
+
+/* The same; where it fails the page stays, and is found there by the next resume or pause. */
+static weir_status send_back_if(weir_pool *p, uint64_t at, uint64_t *unused)
+{
+  (void)send_back(p, at, unused);
+  return WEIR_OK;
+}
+
+/* What a step does with the places [from, to), all in paused blocks. */
+typedef struct walk {
+  weir_pool *pool;
+  weir_status (*step)(struct walk *w, uint64_t from, uint64_t to);
+  block_id first; /* of the run */
+  uint64_t until; /* unmapping came up to here */
+} walk;
+
+/* Calls the step for every run of pages that lie wholly in paused blocks. */
+static weir_status over_runs(walk *w)
+{
+  const weir_pool *p = w->pool;
+  weir_status st = WEIR_OK;
+  uint64_t from = 0, to = 0;
+  for (block_id id = p->heads[0]; !st; id = block(id)->right) {
+    const weir_block *b = block(id);
+    if (id && pause_of(b)) {
+      if (to != b->address) {
+        from = b->address;
+        w->first = id;
+      }
+      to = b->address + b->bytes;
+      continue;
+    }
+    if (to && down(p, to) > up(p, from)) st = w->step(w, up(p, from), down(p, to));
+    to = 0;
+    if (!id) break;
+  }
+  return st;
+}
+
+/* ---- pausing ----------------------------------------------------------------------------------
+ */
+
+static weir_status save_page(weir_pool *p, uint64_t at)
+{
+  const weir_backend *b = p->backend;
+  uint64_t page = page_bytes(p);
+  void *copy = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED)
+    return weir_fail(WEIR_ENOMEM, "no host memory to save a page of %llu bytes, after %llu",
+                     (unsigned long long)page, (unsigned long long)p->saved_bytes);
+  weir_status st = b->source.host_commit ? b->source.host_commit(b->self, page) : WEIR_OK;
+  if (!st) st = b->copy_to_host(b->self, copy, at, page);
+  if (st) {
+    (void)munmap(copy, page);
+    return st;
+  }
+  p->copies[place_of(p, at)] = copy;
+  p->saved_bytes += page;
+  return WEIR_OK;
+}
+
+/* Whether one of the blocks in [from, to) wants its contents back; *id: one that begins before. */
+static bool wanted(block_id *id, uint64_t from, uint64_t to)
+{
+  bool save = false;
+  while (block(*id)->address + block(*id)->bytes <= from)
+    *id = block(*id)->right;
+  for (block_id at = *id; at && block(at)->address < to; at = block(at)->right)
+    save = save || block(pause_of(block(at)))->requested;
+  return save;
+}
+
+/* Of the pages that are still there. */
+static weir_status step_save(walk *w, uint64_t from, uint64_t to)
+{
+  weir_pool *p = w->pool;
+  block_id id = w->first;
+  weir_status st = WEIR_OK;
+  for (uint64_t at = from; at < to && !st; at += page_bytes(p)) {
+    if (!p->pages[place_of(p, at)]) continue;
+    if (wanted(&id, at, at + page_bytes(p)))
+      st = save_page(p, at);
+    else
+      p->copies[place_of(p, at)] = &lost;
+  }
+  return st;
+}
+
+/* The pages stay in their places' entries until they are destroyed. */
+static weir_status step_unmap(walk *w, uint64_t from, uint64_t to)
+{
+  const weir_pool *p = w->pool;
+  const weir_source *s = &p->backend->source;
+  for (uint64_t at = from, next; at < to; at = next) {
+    bool there = p->pages[place_of(p, at)] != 0;
+    for (next = at; next < to && (p->pages[place_of(p, next)] != 0) == there;)
+      next += page_bytes(p);
+    weir_status st = there ? s->unmap(p->backend->self, at, next - at) : WEIR_OK;
+    if (st) return st;
+    w->until = next;
+  }
+  return WEIR_OK;
+}
+
+static weir_status step_destroy(walk *w, uint64_t from, uint64_t to)
+{
+  weir_pool *p = w->pool;
+  for (uint64_t at = from; at < to; at += page_bytes(p))
+    if (p->pages[place_of(p, at)]) weir_back_give_page(p, take_page(p, at));
+  return WEIR_OK;
+}
+
+/* After unmapping got to w->until: the pages go back to where they were. One that cannot stays
+ * paused. */
+static weir_status step_undo(walk *w, uint64_t from, uint64_t to)
+{
+  weir_pool *p = w->pool;
+  const weir_source *s = &p->backend->source;
+  for (uint64_t at = from; at < to; at += page_bytes(p)) {
+    uint64_t page = p->pages[place_of(p, at)];
+    if (!page) continue;
+    if (at < w->until && s->map(p->backend->self, at, page))
+      weir_back_give_page(p, take_page(p, at));
+    else if (at >= w->until || !s->access(p->backend->self, at, page_bytes(p)))
+      forget_copy(p, at);
+  }
+  return WEIR_OK;
+}
+
+/* Ends the pause's own USE records: dropped where it failed, and the block has all its memory. */
+static void settle_fresh(weir_pool *p, bool failed)
+{
+  for (block_id id = p->heads[0]; id; id = block(id)->right) {
+    weir_block *b = block(id);
+    block_id u = pause_of(b);
+    if (!u || block(u)->stamp != FRESH) continue;
+    bool whole = failed;
+    for (uint64_t at = down(p, b->address); at < b->address + b->bytes && whole;
+         at += page_bytes(p))
+      whole = !paused(p, at);
+    block(u)->stamp = 0;
+    if (whole) weir_use_drop(b, u);
+  }
+}
+
+static weir_status run(walk *w, weir_status (*step)(walk *, uint64_t, uint64_t))
+{
+  w->step = step;
+  return over_runs(w);
+}
+
+static weir_status move_out(weir_pool *p)
+{
+  walk w = {.pool = p, .until = 0};
+  weir_status st = run(&w, step_save);
+  if (!st) st = run(&w, step_unmap);
+  (void)run(&w, st ? step_undo : step_destroy);
+  return st;
+}
+
+/* All work of all streams is complete when this succeeds. */
+static weir_status wait_for_all(weir_pool *p)
+{
+  for (unsigned i = 0; i < p->heap_count; i++)
+    weir_heaps[p->numbers[i]]->dirty = weir_heaps[p->numbers[i]]->epoch;
+  weir_status st = weir_epoch_sync(p);
+  for (unsigned i = 0; i < p->heap_count && !st; i++)
+    if (weir_heaps[p->numbers[i]]->dirty > weir_heaps[p->numbers[i]]->done)
+      st = weir_fail(WEIR_EINVAL, "memory cannot be paused while a stream is being captured");
+  return st ? st : weir_back_settle(p); /* a page that is mapped twice would not go */
+}
+
+static weir_status mark_blocks(weir_pool *p, unsigned tag, bool save)
+{
+  unsigned count = 0;
+  for (block_id id = p->heads[0]; id; id = block(id)->right)
+    count += may_pause(block(id), tag);
+  weir_status st = weir_block_ensure(p, count);
+  for (block_id id = p->heads[0]; id && !st; id = block(id)->right) {
+    if (!may_pause(block(id), tag)) continue;
+    weir_block *use = block(weir_use_add(block(id), USE_PAUSE, 0));
+    use->when = block(id)->when;
+    use->stamp = FRESH;
+    use->requested = save;
+  }
+  return st;
+}
+
+static weir_status can_pause(weir_pool *p, bool save)
+{
+  if (!p->space)
+    return weir_fail(WEIR_ENOTSUP,
+                     "pausing memory needs virtual memory management: the allocator of device %d "
+                     "works with whole segments (%s)",
+                     p->backend->index,
+                     p->backend->source.reserve ? "options expandable_segments, whole_block"
+                                                : "the device has none");
+  if (save && !p->backend->copy_to_host)
+    return weir_fail(WEIR_ENOTSUP, "the backend %s cannot copy to the host: pause without saving",
+                     p->backend->name);
+  uint64_t bytes = p->space / page_bytes(p) * sizeof *p->copies;
+  if (p->copies) return WEIR_OK;
+  void *at =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return weir_fail(WEIR_ENOMEM, "no host memory to note what is paused");
+  p->copies = at;
+  return WEIR_OK;
+}
+
+weir_status weir_pause(weir_pool *p, unsigned tag, bool save)
+{
+  weir_status st = can_pause(p, save);
+  if (!st) st = wait_for_all(p);
+  if (st) return st;
+  weir_front_freeze(p);
+  st = over_pages(p, ALL_TAGS, send_back, NULL);
+  if (!st) st = mark_blocks(p, tag, save);
+  if (!st) {
+    st = move_out(p);
+    settle_fresh(p, st != WEIR_OK);
+  }
+  weir_front_thaw(p);
+  return st;
+}
+
+/* ---- resuming ---------------------------------------------------------------------------------
+ */
+
+/* A page for a place, when need be one of idle memory. */
+static weir_status page_for(weir_pool *p, uint64_t *page)
+{
+  weir_status st = weir_back_take_page(p, page);
+  for (int try = 0; try < 2 && (st == WEIR_EOOM || st == WEIR_ELIMIT); try++) {
+    weir_front_thaw(p);
+    weir_front_reclaim(p);
+    if (try) (void)weir_epoch_sync(p);
+    weir_epoch_poll(p, true, NULL);
+    weir_epoch_pending(p);
+    weir_epoch_retire(p, NULL);
+    st = weir_back_trim(p, p->clock(), page_bytes(p), true);
+    weir_front_freeze(p);
+    if (!st) st = weir_back_take_page(p, page);
+  }
+  return st;
+}
+
+static weir_status bring_back(weir_pool *p, uint64_t at, uint64_t *unused)
+{
+  const weir_source *s = &p->backend->source;
+  const void *copy = p->copies[place_of(p, at)];
+  uint64_t page;
+  weir_status st = WEIR_OK;
+  (void)unused;
+  if (gone(p, at)) {
+    if ((st = page_for(p, &page))) return st;
+    if ((st = s->map(p->backend->self, at, page))) {
+      weir_back_give_page(p, page);
+      return st;
+    }
+    put_page(p, at, page);
+  }
+  st = s->access(p->backend->self, at, page_bytes(p));
+  if (!st && copy != &lost)
+    st = p->backend->copy_to_device(p->backend->self, at, copy, page_bytes(p));
+  return st;
+}
+
+static weir_status keep_page(weir_pool *p, uint64_t at, uint64_t *lost_bytes)
+{
+  if (p->copies[place_of(p, at)] == &lost) *lost_bytes += page_bytes(p);
+  forget_copy(p, at);
+  return WEIR_OK;
+}
+
+/* Not paused any more; what was freed meanwhile is free. */
+static void settle_resumed(weir_pool *p, unsigned tag)
+{
+  block_id dead = 0;
+  for (block_id id = p->heads[0]; id; id = block(id)->right) {
+    weir_block *b = block(id);
+    block_id u = pause_of(b);
+    bool freed = u && block(u)->stamp == DEAD;
+    if (freed ? paused(p, b->address) : !resumes(b, tag)) continue;
+    if (freed) {
+      b->next = dead;
+      dead = id;
+    }
+    weir_use_drop(b, u);
+  }
+  for (block_id next; dead; dead = next) {
+    next = block(dead)->next;
+    weir_pool_count_pending(p, block(dead), -1);
+    weir_pool_release(dead);
+  }
+}
+
+static weir_status no_room(const weir_pool *p, weir_status st)
+{
+  uint64_t device_free = 0, total;
+  if (st != WEIR_EOOM && st != WEIR_ELIMIT) return st;
+  if (p->backend->source.mem_info(p->backend->self, &device_free, &total)) device_free = 0;
+  return weir_fail(WEIR_EOOM,
+                   "CUDA out of memory. Paused memory of device %d cannot be resumed: %.2f MiB are "
+                   "paused, %.2f MiB are free on the device, %.2f MiB of at most %.2f MiB reserved",
+                   p->backend->index, (double)p->paused_bytes / (1 << 20),
+                   (double)device_free / (1 << 20), (double)p->reserved / (1 << 20),
+                   (double)weir_pool_limit(p) / (1 << 20));
+}
+
+weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes)
+{
+  *lost_bytes = 0;
+  if (!p->copies) return WEIR_OK;
+  weir_front_freeze(p);
+  weir_status st = over_pages(p, tag, bring_back, NULL);
+  if (st) {
+    (void)over_pages(p, tag, send_back_if, NULL);
+    st = no_room(p, st);
+  } else {
+    (void)over_pages(p, tag, keep_page, lost_bytes);
+    settle_resumed(p, tag);
+  }
+  weir_front_thaw(p);
+  return st;
+}
+
+/* ---- freed while paused -----------------------------------------------------------------------
+ */
+
+enum { HERE, OWN, SHARED }; /* of a piece: has memory; its own pages, gone; of a page, gone */
+
+static int kind_of(const weir_pool *p, uint64_t from, uint64_t to)
+{
+  if (!paused(p, from)) return HERE;
+  return from == down(p, from) && to - from == page_bytes(p) ? OWN : SHARED;
+}
+
+/* Where the piece that begins at `from` ends. */
+static uint64_t piece_end(const weir_pool *p, uint64_t from, uint64_t end, int *kind)
+{
+  uint64_t to = from, next;
+  do {
+    next = down(p, to) + page_bytes(p);
+    if (next > end) next = end;
+    int k = kind_of(p, to, next);
+    if (to > from && (k != *kind || k == SHARED)) break;
+    *kind = k;
+    to = next;
+  } while (to < end);
+  return to;
+}
+
+static bool dead_piece(const weir_block *b)
+{
+  block_id u = b->uses;
+  return block_state(b) == BLOCK_PENDING && u && block(u)->class == USE_PAUSE &&
+         block(u)->stamp == DEAD && !block(u)->next;
+}
+
+/* A page of which every piece is dead becomes a hole. */
+static void bury(weir_pool *p, block_id id)
+{
+  uint64_t from = down(p, block(id)->address), to = from + page_bytes(p);
+  while (block(id)->address > from && block(id)->left && dead_piece(block(block(id)->left)))
+    id = block(id)->left;
+  if (block(id)->address != from) return;
+  uint64_t reached = from;
+  for (block_id at = id; at && reached < to && dead_piece(block(at)); at = block(at)->right)
+    reached += block(at)->bytes;
+  if (reached != to) return;
+  end_pause(p, from);
+  for (reached = from; reached < to;) {
+    block_id right = block(id)->right;
+    reached += block(id)->bytes;
+    weir_page_map_remove(id);
+    weir_pool_count_pending(p, block(id), -1);
+    weir_use_drop(block(id), block(id)->uses);
+    (void)weir_block_give(&p->common[HEAP_HOLE], id);
+    id = right;
+  }
+}
+
+static void die(weir_pool *p, block_id id, uint32_t tag)
+{
+  weir_block *b = block(id);
+  weir_block *use = block(weir_use_add(b, USE_PAUSE, 0));
+  use->when = tag;
+  use->stamp = DEAD;
+  b->class = NO_CLASS;
+  block_set(b, BLOCK_PENDING);
+  weir_page_map_put(id);
+  weir_pool_count_pending(p, b, 1);
+  bury(p, id);
+}
+
+static void place_piece(weir_pool *p, weir_heap *h, block_id id, int kind, uint32_t tag)
+{
+  weir_block *b = block(id);
+  if (kind == SHARED) {
+    b->heap = h->number;
+    die(p, id, tag);
+    return;
+  }
+  for (uint64_t at = b->address; kind == OWN && at < b->address + b->bytes; at += page_bytes(p)) {
+    end_pause(p, at);
+  }
+  if (kind == OWN) b->stamp = 0;
+  (void)weir_block_give(kind == OWN ? &p->common[HEAP_HOLE] : h, id);
+}
+
+bool weir_pause_keep(weir_pool *p, block_id id)
+{
+  weir_block *b = block(id);
+  unsigned pieces = 0;
+  int kind;
+  for (uint64_t at = b->address, end = at + b->bytes; at < end; pieces++)
+    at = piece_end(p, at, end, &kind);
+  if (!weir_block_ensure(p, 2 * pieces)) return false;
+  weir_pool_leave_front(p, b);
+  block_set(b, BLOCK_PENDING);
+  b->next = p->pending;
+  p->pending = id;
+  weir_pool_count_pending(p, b, 1);
+  return true;
+}
+
+void weir_pause_free(weir_pool *p, weir_heap *h, block_id id)
+{
+  uint64_t end = block(id)->address + block(id)->bytes;
+  uint32_t tag = block(block(id)->uses)->when;
+  weir_use_drop(block(id), block(id)->uses);
+  block_set(block(id), BLOCK_REMOTE);
+  while (id) {
+    weir_block *b = block(id);
+    int kind = HERE;
+    uint64_t to = piece_end(p, b->address, end, &kind);
+    block_id rest = 0;
+    if (to < end) {
+      weir_block_split(id, to - b->address, h);
+      rest = b->right;
+      weir_heap_remove(h, rest);
+      block_set(block(rest), BLOCK_REMOTE); /* in no heap: nobody's neighbour */
+    }
+    place_piece(p, h, id, kind, tag);
+    id = rest;
+  }
+}
+
+void weir_pause_fini(weir_pool *p)
+{
+  if (p->copies) (void)munmap(p->copies, p->space / page_bytes(p) * sizeof *p->copies);
+  p->copies = NULL;
+}
+
+/* ---- the public side --------------------------------------------------------------------------
+ */
+
+static weir_status tag_of(const char *name, unsigned *tag)
+{
+  *tag = name ? weir_tag_number(name) : ALL_TAGS;
+  if (!name || *tag < WEIR_TAGS) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "no thread ever set the tag %s", name);
+}
+
+weir_status weir_memory_pause(weir_device device, const char *tag, bool save)
+{
+  weir_pool *p;
+  unsigned number;
+  weir_status st = weir_pool_of(device, &p);
+  if (!st) st = tag_of(tag, &number);
+  if (st) return st;
+  pthread_mutex_lock(&p->lock);
+  st = weir_pause(p, number, save);
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lost_bytes)
+{
+  weir_pool *p;
+  unsigned number;
+  uint64_t some;
+  weir_status st = weir_pool_of(device, &p);
+  if (!st) st = tag_of(tag, &number);
+  if (st) return st;
+  pthread_mutex_lock(&p->lock);
+  st = weir_resume(p, number, lost_bytes ? lost_bytes : &some);
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}

@@ -1,0 +1,251 @@
+/* reroute_copy.c: which copies are staged (staging.h), and how each of CUDA's copy functions says
+ * what it copies. Whatever is not plainly a copy between pageable memory and one allocation of the
+ * current context is the driver's; so is one that failed, whose error the driver then words itself.
+ */
+#include "interpose/context.h"
+#include "interpose/event_fill.h"
+#include "interpose/reroute.h"
+#include "interpose/staging.h"
+
+/* ---- what may be staged -----------------------------------------------------------------------
+ */
+
+static bool driver_knows(uint64_t at)
+{
+  PFN_cuPointerGetAttribute_v4000 ask =
+      WEIR_HELPER(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000);
+  CUmemorytype type = 0;
+  return !ask || ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Memory that CUDA was not told of, from its first byte to its last. */
+static bool pageable(uint64_t at, uint64_t bytes)
+{
+  return !weir_pointer_tag(at) && !weir_pointer_tag(at + bytes - 1) && !driver_knows(at) &&
+         !driver_knows(at + bytes - 1);
+}
+
+/* All of it in one allocation of the thread's context. */
+static bool on_device(uint64_t at, uint64_t bytes)
+{
+  PFN_cuMemGetAddressRange_v3020 ask =
+      WEIR_HELPER(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020);
+  weir_tag tag = weir_pointer_tag(at);
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  if (weir_tag_mem(tag) != WEIR_MEM_DEVICE) return false;
+  if (weir_tag_context(tag) != weir_self.last_context_number) return false;
+  return ask && ask(&base, &size, at) == CUDA_SUCCESS && at - base <= size &&
+         bytes <= size - (at - base);
+}
+
+typedef struct wanted {
+  uint64_t dst, src, dst_pitch, src_pitch, width, rows; /* bytes; rows 1: in one dimension */
+  enum weir_kind kind;                                  /* to, from or DEFAULT */
+  uint64_t stream;
+  bool waits; /* the synchronous form */
+} wanted;
+
+/* Bytes from the first to the last; false: too many to be true. */
+static bool span(uint64_t pitch, const wanted *w, uint64_t *bytes)
+{
+  return !__builtin_mul_overflow(pitch, w->rows - 1, bytes) &&
+         !__builtin_add_overflow(*bytes, w->width, bytes);
+}
+
+static bool fits(const wanted *w, bool to)
+{
+  uint64_t host, device, all;
+  if (!w->width || !w->rows || __builtin_mul_overflow(w->width, w->rows, &all)) return false;
+  if (all < WEIR_STAGE_MIN || (w->rows > 1 && (w->dst_pitch < w->width || w->src_pitch < w->width)))
+    return false;
+  if (!span(to ? w->src_pitch : w->dst_pitch, w, &host) ||
+      !span(to ? w->dst_pitch : w->src_pitch, w, &device))
+    return false;
+  return pageable(to ? w->src : w->dst, host) && on_device(to ? w->dst : w->src, device);
+}
+
+static bool stage(weir_call *c, const wanted *w)
+{
+  PFN_cuStreamSynchronize_v2000 wait =
+      WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  CUresult r = CUDA_SUCCESS;
+  if (weir_route_hands_off() || !wait) return false;
+  weir_context_refresh(&weir_self);
+  bool to = w->kind == WEIR_KIND_HTOD ||
+            (w->kind == WEIR_KIND_DEFAULT && weir_tag_mem(weir_pointer_tag(w->dst)));
+  if (!fits(w, to)) return false;
+  bool per_thread = c->flags & WEIR_EVF_PTDS;
+  CUstream stream = w->stream    ? (CUstream)(uintptr_t)w->stream
+                    : per_thread ? CU_STREAM_PER_THREAD
+                                 : CU_STREAM_LEGACY;
+  /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
+  if (w->waits && wait(stream) != CUDA_SUCCESS) return false;
+  weir_stage_copy copy = {.to_device = to,
+                          .wait = w->waits && weir_mode_now() == WEIR_STRICT,
+                          .stream = stream,
+                          .host = (char *)(uintptr_t)(to ? w->src : w->dst),
+                          .host_pitch = to ? w->src_pitch : w->dst_pitch,
+                          .device = to ? w->dst : w->src,
+                          .device_pitch = to ? w->dst_pitch : w->src_pitch,
+                          .width = w->width,
+                          .rows = w->rows};
+  if (!weir_stage(&copy, weir_self.last_context_number, weir_self.last_device, &r)) return false;
+  if (r == CUDA_SUCCESS) c->flags |= WEIR_EVF_STAGED;
+  return r == CUDA_SUCCESS;
+}
+
+static bool stage_flat(weir_call *c, uint64_t dst, uint64_t src, uint64_t bytes,
+                       enum weir_kind kind, uint64_t stream, bool waits)
+{
+  wanted w = {.dst = dst,
+              .src = src,
+              .width = bytes,
+              .rows = 1,
+              .kind = kind,
+              .stream = stream,
+              .waits = waits};
+  if (bytes < WEIR_STAGE_MIN || kind == WEIR_KIND_HTOH || kind == WEIR_KIND_DTOD) return false;
+  return stage(c, &w);
+}
+
+#define AT(p)     ((uint64_t)(uintptr_t)(p))
+#define STREAM(s) ((uint64_t)(uintptr_t)(s))
+
+/* ---- the runtime's ----------------------------------------------------------------------------
+ */
+
+cudaError_t weir_r_cudaMemcpy(weir_call *c,
+                              cudaError_t (*real)(void *, const void *, size_t,
+                                                  enum cudaMemcpyKind),
+                              void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind)
+{
+  return stage_flat(c, AT(dst), AT(src), bytes, (enum weir_kind)kind, 0, true)
+             ? cudaSuccess
+             : real(dst, src, bytes, kind);
+}
+
+cudaError_t weir_r_cudaMemcpyAsync(weir_call *c,
+                                   cudaError_t (*real)(void *, const void *, size_t,
+                                                       enum cudaMemcpyKind, cudaStream_t),
+                                   void *dst, const void *src, size_t bytes,
+                                   enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+  return stage_flat(c, AT(dst), AT(src), bytes, (enum weir_kind)kind, STREAM(stream), false)
+             ? cudaSuccess
+             : real(dst, src, bytes, kind, stream);
+}
+
+static bool stage_rows(weir_call *c, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                       size_t width, size_t rows, enum cudaMemcpyKind kind, uint64_t stream,
+                       bool waits)
+{
+  wanted w = {AT(dst), AT(src), dst_pitch, src_pitch, width, rows, (enum weir_kind)kind,
+              stream,  waits};
+  return kind != cudaMemcpyHostToHost && kind != cudaMemcpyDeviceToDevice && stage(c, &w);
+}
+
+cudaError_t weir_r_cudaMemcpy2D(weir_call *c,
+                                cudaError_t (*real)(void *, size_t, const void *, size_t, size_t,
+                                                    size_t, enum cudaMemcpyKind),
+                                void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                                size_t width, size_t rows, enum cudaMemcpyKind kind)
+{
+  return stage_rows(c, dst, dst_pitch, src, src_pitch, width, rows, kind, 0, true)
+             ? cudaSuccess
+             : real(dst, dst_pitch, src, src_pitch, width, rows, kind);
+}
+
+cudaError_t
+weir_r_cudaMemcpy2DAsync(weir_call *c,
+                         cudaError_t (*real)(void *, size_t, const void *, size_t, size_t, size_t,
+                                             enum cudaMemcpyKind, cudaStream_t),
+                         void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                         size_t width, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+  return stage_rows(c, dst, dst_pitch, src, src_pitch, width, rows, kind, STREAM(stream), false)
+             ? cudaSuccess
+             : real(dst, dst_pitch, src, src_pitch, width, rows, kind, stream);
+}
+
+/* ---- the driver's -----------------------------------------------------------------------------
+ */
+
+CUresult weir_r_cuMemcpy(weir_call *c, CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t),
+                         CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+  return stage_flat(c, dst, src, bytes, WEIR_KIND_DEFAULT, 0, true) ? CUDA_SUCCESS
+                                                                    : real(dst, src, bytes);
+}
+
+CUresult weir_r_cuMemcpyAsync(weir_call *c,
+                              CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t, CUstream),
+                              CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  return stage_flat(c, dst, src, bytes, WEIR_KIND_DEFAULT, STREAM(stream), false)
+             ? CUDA_SUCCESS
+             : real(dst, src, bytes, stream);
+}
+
+CUresult weir_r_cuMemcpyHtoD(weir_call *c, CUresult (*real)(CUdeviceptr, const void *, size_t),
+                             CUdeviceptr dst, const void *src, size_t bytes)
+{
+  return stage_flat(c, dst, AT(src), bytes, WEIR_KIND_HTOD, 0, true) ? CUDA_SUCCESS
+                                                                     : real(dst, src, bytes);
+}
+
+CUresult weir_r_cuMemcpyHtoDAsync(weir_call *c,
+                                  CUresult (*real)(CUdeviceptr, const void *, size_t, CUstream),
+                                  CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
+{
+  return stage_flat(c, dst, AT(src), bytes, WEIR_KIND_HTOD, STREAM(stream), false)
+             ? CUDA_SUCCESS
+             : real(dst, src, bytes, stream);
+}
+
+CUresult weir_r_cuMemcpyDtoH(weir_call *c, CUresult (*real)(void *, CUdeviceptr, size_t), void *dst,
+                             CUdeviceptr src, size_t bytes)
+{
+  return stage_flat(c, AT(dst), src, bytes, WEIR_KIND_DTOH, 0, true) ? CUDA_SUCCESS
+                                                                     : real(dst, src, bytes);
+}
+
+CUresult weir_r_cuMemcpyDtoHAsync(weir_call *c,
+                                  CUresult (*real)(void *, CUdeviceptr, size_t, CUstream),
+                                  void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  return stage_flat(c, AT(dst), src, bytes, WEIR_KIND_DTOH, STREAM(stream), false)
+             ? CUDA_SUCCESS
+             : real(dst, src, bytes, stream);
+}
+
+/* Between host memory and device memory, neither an array. */
+static bool stage_structure(weir_call *c, const CUDA_MEMCPY2D *p, uint64_t stream, bool waits)
+{
+  if (!p) return false;
+  bool to = p->srcMemoryType == CU_MEMORYTYPE_HOST && p->dstMemoryType == CU_MEMORYTYPE_DEVICE;
+  bool from = p->srcMemoryType == CU_MEMORYTYPE_DEVICE && p->dstMemoryType == CU_MEMORYTYPE_HOST;
+  if (!to && !from) return false;
+  wanted w = {.dst_pitch = p->dstPitch ? p->dstPitch : p->WidthInBytes,
+              .src_pitch = p->srcPitch ? p->srcPitch : p->WidthInBytes,
+              .width = p->WidthInBytes,
+              .rows = p->Height,
+              .kind = to ? WEIR_KIND_HTOD : WEIR_KIND_DTOH,
+              .stream = stream,
+              .waits = waits};
+  w.dst = (to ? p->dstDevice : AT(p->dstHost)) + p->dstY * w.dst_pitch + p->dstXInBytes;
+  w.src = (to ? AT(p->srcHost) : p->srcDevice) + p->srcY * w.src_pitch + p->srcXInBytes;
+  return stage(c, &w);
+}
+
+CUresult weir_r_cuMemcpy2D(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *),
+                           const CUDA_MEMCPY2D *p)
+{
+  return stage_structure(c, p, 0, true) ? CUDA_SUCCESS : real(p);
+}
+
+CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *, CUstream),
+                                const CUDA_MEMCPY2D *p, CUstream stream)
+{
+  return stage_structure(c, p, STREAM(stream), false) ? CUDA_SUCCESS : real(p, stream);
+}

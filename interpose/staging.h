@@ -1,0 +1,49 @@
+/* staging.h: pageable copies through page-locked memory of our own.
+ *
+ * A device can only read and write page-locked memory by itself; for any other the driver copies on
+ * one thread, through a buffer of its own. Here several threads fill (or empty) a ring of
+ * page-locked slots while the device drains it, all on the program's stream, so that the order is
+ * what it was. To the device: returns when the program's memory may be used again (`wait`: when the
+ * device has the data); from the device: when the program has it.
+ *
+ * It is used where it was measured to win: once a machine, device and direction (see calibrated()).
+ */
+#ifndef WEIR_INTERPOSE_STAGING_H
+#define WEIR_INTERPOSE_STAGING_H
+
+#include "interpose/cuda_headers.h"
+#include "interpose/record.h"
+
+#define WEIR_STAGE_MIN ((size_t)1 << 20) /* bytes; smaller copies are the driver's */
+
+enum weir_stage_use { WEIR_STAGE_AUTO, WEIR_STAGE_OFF, WEIR_STAGE_ON };
+
+typedef struct weir_stage_options {
+  enum weir_stage_use use; /* ON: without measuring */
+  unsigned threads;        /* that copy on the host; 0: min(4, processors) */
+} weir_stage_options;
+
+typedef struct weir_stage_copy {
+  bool to_device;
+  bool wait;       /* to_device: until the device has the data */
+  CUstream stream; /* the program's; CU_STREAM_LEGACY or _PER_THREAD for the default ones */
+  char *host;
+  size_t host_pitch; /* bytes from row to row */
+  CUdeviceptr device;
+  size_t device_pitch;
+  size_t width, rows; /* bytes; rows 1: a copy in one dimension */
+} weir_stage_copy;
+
+void weir_stage_start(const weir_stage_options *options);
+
+/* Does the copy in the thread's current context (`number`, `device`: of it). False: it is the
+ * driver's, nothing has happened. *result: the driver's answer. */
+bool weir_stage(const weir_stage_copy *copy, unsigned number, unsigned device, CUresult *result);
+
+/* The context is gone and with it the ring's memory and events. */
+void weir_stage_context_gone(unsigned number);
+
+/* memcpy by several threads (staging_threads.c); alone where they are busy or can't be had. */
+void weir_stage_memcpy(void *dst, const void *src, size_t bytes, unsigned threads);
+
+#endif
