@@ -32,7 +32,7 @@ test-all: ## test, and: slow suites, ASan/UBSan/TSan builds, fuzzing, valgrind, 
 	@tools/scripts/deps.sh install all "$(CUDA_HOME)"
 	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" tests/all
 
-check-gpu: all ## on a machine with a GPU: examples with and without Weir, every call counted against CUPTI
+check-gpu: all ## on a machine with a GPU: examples with and without Weir, calls counted against CUPTI; the allocator
 	@O="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/gpu/check-gpu.sh
 
 # What tests/all asks: the suites by name, as this make knows them.

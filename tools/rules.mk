@@ -67,7 +67,7 @@ install: all ## copy the programs, libraries, headers and manual below $(DESTDIR
 uninstall: ## remove what install copied there
 	@tools/scripts/install.sh --remove "$(PREFIX)" "$(DESTDIR)"
 
-bundle: all $(GPU_COUNT) ## a relocatable archive, with the libraries weir needs beside it
+bundle: all $(GPU_COUNT) gpu-suites ## a relocatable archive, with the libraries weir needs beside it
 	@MAKE="$(MAKE)" tools/scripts/bundle.sh "$(O)" "$(VERSION)" "$(ARCH)" "$(CUDA_HOME)"
 
 demo: ## set the machine up, build, run a training loop under Weir and print its report
@@ -82,7 +82,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 BENCH_JSON ?= $(O)/bench.json
 ROWS       ?=
 
-$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/rows_calls.c tools/bench/rows_memory.c tools/bench/rows_trace.c) $(CORE_TRACE_WRITER_OBJS))
+$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/rows_calls.c tools/bench/rows_gpu.c tools/bench/rows_memory.c tools/bench/rows_trace.c) $(CORE_TRACE_WRITER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -ldl -lpthread
@@ -94,10 +94,18 @@ $(O)/bench/calls: $(OBJ)/tools/bench/calls.o
 
 EXTRA_tools/bench/calls.c = -Wno-pedantic
 
-bench: all $(O)/bench/bench $(O)/bench/calls $(O)/bench/alloc ## measure the targets, print a table, write build/bench.json (ROWS="call dlsym": only these)
+bench: all $(O)/bench/bench $(O)/bench/calls $(O)/bench/alloc $(O)/bench/gpu ## measure the targets, print a table, write build/bench.json (ROWS="call dlsym": only these)
 	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
 
 .PHONY: bench
+
+# The allocator on a real device, and the driver's own ways beside it.
+$(O)/bench/gpu: $(OBJ)/tools/bench/gpu.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
+
+EXTRA_tools/bench/gpu.c = $(CUDAINC) -Wno-pedantic
 
 # The picture in README.md: a real report, drawn. The program lies in /tmp so that no one's folders show.
 picture: all

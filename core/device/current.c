@@ -48,7 +48,7 @@ weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s)
   pthread_mutex_lock(&p->lock);
   uint64_t generation = atomic_load(&d->generation);
   for (unsigned i = 0; i < p->heap_count && !there; i++)
-    there = weir_heaps[p->numbers[i]] == s->heap && s->heap->serial == s->serial;
+    there = weir_heaps[p->numbers[i]] == s->heap && s->heap->serial == s->serial && !s->heap->left;
   pthread_mutex_unlock(&p->lock);
   s->generation = generation;
   if (!there) s->heap = NULL;

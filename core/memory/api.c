@@ -177,6 +177,21 @@ weir_status weir_stream_native(void **out, weir_stream *stream)
   return WEIR_OK;
 }
 
+weir_status weir_stream_release(weir_stream *stream)
+{
+  weir_heap *h = (weir_heap *)stream;
+  weir_pool *p = h->pool;
+  const weir_backend *b = p->backend;
+  if (!h->stream) return weir_fail(WEIR_EINVAL, "the default stream stays as long as its device");
+  pthread_mutex_lock(&p->lock);
+  weir_status st = weir_epoch_leave(h);
+  if (!st && h->own && !(st = b->stream_destroy(b->self, h->stream))) h->own = false;
+  pthread_mutex_unlock(&p->lock);
+  for (int i = 0; i < WEIR_DEVICES; i++)
+    if (atomic_load(&weir_devices[i].pool) == p) weir_devices[i].generation++;
+  return st;
+}
+
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;

@@ -35,13 +35,12 @@ static bool closed(const weir_heap *h)
   return h->diverted || (!h->stream && h->pool->capture_count) || weir_epoch_capturing(h);
 }
 
-/* Closes the epoch: a marker now. Where all are on their way, the latest is recorded again: it is
- * complete later then, but the one before it tells meanwhile. Fails without a change. */
-static weir_status mark(weir_heap *h)
+/* Records a marker. Where all are on their way, the latest is recorded again: it is complete later
+ * then, but the one before it tells meanwhile. */
+static weir_status record(weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   weir_status st = WEIR_OK;
-  if (closed(h)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
   unsigned next = h->flying < MARKERS ? h->flying : MARKERS - 1;
   weir_marker *m = &h->markers[(h->oldest + next) % MARKERS];
   if (!m->event) st = b->event_create(b->self, &m->event);
@@ -69,6 +68,12 @@ static void look(weir_heap *h)
     h->oldest = (h->oldest + 1) % MARKERS;
     h->flying--;
   }
+}
+
+/* Closes the epoch: a marker now. Fails without a change. */
+static weir_status mark(weir_heap *h)
+{
+  return closed(h) ? weir_fail(WEIR_ENOTSUP, "the stream is being captured") : record(h);
 }
 
 static void poll(weir_heap *h, bool may_mark)
@@ -180,7 +185,7 @@ weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
 
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
 {
-  learn(waiter, waited, waited->epoch++);
+  learn(waiter, waited, waited->left ? waited->marked : waited->epoch++);
 }
 
 void weir_epoch_use(weir_pool *p, block_id use)
@@ -258,4 +263,44 @@ void weir_epoch_breathe(weir_pool *p)
   weir_epoch_poll(p, true, NULL);
   weir_epoch_pending(p);
   p->unmarked = 0;
+}
+
+/* ---- streams that come and go ------------------------------------------------------------------
+ * A stream that is left gets its last marker, and its heap stays, with its fronts stopped: live
+ * blocks still belong to it, and what is freed is covered by that marker. When it is complete the
+ * heap serves the next new stream, blocks and all: nothing of the old stream is in flight, so what
+ * is freed on the heap from now on may follow the new one. Only what the old one was known to run
+ * after is forgotten.
+ */
+
+weir_status weir_epoch_leave(weir_heap *h)
+{
+  weir_pool *p = h->pool;
+  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released before");
+  if (h->diverted || weir_epoch_capturing(h))
+    return weir_fail(WEIR_EINVAL, "the stream is being captured, or allocates to a private pool");
+  weir_front_divert(p, h, 1);
+  weir_front_reclaim(p);
+  weir_status st = record(h);
+  if (st) {
+    weir_front_divert(p, h, -1);
+    return st;
+  }
+  h->dirty = h->epoch = h->marked; /* what is freed later is covered, too */
+  h->left = true;
+  return WEIR_OK;
+}
+
+bool weir_epoch_return(weir_heap *h, void *stream)
+{
+  if (!h->left || h->own) return false;
+  poll(h, false);
+  if (h->done < h->marked) return false;
+  h->left = false;
+  h->stream = stream;
+  h->serial = weir_heap_serial();
+  h->epoch = h->marked + 1;
+  memset(h->known, 0, HEAPS * sizeof *h->known);
+  weir_front_divert(h->pool, h, -1);
+  return true;
 }

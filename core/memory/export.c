@@ -58,6 +58,7 @@ weir_status weir_pool_use(void *ptr, weir_heap *h)
     return weir_fail(WEIR_EINVAL, "%p is on device %d, the stream on device %d", ptr,
                      p->backend->index, h->pool->backend->index);
   if (weir_heaps[b->heap]->clock == h) return WEIR_OK;
+  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
   pthread_mutex_lock(&p->lock);
   if (!weir_use_find(b, USE_STREAM, h->number) && !(st = weir_block_ensure(p, 1)))
     (void)weir_use_add(b, USE_STREAM, h->number);

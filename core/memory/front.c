@@ -163,13 +163,15 @@ static void push_remote(weir_front *f, block_id id)
 static void flush(weir_front *f, uint64_t keep)
 {
   take_remote(f);
-  for (int c = CLASSES - 1; c >= 0 && cached_bytes(f) > keep; c--)
+  for (int i = 0; i < CLASSES && cached_bytes(f) > keep; i++) {
+    unsigned c = f->turn = (f->turn ? f->turn : CLASSES) - 1;
     while (f->bins[c].head && cached_bytes(f) > keep) {
       block_id id = f->bins[c].head;
       f->bins[c].head = block(id)->next;
       shift_room(f, -(int64_t)(block(id)->bytes >> UNIT_SHIFT));
       weir_pool_release(id);
     }
+  }
 }
 
 /* ---- threads ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@
  * request passes weir_graph_route().
  */
 #include <stdlib.h>
+#include "core/device/plugin.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
 
@@ -196,6 +197,7 @@ static weir_status begin(weir_graph_pool *g, weir_heap *stream)
   weir_pool *p = g->pool;
   if (!g->uses)
     return weir_fail(WEIR_EINVAL, "private pool %llu has been released", (unsigned long long)g->id);
+  if (stream && stream->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
   if (find_capture(p, NULL, stream) != CAPTURES)
     return weir_fail(WEIR_EINVAL, "%s allocates to a private pool already",
                      stream ? "the stream" : "every capture of the device");
@@ -212,6 +214,7 @@ weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
   weir_heap *h = (weir_heap *)stream;
   if (h && h->pool != pool->pool)
     return weir_fail(WEIR_EINVAL, "the stream is not of the private pool's device");
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&pool->pool->lock);
   weir_status st = begin(pool, h);
   pthread_mutex_unlock(&pool->pool->lock);
@@ -222,6 +225,7 @@ weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
 {
   weir_pool *p = pool->pool;
   weir_status st = WEIR_OK;
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&p->lock);
   unsigned i = find_capture(p, pool, (weir_heap *)stream);
   if (i == CAPTURES) {
@@ -261,6 +265,7 @@ static weir_status release(weir_graph_pool *g)
 weir_status weir_graph_pool_release(weir_graph_pool *pool)
 {
   weir_pool *p = pool->pool;
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&p->lock);
   weir_status st = release(pool);
   pthread_mutex_unlock(&p->lock);
@@ -280,6 +285,7 @@ static void add_block(void *user, const weir_block *b)
 weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out, weir_graph_pool *pool)
 {
   *out = (weir_graph_pool_stats){.id = pool->id};
+  if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&pool->pool->lock);
   out->uses = pool->uses;
   weir_pool_walk(pool->pool, add_block, out);

@@ -20,7 +20,12 @@
 #include "core/memory/host.h"
 
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t serials; /* given so far */
+static _Atomic uint64_t serials; /* given so far */
+
+uint64_t weir_heap_serial(void)
+{
+  return ++serials;
+}
 
 static uint32_t now_ms(void)
 {
@@ -276,6 +281,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   block_id id = 0;
   uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
   weir_status st = p->capture_count ? weir_graph_route(&h) : WEIR_OK;
+  if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
   if (!st) st = bytes >> 39 ? WEIR_EOOM : find_or_ask(h, size, &id);
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
@@ -316,7 +322,7 @@ weir_status weir_heap_number(weir_heap *h, weir_pool *p)
   for (; i < end && st; i++) {
     if (weir_heaps[i]) continue;
     h->number = (uint16_t)i;
-    h->serial = ++serials;
+    h->serial = weir_heap_serial();
     h->pool = p;
     h->epoch = 1;
     weir_heaps[i] = h;
@@ -380,7 +386,13 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
 {
   pthread_mutex_lock(&p->lock);
   for (unsigned i = 0; i < p->heap_count; i++)
-    if (weir_heaps[p->numbers[i]]->stream == stream) {
+    if (weir_heaps[p->numbers[i]]->stream == stream && !weir_heaps[p->numbers[i]]->left) {
+      *out = weir_heaps[p->numbers[i]];
+      pthread_mutex_unlock(&p->lock);
+      return WEIR_OK;
+    }
+  for (unsigned i = 0; i < p->heap_count; i++)
+    if (weir_epoch_return(weir_heaps[p->numbers[i]], stream)) {
       *out = weir_heaps[p->numbers[i]];
       pthread_mutex_unlock(&p->lock);
       return WEIR_OK;

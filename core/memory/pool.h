@@ -104,6 +104,7 @@ typedef struct weir_heap {
   struct weir_heap *clock;       /* whose epochs stamp its blocks: itself, NULL: none has */
   struct weir_graph_pool *graph; /* private pool it belongs to, NULL: none */
   struct weir_heap *next;        /* of the private pool */
+  bool left;                     /* its stream was released: no marker can be recorded any more */
   unsigned diverted; /* requests to route its mallocs elsewhere: its fronts are stopped */
   uint64_t epoch;    /* current, from 1 */
   uint64_t dirty;    /* latest epoch a block was freed or used in */
@@ -142,6 +143,7 @@ typedef struct weir_front {
   int64_t least;                               /* of live's units before a flush, shifted */
   _Alignas(64) weir_bin bins[CLASSES];
   struct weir_front *next;              /* of the pool */
+  unsigned turn;                        /* class that was flushed last */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
 } weir_front;
 
@@ -306,6 +308,8 @@ void weir_epoch_breathe(weir_pool *p);
 void weir_epoch_alert(weir_pool *p);
 void weir_epoch_use(weir_pool *p, block_id use); /* a freed block's USE: what now may touch it */
 bool weir_epoch_capturing(const weir_heap *h);
+weir_status weir_epoch_leave(weir_heap *h);         /* its stream is about to be destroyed */
+bool weir_epoch_return(weir_heap *h, void *stream); /* serves another, if it can */
 
 /* graph.c: private pools. Pool's lock held. */
 weir_status
@@ -342,6 +346,7 @@ weir_status weir_pool_free(weir_pool *p);
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
 weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
 void weir_heap_unnumber(const weir_heap *h);
+uint64_t weir_heap_serial(void); /* never given before */
 weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);

@@ -1,11 +1,50 @@
-/* report.c: why the allocator is out of memory. */
+/* report.c: why the allocator is out of memory.
+ *
+ * One walk over all blocks counts them by state, stream, tag and size; the reason follows from the
+ * sums, each of which says how far the request would get if that, too, could be used. The sentence
+ * and weir_oom_info tell the same; the latter is kept for the thread.
+ */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/memory/history.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"
+#include "core/weir/oom.h"
 
-enum { GROUPS = 64 };
+enum { SIZES = 256, STREAMS = 64, SHOWN = WEIR_OOM_SHOWN };
+
+/* Of the thread; owned, made at its first failure. Only a pointer: a library's thread-local memory
+ * must be small, or it cannot be opened at run time. */
+static __thread weir_oom_info *last;
+static pthread_key_t ended;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void end_thread(void *info)
+{
+  last = NULL;
+  free(info);
+}
+
+static void prepare(void)
+{
+  (void)pthread_key_create(&ended, end_thread);
+}
+
+/* Without host memory the thread keeps what it had. */
+static void keep(const weir_oom_info *o)
+{
+  pthread_once(&once, prepare);
+  if (!last) {
+    weir_oom_info *mine = malloc(sizeof *mine);
+    if (mine && pthread_setspecific(ended, mine)) {
+      free(mine);
+      mine = NULL;
+    }
+    last = mine;
+  }
+  if (last) *last = *o;
+}
 
 void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user)
 {
@@ -14,27 +53,72 @@ void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user)
       visit(user, block(id));
 }
 
-/* ---- out of memory ----------------------------------------------------------------------------
+const char *weir_oom_reason_string(weir_oom_reason reason)
+{
+  switch (reason) {
+#define REASON_CASE(id, text)                                                                      \
+  case WEIR_OOM_##id:                                                                              \
+    return text;
+    WEIR_OOM_REASONS(REASON_CASE)
+#undef REASON_CASE
+  }
+  return "for a reason that is not known";
+}
+
+weir_status weir_memory_last_oom(weir_oom_info *out)
+{
+  if (!last) return weir_fail(WEIR_ENOENT, "no allocation of this thread has run out of memory");
+  *out = *last;
+  return WEIR_OK;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------
  */
 
-/* What a walk finds, by stream and by tag. */
+typedef struct group {
+  uint64_t key, bytes, blocks, more; /* more: stranded bytes of a stream */
+} group;
+
 typedef struct census {
-  uint64_t live, cached, pending, free, largest_free;
-  uint64_t tag[WEIR_TAGS]; /* live bytes */
-  uint64_t largest[2];     /* live blocks */
-  uint16_t heap[GROUPS];   /* numbers */
-  uint64_t stuck[GROUPS];  /* free bytes of a stream with work in flight */
-  unsigned heaps;
+  weir_oom_info *o;
+  group tags[WEIR_TAGS], sizes[SIZES], streams[STREAMS];
 } census;
 
-static void count_stream(census *c, const weir_block *b)
+/* The group of the key, or the last one when all are others'. */
+static group *find_group(group *g, unsigned count, uint64_t key)
 {
   unsigned i = 0;
-  while (i < c->heaps && c->heap[i] != b->heap)
+  while (i < count - 1 && g[i].blocks && g[i].key != key)
     i++;
-  if (i == GROUPS) return;
-  if (i == c->heaps) c->heap[c->heaps++] = b->heap;
-  c->stuck[i] += b->bytes;
+  g[i].key = key;
+  return &g[i];
+}
+
+static void count_live(census *c, const weir_block *b)
+{
+  group *groups[] = {&c->tags[b->when % WEIR_TAGS], find_group(c->sizes, SIZES, b->bytes),
+                     find_group(c->streams, STREAMS, weir_heaps[b->heap]->clock->number)};
+  c->o->live += b->bytes;
+  for (int i = 0; i < 3; i++) {
+    groups[i]->bytes += b->bytes;
+    groups[i]->blocks++;
+  }
+}
+
+static void count_free(census *c, const weir_block *b)
+{
+  const weir_heap *h = weir_heaps[b->heap];
+  if (h->graph) {
+    c->o->pinned += b->bytes;
+    return;
+  }
+  c->o->free += b->bytes;
+  if (b->bytes > c->o->largest_free) c->o->largest_free = b->bytes;
+  if (!b->stamp || !h->clock || b->stamp <= h->clock->done) return;
+  group *g = find_group(c->streams, STREAMS, h->number);
+  c->o->stranded += b->bytes;
+  g->more += b->bytes;
+  g->blocks++;
 }
 
 static void count_block(void *user, const weir_block *b)
@@ -42,44 +126,108 @@ static void count_block(void *user, const weir_block *b)
   census *c = user;
   switch (block_state(b)) {
   case BLOCK_LIVE:
-    c->live += b->bytes;
-    c->tag[b->when % WEIR_TAGS] += b->bytes;
-    if (b->bytes > c->largest[0]) {
-      c->largest[1] = c->largest[0];
-      c->largest[0] = b->bytes;
-    } else if (b->bytes > c->largest[1]) {
-      c->largest[1] = b->bytes;
-    }
+    count_live(c, b);
     break;
   case BLOCK_FREE:
-    c->free += b->bytes;
-    if (b->bytes > c->largest_free) c->largest_free = b->bytes;
-    if (b->stamp) count_stream(c, b);
+    count_free(c, b);
     break;
   case BLOCK_PENDING:
-    c->pending += b->bytes;
+    c->o->waiting += b->bytes;
     break;
   case BLOCK_CACHED:
   case BLOCK_REMOTE:
-    c->cached += b->bytes;
+    c->o->cached += b->bytes;
     break;
   default:
     break;
   }
 }
 
-static const char *reason(const weir_pool *p, const census *c, uint64_t bytes, uint64_t device_free)
+/* Takes the group with the most bytes out; false: none is left. */
+static bool take_largest(group *g, unsigned count, group *out)
 {
-  if (p->config.limit_bytes && weir_pool_limit(p) == p->config.limit_bytes && bytes <= device_free)
-    return "the budget is used up";
-  if (p->fraction < 1 && bytes <= device_free)
-    return "the allowed fraction of the device is used up";
-  if (bytes > weir_pool_limit(p)) return "the request is larger than all there may be";
-  if (c->pending >= bytes) return "freed memory is still used by other streams";
-  if (c->free + c->cached + device_free >= bytes)
-    return "enough is free, but in pieces that cannot be joined (fragmented, or stranded on a "
-           "stream)";
-  return "the memory is truly in use";
+  group *most = NULL;
+  for (unsigned i = 0; i < count; i++)
+    if (g[i].blocks && (!most || g[i].bytes + g[i].more > most->bytes + most->more)) most = &g[i];
+  if (!most) return false;
+  *out = *most;
+  most->blocks = 0;
+  return true;
+}
+
+/* ---- owners -----------------------------------------------------------------------------------
+ */
+
+static void name_size(char *out, size_t room, uint64_t bytes)
+{
+  if (bytes >= 1 << 20)
+    (void)snprintf(out, room, "blocks of %.2f MiB", (double)bytes / (1 << 20));
+  else
+    (void)snprintf(out, room, "blocks of %.1f KiB", (double)bytes / (1 << 10));
+}
+
+static void name_owners(const weir_pool *p, census *c)
+{
+  weir_oom_info *o = c->o;
+  weir_owner sites[SHOWN];
+  weir_names *names = p->history ? weir_names_new() : NULL;
+  unsigned count = names ? weir_history_owners(p, sites, SHOWN) : 0;
+  for (unsigned i = 0; i < count; i++) {
+    weir_oom_owner *w = &o->owners[o->owner_count++];
+    (void)weir_callers_text(w->name, sizeof w->name, sites[i].stack, 2, names);
+    w->bytes = sites[i].bytes;
+    w->blocks = sites[i].blocks;
+  }
+  if (names) weir_names_free(names);
+  while (!count && o->owner_count < SHOWN) {
+    group g;
+    if (!take_largest(c->sizes, SIZES, &g)) break;
+    weir_oom_owner *w = &o->owners[o->owner_count++];
+    name_size(w->name, sizeof w->name, g.key);
+    w->bytes = g.bytes;
+    w->blocks = g.blocks;
+  }
+}
+
+static void name_tags(census *c)
+{
+  weir_oom_info *o = c->o;
+  group g;
+  for (unsigned i = 0; i < WEIR_TAGS; i++)
+    c->tags[i].key = i;
+  while (o->tag_count < SHOWN && take_largest(c->tags, WEIR_TAGS, &g)) {
+    weir_oom_owner *w = &o->tags[o->tag_count++];
+    (void)snprintf(w->name, sizeof w->name, "%s", weir_tag_name((unsigned)g.key));
+    w->bytes = g.bytes;
+    w->blocks = g.blocks;
+  }
+}
+
+static void name_streams(census *c)
+{
+  weir_oom_info *o = c->o;
+  group g;
+  while (o->stream_count < SHOWN && take_largest(c->streams, STREAMS, &g))
+    o->streams[o->stream_count++] = (weir_oom_stream){weir_heaps[g.key]->stream, g.bytes, g.more};
+}
+
+/* ---- the reason -------------------------------------------------------------------------------
+ */
+
+static weir_oom_reason find_reason(const weir_pool *p, const weir_oom_info *o)
+{
+  uint64_t own = o->free - o->stranded + o->cached, room = o->device_free;
+  uint64_t growth = o->limit > o->reserved ? o->limit - o->reserved : 0;
+  if (growth > room) growth = room;
+  if (o->requested > o->capacity) return WEIR_OOM_TOO_LARGE;
+  if (o->limit < o->capacity && growth < room && own + growth < o->requested &&
+      own + room >= o->requested)
+    return o->limit == p->config.limit_bytes ? WEIR_OOM_BUDGET : WEIR_OOM_FRACTION;
+  uint64_t usable = own + growth;
+  if (usable >= o->requested) return WEIR_OOM_FRAGMENTED;
+  if ((usable += o->stranded + o->waiting) >= o->requested) return WEIR_OOM_STRANDED;
+  if ((usable += o->pinned) >= o->requested) return WEIR_OOM_GRAPH;
+  return o->others && usable + o->others >= o->requested ? WEIR_OOM_OTHERS : WEIR_OOM_FULL;
 }
 
 static double mib(uint64_t bytes)
@@ -87,64 +235,65 @@ static double mib(uint64_t bytes)
   return (double)bytes / (1 << 20);
 }
 
-static void name_owners(char *text, size_t room, const census *c)
+/* "a 1.00, b 2.00": the first three. */
+static void list(char *text, size_t room, const weir_oom_owner *w, unsigned count)
 {
   size_t used = 0;
-  uint64_t seen[WEIR_TAGS];
-  memcpy(seen, c->tag, sizeof seen);
   text[0] = 0;
-  for (int i = 0; i < 3 && used < room; i++) {
-    unsigned most = 0;
-    for (unsigned t = 1; t < WEIR_TAGS; t++)
-      if (seen[t] > seen[most]) most = t;
-    if (!seen[most]) break;
-    used += (size_t)snprintf(text + used, room - used, "%s%s %.2f", i ? ", " : "",
-                             weir_tag_name(most), mib(seen[most]));
-    seen[most] = 0;
-  }
+  for (unsigned i = 0; i < count && i < 3 && used < room; i++)
+    used += (size_t)snprintf(text + used, room - used, "%s%.40s %.2f", i ? ", " : "", w[i].name,
+                             mib(w[i].bytes));
 }
 
-static uint64_t stranded(const census *c, unsigned *most)
+static weir_status word(const weir_oom_info *o)
 {
-  uint64_t all = 0;
-  *most = 0;
-  for (unsigned i = 0; i < c->heaps; i++) {
-    all += c->stuck[i];
-    if (c->stuck[i] > c->stuck[*most]) *most = i;
-  }
-  return all;
+  char tags[64], owners[110];
+  list(tags, sizeof tags, o->tags, o->tag_count);
+  list(owners, sizeof owners, o->owners, o->owner_count);
+  return weir_fail(WEIR_EOOM,
+                   "CUDA out of memory. Tried to allocate %.2f MiB. GPU %d has a total capacity of "
+                   "%.2f MiB of which %.2f MiB is free: %s. MiB: others %.2f, limit %.2f, reserved "
+                   "%.2f, live %.2f, cached %.2f, free in pieces %.2f (largest %.2f), stranded on "
+                   "streams %.2f, waiting %.2f, pinned by graphs %.2f, paused %.2f; by tag: %s; "
+                   "largest: %s",
+                   mib(o->requested), o->device, mib(o->capacity), mib(o->device_free),
+                   weir_oom_reason_string(o->reason), mib(o->others), mib(o->limit),
+                   mib(o->reserved), mib(o->live), mib(o->cached), mib(o->free),
+                   mib(o->largest_free), mib(o->stranded), mib(o->waiting), mib(o->pinned),
+                   mib(o->paused), tags, owners);
 }
 
 weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why)
 {
   weir_pool *p = h->pool;
-  census c = {0};
   uint64_t device_free = 0, total;
-  char owners[96];
-  unsigned most;
   (void)why;
   p->ooms++;
+  if (!p->host) (void)weir_back_trim(p, p->clock(), 0, false); /* pages mapped nowhere: others' */
   if (p->backend->source.mem_info(p->backend->self, &device_free, &total)) device_free = 0;
   weir_history_oom(h, bytes, device_free);
+  weir_oom_info o = {.device = p->backend->index,
+                     .requested = bytes,
+                     .capacity = p->total,
+                     .limit = weir_pool_limit(p),
+                     .device_free = device_free,
+                     .reserved = p->reserved,
+                     .paused = p->paused_bytes};
+  uint64_t known = p->reserved + device_free;
+  o.others = p->total > known ? p->total - known : 0;
+  census c = {.o = &o};
   weir_front_freeze(p);
   weir_pool_walk(p, count_block, &c);
+  if (!p->host) {
+    name_tags(&c);
+    name_streams(&c);
+    name_owners(p, &c);
+  }
   weir_front_thaw(p);
   if (p->host)
     return weir_host_oom(p, bytes,
-                         &(host_census){c.live, c.pending, c.free + c.cached, c.largest_free});
-  name_owners(owners, sizeof owners, &c);
-  uint64_t stuck = stranded(&c, &most);
-  return weir_fail(WEIR_EOOM,
-                   "CUDA out of memory. Tried to allocate %.2f MiB on device %d: %s. MiB: capacity "
-                   "%.2f, limit %.2f, free "
-                   "on the device %.2f, reserved %.2f; live %.2f (largest %.2f, %.2f; by tag: %s), "
-                   "waiting for other "
-                   "streams %.2f, free in pieces %.2f (largest %.2f), on streams with work in "
-                   "flight %.2f (%u streams, "
-                   "most %.2f)",
-                   mib(bytes), p->backend->index, reason(p, &c, bytes, device_free), mib(p->total),
-                   mib(weir_pool_limit(p)), mib(device_free), mib(p->reserved), mib(c.live),
-                   mib(c.largest[0]), mib(c.largest[1]), owners, mib(c.pending),
-                   mib(c.free + c.cached), mib(c.largest_free), mib(stuck), c.heaps,
-                   mib(c.heaps ? c.stuck[most] : 0));
+                         &(host_census){o.live, o.waiting, o.free + o.cached, o.largest_free});
+  o.reason = find_reason(p, &o);
+  keep(&o);
+  return word(&o);
 }

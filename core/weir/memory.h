@@ -43,6 +43,12 @@ WEIR_PUBLIC weir_status weir_stream_create(weir_stream **out, weir_device device
 /* The backend's handle of a stream (borrowed), for CUDA a cudaStream_t: what kernels and copies are
  * launched with. NULL: the default stream. */
 WEIR_PUBLIC weir_status weir_stream_native(void **out, weir_stream *stream);
+/* Steals the stream: its native handle may be destroyed afterwards, and is where weir_stream_create
+ * made it. Its memory serves other streams as soon as the work now in it is complete; its blocks
+ * stay allocated. A thread whose current stream it is goes back to the default stream. Errors:
+ * EINVAL (the default stream, released before, being captured), the device's; nothing has changed.
+ */
+WEIR_PUBLIC weir_status weir_stream_release(weir_stream *stream);
 /* Tells the allocator that the program made `waiter` wait for everything now in `waited`. */
 WEIR_PUBLIC weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited);
 

@@ -232,12 +232,11 @@ CUresult sim_capture_host(CUstream s, CUhostFn function, void *data)
   return sim_capture_add(s, &p);
 }
 
-CUresult sim_capture_alloc(CUstream s, CUdeviceptr *out, size_t bytes)
+CUresult sim_capture_alloc(CUstream s, CUdeviceptr *out, size_t bytes, int device)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
   p.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  p.alloc.poolProps.location =
-      (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, s->context->device->ordinal};
+  p.alloc.poolProps.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device};
   p.alloc.bytesize = bytes;
   CUresult error = sim_capture_add(s, &p);
   if (!error) *out = p.alloc.dptr;

@@ -44,6 +44,7 @@ struct copy {
   enum sim_direction direction;
   char *staged; /* a copy of the source, owned */
   bool denied;  /* the device may not reach a mapping */
+  bool now;     /* the source is read before the call returns */
 };
 
 struct fill {
@@ -245,6 +246,10 @@ static CUresult submit_copy(struct copy *c, CUstream s, bool async, uint64_t *ti
 {
   enum sim_how how = returns_early(c, async) ? SIM_QUEUE : SIM_AND_WAIT;
   c->op.drop = drop_copy;
+  if (c->now && how == SIM_QUEUE) {
+    c->op.park = stage;
+    how = SIM_AT_ONCE;
+  }
   if (how == SIM_QUEUE && c->direction == SIM_H2D && c->src.memory == PAGEABLE) {
     c->op.park = stage;
     /* on an idle stream the caller moves these few bytes sooner than it would stage them */
@@ -805,6 +810,27 @@ CUresult sim_cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int valu
                                 size_t height, CUstream stream)
 {
   return fill(dst, pitch, 4, value, width, height, stream, true);
+}
+
+/* ---- several in one call ------------------------------------------------------------------------
+ */
+
+CUresult sim_copy_op(const CUDA_MEMCPY3D *p, CUstream s, bool now, struct sim_op **op)
+{
+  struct box box = {BOX_SIDE_3D(p, dst), BOX_SIDE_3D(p, src), p->WidthInBytes, p->Height, p->Depth};
+  struct copy *c = NULL;
+  CUresult error = box_op(&box, false, &c);
+  if (error) return error;
+  if (!c) return CUDA_ERROR_INVALID_VALUE;
+  c->denied = denied(s, c->src.readers) || denied(s, c->dst.writers);
+  c->now = now;
+  *op = &c->op;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_copy_submit(struct sim_op *op, CUstream s)
+{
+  return submit_copy((struct copy *)op, s, true, NULL);
 }
 
 /* ---- as nodes of a graph ------------------------------------------------------------------------

@@ -75,6 +75,11 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
   X(READ_ONLY_HOST_REGISTER_SUPPORTED, 1)                                                          \
   X(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1)                                                        \
   X(HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1)                                                \
+  X(CAN_USE_STREAM_MEM_OPS_V1, 1)                                                                  \
+  X(CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 1)                                                           \
+  X(CAN_USE_STREAM_WAIT_VALUE_NOR_V1, 1)                                                           \
+  X(CAN_USE_64_BIT_STREAM_MEM_OPS, 1)                                                              \
+  X(CAN_USE_STREAM_WAIT_VALUE_NOR, 1)                                                              \
   X(IPC_EVENT_SUPPORTED, 1)                                                                        \
   X(MEMORY_POOLS_SUPPORTED, 1)                                                                     \
   X(MEM_SYNC_DOMAIN_COUNT, 1)                                                                      \

@@ -6,8 +6,9 @@
  * Objects behind handles (contexts, streams, events, modules ...) live in arenas whose memory is
  * never given back, so that a stale or foreign handle is told by address and magic without a fault.
  *
- * Order of locks: context.lock (who enqueues when, which streams exist) < stream.lock (one queue) <
- * sim_memory_lock (allocations). A worker holds no lock while it runs an operation.
+ * Order of locks: the lock of graphs and captures (graph.h) < context.lock (who enqueues when,
+ * which streams exist) < stream.lock (one queue) < sim_memory_lock (allocations). A worker holds no
+ * lock while it runs an operation.
  *
  * Words: operation (op): one piece of work on a stream. Ticket: (stream, sequence number), done
  * when the stream's `done` has reached the number; a dependency is a ticket an op waits for. Mark:
@@ -364,7 +365,7 @@ void sim_capture_leave(CUstream stream);             /* the stream ends */
 CUresult sim_capture_record(CUstream stream, CUevent event, bool external);
 CUresult sim_capture_wait(CUstream stream, CUevent event, bool external);
 CUresult sim_capture_host(CUstream stream, CUhostFn function, void *data);
-CUresult sim_capture_alloc(CUstream stream, CUdeviceptr *p, size_t bytes);
+CUresult sim_capture_alloc(CUstream stream, CUdeviceptr *p, size_t bytes, int device);
 CUresult sim_capture_free(CUstream stream, CUdeviceptr p);
 CUresult sim_capture_event_barred(CUevent event); /* asked or waited for by the host */
 void sim_capture_forget(CUevent event);           /* it is not recorded in a capture any more */
@@ -457,6 +458,11 @@ void sim_pool_forget(CUmemoryPool pool, size_t reserved); /* lock held */
 bool sim_pools_shrink(struct sim_device *device);
 /* Or of what graphs keep. */
 bool sim_memory_shrink(struct sim_device *device);
+
+/* A copy of pointers or arrays, checked; `now`: its source is read before the call returns. Its
+ * queueing, which owns it. */
+CUresult sim_copy_op(const CUDA_MEMCPY3D *p, CUstream stream, bool now, struct sim_op **op);
+CUresult sim_copy_submit(struct sim_op *op, CUstream stream);
 
 /* ---- events, modules, launches ------------------------------------------------------------------
  */

@@ -2,7 +2,8 @@
  *
  * Every piece of memory CUDA was told of is a *range* in one ordered tree (all devices, host memory
  * too, since addresses are unified): the tree answers frees, bounds of copies, pointer attributes
- * and whether host memory is pinned. A range belongs to a context and dies with it.
+ * and whether host memory is pinned. A range belongs to a context and dies with it; a mapping
+ * (vmm.c) and a graph's allocation (graph_memory.c) belong to none.
  */
 #include "cuda/sim/ipc.h"
 

@@ -224,7 +224,7 @@ CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t bytes, CUmemoryPool 
   if (!sim_arena_has(&sim_pools, pool)) return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
-  if (!error && sim_capturing(s)) return sim_capture_alloc(s, p, bytes);
+  if (!error && sim_capturing(s)) return sim_capture_alloc(s, p, bytes, pool->device->ordinal);
   if (!error) error = sim_queue_barred(s);
   return error ? error : alloc_from(p, bytes, pool, s);
 }
@@ -234,7 +234,8 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *p, size_t bytes, CUstream stream)
   if (!p || !bytes) return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
-  if (!error && sim_capturing(s)) return sim_capture_alloc(s, p, bytes);
+  if (!error && sim_capturing(s))
+    return sim_capture_alloc(s, p, bytes, s->context->device->ordinal);
   if (!error) error = sim_queue_barred(s);
   if (error) return error;
   pthread_mutex_lock(&sim_memory_lock);
@@ -503,4 +504,42 @@ CUresult sim_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool p)
   d->pool = p;
   pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
+}
+
+/* ---- by place: a device's pinned pools are all there are ----------------------------------------
+ */
+
+static CUresult check_place(const CUmemLocation *where, CUmemAllocationType type)
+{
+  if (!where) return CUDA_ERROR_INVALID_VALUE;
+  if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
+  if (type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  switch ((int)where->type) {
+  case CU_MEM_LOCATION_TYPE_DEVICE:
+    return sim_device(where->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  case CU_MEM_LOCATION_TYPE_HOST:
+  case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+    return CUDA_ERROR_NOT_SUPPORTED;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult sim_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *where,
+                                    CUmemAllocationType type)
+{
+  CUresult error = check_place(where, type);
+  return error ? error : sim_cuDeviceGetDefaultMemPool(pool, where->id);
+}
+
+CUresult sim_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
+{
+  CUresult error = check_place(where, type);
+  return error ? error : sim_cuDeviceGetMemPool(pool, where->id);
+}
+
+CUresult sim_cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type, CUmemoryPool pool)
+{
+  CUresult error = check_place(where, type);
+  return error ? error : sim_cuDeviceSetMemPool(where->id, pool);
 }

@@ -79,12 +79,13 @@ static bool refused(weir_status st)
 }
 
 /* How many of the calls were not refused as they should be. */
-static int child(void *small, void *large, weir_stream *stream)
+static int child(void *small, void *large, weir_stream *stream, weir_graph_pool *graph)
 {
   void *out;
   int n, bad = 0;
   char *text;
   weir_memory_stats stats;
+  weir_graph_pool_stats of_graph;
   weir_cuda_device_properties p;
   bad += weir_cuda_is_available();
   bad += !refused(weir_cuda_device_count(&n)) || n != 0;
@@ -100,6 +101,11 @@ static int child(void *small, void *large, weir_stream *stream)
   bad += !refused(weir_memory_empty_cache(cuda0));
   bad += !refused(weir_memory_get_stats(&stats, cuda0));
   bad += !refused(weir_memory_summary(&text, cuda0, false));
+  bad += !refused(weir_graph_pool_begin(graph, stream));
+  bad += !refused(weir_graph_pool_end(graph, stream));
+  bad += !refused(weir_graph_pool_get_stats(&of_graph, graph));
+  bad += !refused(weir_graph_pool_release(graph));
+  bad += weir_pinned_malloc(&out, 1000) == WEIR_OK;
   bad += !refused(weir_memory_detach(cuda0));
   bad += weir_memory_set_tag("child") != WEIR_OK;
   return bad;
@@ -109,18 +115,19 @@ static void *fork_from_thread(void *unused)
 {
   void *small, *large;
   weir_stream *stream;
-  if (weir_malloc(&small, 1000, cuda0, NULL) || weir_malloc(&large, BYTES, cuda0, NULL) ||
-      weir_stream_from_native(&stream, cuda0, NULL))
+  weir_graph_pool *graph;
+  if (weir_graph_pool_create(&graph, cuda0) || weir_malloc(&small, 1000, cuda0, NULL) ||
+      weir_malloc(&large, BYTES, cuda0, NULL) || weir_stream_from_native(&stream, cuda0, NULL))
     _exit(1);
   pid_t pid = fork();
   if (!pid) {
-    int bad = child(small, large, stream);
+    int bad = child(small, large, stream, graph);
     if (bad) _exit(bad);
     pthread_exit(NULL); /* its destructors run too; the last thread's end is exit(0) */
   }
   int status = -1;
   (void)waitpid(pid, &status, 0);
-  if (weir_free(small) || weir_free(large)) status = -1;
+  if (weir_free(small) || weir_free(large) || weir_graph_pool_release(graph)) status = -1;
   return status ? &enough : unused;
 }
 

@@ -85,11 +85,12 @@ START_TEST(what_is_freed_goes_back_to_the_device)
   ok(cuMemGetInfo(&before, &total));
   void *p = get(64 << 20, cuda0, NULL);
   ok(cuMemGetInfo(&during, &total));
-  ck_assert_uint_eq(before - during, 64 << 20);
+  ck_assert_uint_ge(before - during, 64 << 20); /* the driver may need some for itself */
+  if (rig_simulated()) ck_assert_uint_eq(before - during, 64 << 20);
   weir_ok(weir_free(p));
   weir_ok(weir_memory_empty_cache(cuda0));
   ok(cuMemGetInfo(&after, &total));
-  ck_assert_uint_eq(after, before);
+  ck_assert_uint_ge(after - during, 64 << 20);
   weir_ok(weir_memory_detach(cuda0));
 }
 END_TEST
@@ -125,10 +126,10 @@ static void all_calls(void)
   weir_memory_stats stats;
   weir_stream *side;
   CUstream native;
-  CUcontext before = now();
+  CUcontext before = now(), popped;
   ok(cuCtxPushCurrent(primary(0)));
   ok(cuStreamCreate(&native, CU_STREAM_NON_BLOCKING));
-  ok(cuCtxPopCurrent(NULL));
+  ok(cuCtxPopCurrent(&popped));
   weir_ok(weir_stream_from_native(&side, cuda0, native));
   void *a = get(5 << 20, cuda0, NULL), *b = get(700, cuda0, side);
   weir_ok(weir_record_stream(a, side));
@@ -320,6 +321,66 @@ START_TEST(host_memory_is_locked_and_let_go)
 }
 END_TEST
 
+START_TEST(pinned_memory_is_locked_for_the_device)
+{
+  void *p, *other, *plain = malloc(4096);
+  bool pinned;
+  unsigned flags;
+  begin(_i);
+  weir_ok(weir_pinned_malloc(&p, 10 << 20));
+  ok(cuCtxSetCurrent(primary(0)));
+  ok(cuMemHostGetFlags(&flags, p));
+  weir_ok(weir_is_pinned(&pinned, p));
+  ck_assert(pinned);
+  weir_ok(weir_is_pinned(&pinned, plain));
+  ck_assert(!pinned);
+  ok(cuMemHostAlloc(&other, 4096, 0));
+  weir_ok(weir_is_pinned(&pinned, other)); /* not ours, but locked */
+  ck_assert(pinned);
+  ok(cuMemFreeHost(other));
+  CUdeviceptr managed;
+  ok(cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+  weir_ok(weir_is_pinned(&pinned, (void *)(uintptr_t)managed));
+  ck_assert(!pinned);
+  ok(cuMemFree(managed));
+  void *block = get(10 << 20, cuda0, NULL);
+  memset(p, 0x5a, 10 << 20);
+  ok(cuMemcpyHtoDAsync(at(block), p, 10 << 20, NULL));
+  memset(plain, 0, 4096);
+  ok(cuMemcpyDtoH(plain, at(block) + (10 << 20) - 4096, 4096));
+  ck_assert_int_eq(((char *)plain)[4095], 0x5a);
+  free(plain);
+  weir_ok(weir_free(block));
+  weir_ok(weir_pinned_free(p));
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
+/* What saving paused memory needs: copies that neither wait for the program's streams nor are
+ * waited for. */
+START_TEST(copies_of_our_own_pass_by_what_is_held)
+{
+  static rig r;
+  static char host[1 << 20], back[1 << 20];
+  begin(_i);
+  rig_open(&r);
+  rig_pool(&r, _i ? "expandable_segments:False" : NULL);
+  rig_lanes(&r, 2);
+  void *a = rig_malloc(&r, 1, 4 * MIB);
+  const weir_backend *b = r.real;
+  memset(host, 0x33, sizeof host);
+  gate_add(&r.lanes[1]);
+  ok(cuMemsetD32Async(at(a) + MIB, 1, 8, r.lanes[1].stream));
+  weir_ok(b->copy_to_device(b->self, at(a) + 512, host, sizeof host - 512));
+  weir_ok(b->copy_to_host(b->self, back, at(a) + 512, sizeof back - 512));
+  ck_assert_int_eq(memcmp(host, back, sizeof host - 512), 0);
+  ck_assert_int_eq(cuStreamQuery(r.lanes[1].stream), CUDA_ERROR_NOT_READY);
+  gate_open(&r.lanes[1]);
+  rig_free(&r, a);
+  rig_end(&r);
+}
+END_TEST
+
 START_TEST(another_streams_block_waits_for_its_work)
 {
   static rig r;
@@ -343,9 +404,93 @@ START_TEST(another_streams_block_waits_for_its_work)
 }
 END_TEST
 
+/* What a program captures is its own: the allocator goes on beside it, with calls that are "unsafe"
+ * during a capture, on this thread and on others, and the capture ends well. */
+static void *use_beside(void *stream)
+{
+  CUcontext mine = NULL;
+  void *a = get(30 << 20, cuda0, stream), *b = get(900, cuda0, NULL);
+  weir_ok(weir_free(a));
+  weir_ok(weir_free(b));
+  weir_ok(weir_free(get(31 << 20, cuda0, NULL)));
+  weir_ok(weir_memory_empty_cache(cuda0));
+  weir_ok(weir_free(get(29 << 20, cuda0, stream)));
+  ok(cuCtxGetCurrent(&mine));
+  return mine;
+}
+
+/* `flags` of the captured stream: a blocking one makes the legacy stream untouchable. */
+static void capture_beside(unsigned flags, weir_stream *side)
+{
+  CUstream captured;
+  CUgraph graph = NULL;
+  CUdeviceptr p;
+  size_t nodes = 0;
+  pthread_t thread;
+  void *text = get(4096, cuda0, NULL);
+  ok(cuStreamCreate(&captured, flags));
+  ok(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ok(cuMemsetD32Async(at(text), 1, 8, captured));
+  (void)use_beside(side);
+  ck_assert_int_eq(pthread_create(&thread, NULL, use_beside, side), 0);
+  pthread_join(thread, NULL);
+  ok(cuMemsetD32Async(at(text), 2, 8, captured));
+  ok(cuStreamEndCapture(captured, &graph));
+  ok(cuGraphGetNodes(graph, NULL, &nodes));
+  ck_assert_uint_eq(nodes, 2);
+  ok(cuGraphDestroy(graph));
+  /* the same call outside of the allocator does end a capture */
+  ok(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ck_assert_int_eq(cuMemAlloc(&p, 4096), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  ck_assert_int_ne(cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
+  ok(cuStreamDestroy(captured));
+  weir_ok(weir_free(text));
+}
+
+START_TEST(a_capture_beside_the_allocator_ends_well)
+{
+  weir_stream *side;
+  begin(_i);
+  ok(cuCtxSetCurrent(primary(0)));
+  weir_ok(weir_stream_create(&side, cuda0));
+  capture_beside(CU_STREAM_NON_BLOCKING, side);
+  capture_beside(CU_STREAM_DEFAULT, side);
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
+START_TEST(what_a_captured_stream_freed_is_nobody_elses_until_it_is_complete)
+{
+  weir_stream *one, *two;
+  CUstream native;
+  CUgraph graph;
+  begin(_i);
+  ok(cuCtxSetCurrent(primary(0)));
+  ok(cuStreamCreate(&native, CU_STREAM_NON_BLOCKING));
+  weir_ok(weir_stream_from_native(&one, cuda0, native));
+  weir_ok(weir_stream_create(&two, cuda0));
+  void *a = get(32 << 20, cuda0, one);
+  ok(cuStreamBeginCapture(native, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  weir_ok(weir_free(a));
+  void *b = get(32 << 20, cuda0, two);
+  ck_assert_ptr_ne(a, b);
+  ok(cuStreamEndCapture(native, &graph));
+  ok(cuGraphDestroy(graph));
+  void *c =
+      get(32 << 20, cuda0, two); /* marks; the device is idle, so the next finds it complete */
+  ok(cuCtxSynchronize());
+  void *d = get(32 << 20, cuda0, two);
+  ck_assert(c == a || d == a);
+  weir_ok(weir_free(b));
+  weir_ok(weir_free(c));
+  weir_ok(weir_free(d));
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
 int main(void)
 {
-  static const TTest *tests[16];
+  static const TTest *tests[20];
   int n = 0;
   tests[n++] = memory_can_be_used_from_its_first_byte_to_its_last;
   tests[n++] = what_is_freed_goes_back_to_the_device;
@@ -358,6 +503,10 @@ int main(void)
   tests[n++] = out_of_memory_is_told_with_the_figures_and_the_rest_still_serves;
   tests[n++] = a_sticky_error_is_a_status_with_cudas_own_words;
   tests[n++] = host_memory_is_locked_and_let_go;
-  tests[n] = another_streams_block_waits_for_its_work;
+  tests[n++] = pinned_memory_is_locked_for_the_device;
+  tests[n++] = copies_of_our_own_pass_by_what_is_held;
+  tests[n++] = another_streams_block_waits_for_its_work;
+  tests[n++] = a_capture_beside_the_allocator_ends_well;
+  tests[n] = what_a_captured_stream_freed_is_nobody_elses_until_it_is_complete;
   return rig_run("cuda/backend", tests, 2);
 }

@@ -298,12 +298,67 @@ START_TEST(a_device_that_cannot_be_opened_can_be_later)
 }
 END_TEST
 
+/* ---- page-locked memory -----------------------------------------------------------------------
+ */
+
+/* How many calls failed. */
+static int pinned_program(weir_status expected)
+{
+  static const size_t sizes[] = {4096, 5 << 20, 34 << 20};
+  enum { N = sizeof sizes / sizeof *sizes };
+  weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+  void *at[2 * N];
+  int failed = 0;
+  for (int i = 0; i < 2 * N; i++) {
+    unsigned flags = i < N ? WEIR_PINNED_PORTABLE : WEIR_PINNED_WRITE_COMBINED;
+    at[i] = NULL;
+    weir_status st = weir_pinned_malloc_flags(&at[i], sizes[i % N], cuda0, flags);
+    failed += count(st, expected);
+    if (st) at[i] = NULL;
+    if (at[i]) memset(at[i], i, sizes[i % N]);
+  }
+  for (int i = 0; i < 2 * N; i++) {
+    ck_assert(!at[i] || (((char *)at[i])[0] == i && ((char *)at[i])[sizes[i % N] - 1] == i));
+    weir_ok(weir_pinned_free(at[i]));
+  }
+  failed += count(weir_pinned_empty_cache(), expected);
+  return failed;
+}
+
+/* The driver's count goes on in the background: there a failure is nobody's. */
+START_TEST(every_nth_registration_that_fails_leaves_working_pools)
+{
+  static const char *const names[] = {"cuMemHostRegister_v2", "cuMemHostUnregister",
+                                      "cuMemHostAlloc", "cuMemFreeHost"};
+  if (!rig_simulated() || _i >= 8) return;
+  const char *name = names[_i / 2];
+  int error = errors[_i % 2];
+  bool met = true;
+  unsigned n = 0;
+  while (met) {
+    ck_assert(weir_cuda_is_available());
+    uint64_t before = rig_calls(name);
+    fail_nth(name, ++n, error, false);
+    (void)pinned_program(error == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_EOOM : WEIR_ECUDA);
+    met = rig_calls(name) - before >= n;
+    rig_fail(NULL);
+    ck_assert_int_eq(pinned_program(WEIR_OK), 0);
+    weir_pinned_stats now;
+    weir_ok(weir_pinned_get_stats(&now));
+    ck_assert(now.active_bytes == 0 && now.requested_bytes == 0 && now.active_requests == 0);
+    weir_ok(weir_memory_detach((weir_device){WEIR_DEVICE_CUDA, 0}));
+  }
+  ck_assert_msg(n > 1, "%s is never called", name);
+}
+END_TEST
+
 int main(void)
 {
-  static const TTest *tests[5];
+  static const TTest *tests[6];
   tests[0] = every_nth_failure_leaves_a_working_allocator;
   tests[1] = a_device_that_fails_for_a_while_leaves_a_working_allocator;
   tests[2] = ending_can_be_tried_again;
   tests[3] = a_device_that_cannot_be_opened_can_be_later;
+  tests[4] = every_nth_registration_that_fails_leaves_working_pools;
   return rig_run("cuda/faults", tests, FUNCTIONS);
 }

@@ -174,6 +174,13 @@ static weir_status noted_free(void *self, uint64_t address, uint64_t bytes)
   return r.real->source.segment_free(self, address, bytes);
 }
 
+/* A real driver may wait for work when it unmaps ("may exhibit synchronous behavior"). */
+static weir_status noted_unmap(void *self, uint64_t address, uint64_t bytes)
+{
+  let_all_run();
+  return r.real->source.unmap(self, address, bytes);
+}
+
 /* ---- the program ------------------------------------------------------------------------------
  */
 
@@ -277,6 +284,7 @@ static void prepare(void)
   r.backend.event_wait = noted_wait;
   r.backend.event_sync = noted_sync;
   r.backend.source.segment_free = noted_free;
+  if (!rig_simulated() && r.backend.source.unmap) r.backend.source.unmap = noted_unmap;
   ok(cuMemHostAlloc((void **)&seen, LAUNCHES * sizeof *seen, 0));
   for (int i = 1; i < LANE_COUNT; i++)
     for (int k = 0; k < LAUNCHES; k++)

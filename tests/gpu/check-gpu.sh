@@ -1,7 +1,8 @@
 #!/bin/bash
 # check-gpu.sh: on a machine with a GPU: runs the examples, with the shared and with NVIDIA's static
 # runtime, with and without Weir; their outputs must be equal, and every call that CUPTI counts must be
-# in the trace. Writes the date, the machine and the figures to RESULTS.md beside this file.
+# in the trace. Then the allocator's suites, and what it costs beside the driver's own ways, on the GPU.
+# Writes the date, the machine and the figures to RESULTS.md beside this file.
 # Without a GPU it says so, changes nothing and succeeds.
 #
 # Works in the source tree (make check-gpu: O, CUDA_HOME) and in an unpacked bundle.
@@ -10,12 +11,12 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -x "$here/bin/weir" ]; then # a bundle
   root=$here examples=$here/examples count=$here/examples/lib/libcupti_count.so
-  libraries=$here/examples/lib
+  libraries=$here/examples/lib suites=$here/tests
   version=$(cat "$here/COMMIT")
 else
   root=${O:?make check-gpu sets O} examples=$root/examples count=$root/tests/gpu/libcupti_count.so
   cuda=${CUDA_HOME:-/usr/local/cuda}
-  libraries=$cuda/lib64:$cuda/extras/CUPTI/lib64
+  libraries=$cuda/lib64:$cuda/extras/CUPTI/lib64 suites=$root/tests/gpu
   version=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
 fi
 export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -84,6 +85,35 @@ done
 check driver "driver API" outer "$examples/driver"
 check ctypes_vector "ctypes" outer python3 "$examples/ctypes_vector.py"
 
+# The allocator. A stream that is held must hold no other: each gets a queue of its own.
+export CUDA_DEVICE_MAX_CONNECTIONS=32
+tested='' figures=''
+for suite in cuda_backend cuda_reuse cuda_stress; do
+  timeout --kill-after=10 600 "$suites/$suite" >"$work/suite" 2>&1
+  rc=$?
+  said=$(grep -E '^[0-9]+%: Checks: ' "$work/suite" | tail -1)
+  [ $rc -eq 0 ] || { failed=$((failed + 1)); tail -n 40 "$work/suite"; }
+  [ $rc -eq 124 ] && said="hung"
+  tested+="| $suite | ${said:-ended with status $rc} |"$'\n'
+  printf '  %-14s %s\n' "$suite" "${said:-ended with status $rc}"
+done
+said=$("$examples/memory" 2>&1)
+if [ "$said" = "as it should be: CUDA out of memory."$'\n'"0 MiB live, 64 MiB cached" ]; then
+  said="right"
+else
+  failed=$((failed + 1))
+fi
+tested+="| examples/memory | ${said//$'\n'/ } |"$'\n'
+printf '  %-14s %s\n' memory "$said"
+if "$root/bench/gpu" all >"$work/figures" 2>"$work/err"; then
+  figures=$(awk '{ printf "| %s | %s |\n", $1, $2 }' "$work/figures")
+  sed 's/^/  ns  /' "$work/figures"
+else
+  failed=$((failed + 1))
+  figures="| failed | $(head -1 "$work/err") |"
+  cat "$work/err"
+fi
+
 {
   echo "# Weir on a GPU"
   echo
@@ -98,6 +128,18 @@ check ctypes_vector "ctypes" outer python3 "$examples/ctypes_vector.py"
   echo "| program | linked with | same output | events | calls, CUPTI against Weir | s alone | s under Weir |"
   echo "|---|---|---|---|---|---|---|"
   printf '%s' "$rows"
+  echo
+  echo "The allocator's suites, with this GPU's driver beneath:"
+  echo
+  echo "| suite | result |"
+  echo "|---|---|"
+  printf '%s' "$tested"
+  echo
+  echo "What it costs (ns a call or pair, medians of one run; tools/bench/gpu.c says of what):"
+  echo
+  echo "| what | ns |"
+  echo "|---|---|"
+  echo "$figures"
 } >"$results"
 echo "check-gpu: $failed differences; see $results"
 exit $((failed != 0))

@@ -13,3 +13,19 @@ $(O)/tests/gpu/libcupti_count.so: $(OBJ)/tests/gpu/cupti_count.o
 	$(Q)$(CC) -shared -o $@ $< $(CUPTI_LIB) -Wl,-rpath,$(dir $(CUPTI_LIB)) -lpthread
 
 check-gpu: $(GPU_COUNT)
+
+# The allocator's suites for a machine that has a driver and no Check: on libcuda.so.1, wherever the loader
+# finds it, with Check inside.
+GPU_SUITES := $(addprefix $(O)/tests/gpu/cuda_,backend reuse stress)
+GPU_CHECK   = $(patsubst -l%,-l:lib%.a,$(filter -lcheck% -lsubunit,$(shell pkg-config --static --libs check 2>/dev/null)))
+
+$(GPU_SUITES): $(O)/tests/gpu/cuda_%: $(OBJ)/tests/cuda/test_%.o $(CUDAT_OBJS) $(LIB)/libweir-cuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(CUDA_LIB)/stubs -lcuda \
+	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib:$$ORIGIN/../lib' $(GPU_CHECK) -lrt -lm -ldl -pthread
+
+gpu-suites: $(GPU_SUITES) $(O)/bench/gpu
+check-gpu: gpu-suites
+TEST_TOOLS += $(GPU_SUITES)
+.PHONY: gpu-suites

@@ -144,8 +144,9 @@ START_TEST(out_of_memory_says_why_and_the_callback_helps)
   void *held = get(30 * MIB);
   ck_assert_int_eq(weir_malloc(&out, 40 * MIB, cuda0, NULL), WEIR_EOOM);
   const char *text = weir_error_message();
-  static const char *const parts[] = {"Tried to allocate 40.00 MiB", "capacity 64.00", "live 30.00",
-                                      "weights 30.00", "truly in use"};
+  static const char *const parts[] = {"Tried to allocate 40.00 MiB",
+                                      "capacity of 64.00 MiB of which 34.00 MiB is free",
+                                      "live 30.00", "weights 30.00", "truly in use"};
   for (int i = 0; i < 5; i++)
     ck_assert_msg(strstr(text, parts[i]) != NULL, "%s", text);
   ck_assert_uint_lt(strlen(text), 511);

@@ -251,6 +251,25 @@ START_TEST(the_stream_of_a_device_that_was_detached_is_forgotten)
 }
 END_TEST
 
+START_TEST(a_stream_that_is_released_is_current_no_more_and_destroyed)
+{
+  start();
+  void *kept[3 * FAKE_STREAMS];
+  for (int i = 0; i < 3 * FAKE_STREAMS; i++) { /* more than the device has at once */
+    weir_stream *s;
+    ck_assert_msg(weir_stream_create(&s, cuda(1)) == WEIR_OK, "%s", weir_error_message());
+    ck_assert_int_eq(weir_set_current_stream(s), WEIR_OK);
+    ck_assert_int_eq(weir_malloc(&kept[i], 1000, any, NULL), WEIR_OK);
+    ck_assert_int_eq(weir_stream_release(s), WEIR_OK);
+    ck_assert_ptr_eq(stream_now(any), plain[1]);
+    expect_home(1, plain[1]);
+  }
+  for (int i = 0; i < 3 * FAKE_STREAMS; i++)
+    ck_assert_int_eq(weir_free(kept[i]), WEIR_OK);
+  stop();
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("current");
@@ -264,6 +283,7 @@ int main(void)
   tcase_add_test(t, a_guard_brings_back_the_streams_that_its_block_changed);
   tcase_add_test(t, every_thread_has_its_own);
   tcase_add_test(t, the_stream_of_a_device_that_was_detached_is_forgotten);
+  tcase_add_test(t, a_stream_that_is_released_is_current_no_more_and_destroyed);
   suite_add_tcase(s, t);
   return rig_run(s);
 }

@@ -70,6 +70,7 @@ static int program(rig *r)
         at[k] = out;
     }
     if (i % 45 == 20) failed += capture(r);
+    if (i == 62 && s) failed += weir_stream_release((weir_stream *)h) != WEIR_OK;
     if (i % 30 == 29) failed += weir_pool_empty(r->p) != WEIR_OK;
     rig_check(r);
   }

@@ -354,6 +354,25 @@ START_TEST(work_recorded_in_a_capture_keeps_memory_until_it_ends)
 }
 END_TEST
 
+START_TEST(a_released_stream_holds_what_it_used_until_it_is_through)
+{
+  attach(0, "pinned_ahead:off,pinned_limit_mb:8");
+  void *at = get(3 * MIB);
+  keep_busy(0, 1);
+  uses(at, 0, 1);
+  ck_assert_int_eq(weir_stream_release(stream(0, 1)), WEIR_OK);
+  put(at);
+  void *other = get(3 * MIB);
+  ck_assert_ptr_ne(other, at);
+  put(other);
+  ck_assert_int_gt(figure("pending_bytes.current"), 0);
+  fake_release(&f[0], 1);
+  ck_assert(comes_back(at, 3 * MIB));
+  ck_assert_int_eq(weir_pinned_set_limit(0), WEIR_OK);
+  detach(0);
+}
+END_TEST
+
 START_TEST(a_device_may_end_before_memory_that_it_used)
 {
   attach(0, NULL);
@@ -871,6 +890,7 @@ static void add_memory(TCase *t)
   tcase_add_loop_test(t, memory_in_use_by_recorded_work_is_not_handed_out, 0, 2);
   tcase_add_test(t, before_an_error_recorded_work_is_waited_for);
   tcase_add_test(t, work_recorded_in_a_capture_keeps_memory_until_it_ends);
+  tcase_add_test(t, a_released_stream_holds_what_it_used_until_it_is_through);
   tcase_add_test(t, a_device_may_end_before_memory_that_it_used);
   tcase_add_test(t, a_device_with_live_pinned_memory_stays);
 }

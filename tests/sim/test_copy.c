@@ -531,6 +531,85 @@ START_TEST(host_to_host_always_waits)
 }
 END_TEST
 
+/* ---- batches ------------------------------------------------------------------------------------
+ */
+
+START_TEST(a_batch_copies_all_in_the_streams_order)
+{
+  CUstream s;
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr a = device_bytes(300), b = device_bytes(300);
+  char *from = pinned_bytes(300), *to = pinned_bytes(300), small[100];
+  pattern(from, 300, 1);
+  memset(small, 9, sizeof small);
+  CUdeviceptr dst[] = {a, a + 100, a + 200};
+  CUdeviceptr src[] = {(CUdeviceptr)(uintptr_t)from, (CUdeviceptr)(uintptr_t)small,
+                       (CUdeviceptr)(uintptr_t)from};
+  size_t sizes[] = {100, 100, 100}, index[] = {0, 1}, failed = 7;
+  CUmemcpyAttributes how[] = {{.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
+                              {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL}};
+  ok(weir_sim_hold(s));
+  ok(cuMemcpyBatchAsync_v2(dst, src, sizes, 3, how, index, 2, s));
+  memset(small, 0, sizeof small); /* read during the call */
+  memset(from + 50, 5, 50);       /* not read before the stream is there */
+  ok(weir_sim_release(s));
+  ok(cuMemcpyDtoDAsync_v2(b, a, 300, s));
+  ok(cuMemcpyDtoHAsync_v2(to, b, 300, s));
+  ok(cuStreamSynchronize(s));
+  ck_assert_int_eq(to[60], 5);
+  ck_assert_int_eq(to[199], 9);
+  ck_assert_int_eq(to[200], from[0]);
+  fails(cuMemcpyBatchAsync_v2(dst, src, sizes, 3, how, index, 2, NULL), CUDA_ERROR_INVALID_VALUE);
+  fails(cuMemcpyBatchAsync_v2(dst, src, sizes, 3, how, index + 1, 1, s), CUDA_ERROR_INVALID_VALUE);
+  sizes[1] = 101 + 100; /* beyond the allocation */
+  dst[1] = a + 200;
+  fails(cuMemcpyBatchAsync(dst, src, sizes, 3, how, index, 2, &failed, s),
+        CUDA_ERROR_INVALID_VALUE);
+  ck_assert_uint_eq(failed, 1);
+}
+END_TEST
+
+START_TEST(a_batch_of_boxes_has_pitches_and_arrays)
+{
+  CUstream s;
+  CUarray array;
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  CUDA_ARRAY_DESCRIPTOR shape = {
+      .Width = 8, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+  ok(cuArrayCreate_v2(&array, &shape));
+  uint32_t *from = pinned_bytes(128), *to = pinned_bytes(128);
+  for (uint32_t i = 0; i < 32; i++)
+    from[i] = i;
+  memset(to, 0, 128);
+  CUDA_MEMCPY3D_BATCH_OP in = {.extent = {8, 4, 1},
+                               .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+  in.src.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  in.src.op.ptr.ptr = (CUdeviceptr)(uintptr_t)from;
+  in.dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
+  in.dst.op.array.array = array;
+  ok(cuMemcpy3DBatchAsync_v2(1, &in, 0, s));
+  CUDA_MEMCPY3D_BATCH_OP out = {.extent = {2, 3, 1},
+                                .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_ANY};
+  out.src = in.dst;
+  out.src.op.array.offset = (CUoffset3D){4, 1, 0};
+  out.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  out.dst.op.ptr.ptr = (CUdeviceptr)(uintptr_t)to;
+  out.dst.op.ptr.rowLength = 8;
+  ok(cuMemcpy3DBatchAsync_v2(1, &out, 0, s));
+  ok(cuStreamSynchronize(s));
+  ck_assert_uint_eq(to[0], 12);
+  ck_assert_uint_eq(to[17], 29);
+  ck_assert_uint_eq(to[2], 0);
+  size_t failed = 0;
+  out.dst.op.ptr.rowLength = 1;
+  fails(cuMemcpy3DBatchAsync(1, &out, &failed, 0, s), CUDA_ERROR_INVALID_VALUE);
+  out.dst.op.ptr.rowLength = 0;
+  out.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
+  fails(cuMemcpy3DBatchAsync(1, &out, &failed, 0, s), CUDA_ERROR_INVALID_VALUE);
+  fails(cuMemcpy3DBatchAsync_v2(1, &in, 1, s), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {linear_copies_carry_the_bytes,
@@ -550,6 +629,8 @@ int main(void)
                                 device_to_device_and_memset_never_wait,
                                 memset_of_pinned_memory_waits_when_synchronous,
                                 host_to_host_always_waits,
+                                a_batch_copies_all_in_the_streams_order,
+                                a_batch_of_boxes_has_pitches_and_arrays,
                                 NULL};
   return run_tests("sim_copy", tests, start);
 }

@@ -265,7 +265,7 @@ START_TEST(what_is_not_done_says_so)
   fails(cuGraphConditionalHandleCreate(&g, NULL, NULL, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
   CUmemGenericAllocationHandle h;
   fails(cuMulticastCreate(&h, NULL), CUDA_ERROR_NOT_SUPPORTED);
-  fails(cuStreamWriteValue32_v2(NULL, 0, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
+  fails(cuMemRangeGetAttribute(&h, 0, 0, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
   bool listed = false;
   for (const char *const *u = weir_sim_unsupported(); *u; u++) {
     listed |= strcmp(*u, "cuGraphConditionalHandleCreate") == 0;

@@ -205,6 +205,26 @@ START_TEST(memory_of_the_two_allocators_mixes)
 }
 END_TEST
 
+START_TEST(a_devices_pool_is_found_by_its_place)
+{
+  CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0}, host = {CU_MEM_LOCATION_TYPE_HOST, 0},
+                nowhere = {CU_MEM_LOCATION_TYPE_DEVICE, 9};
+  CUmemoryPool a, b, mine;
+  CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = here};
+  ok(cuMemGetDefaultMemPool(&a, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ok(cuDeviceGetDefaultMemPool(&b, 0));
+  ck_assert_ptr_eq(a, b);
+  ok(cuMemPoolCreate(&mine, &props));
+  ok(cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, mine));
+  ok(cuMemGetMemPool(&a, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ck_assert_ptr_eq(a, mine);
+  fails(cuMemGetMemPool(&a, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_DEVICE);
+  fails(cuMemGetMemPool(&a, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
+  fails(cuMemGetMemPool(&a, &here, CU_MEM_ALLOCATION_TYPE_INVALID), CUDA_ERROR_INVALID_VALUE);
+  fails(cuMemGetMemPool(&a, NULL, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {memory_is_usable_in_stream_order,
@@ -215,6 +235,7 @@ int main(void)
                                 what_a_pool_keeps_is_given_back_before_memory_runs_out,
                                 a_device_has_a_default_pool_and_a_current_one,
                                 memory_of_the_two_allocators_mixes,
+                                a_devices_pool_is_found_by_its_place,
                                 NULL};
   return run_tests("sim_pool", tests, start);
 }

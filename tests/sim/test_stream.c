@@ -355,6 +355,70 @@ START_TEST(a_callback_gets_its_stream_and_status)
 }
 END_TEST
 
+/* ---- memory operations --------------------------------------------------------------------------
+ */
+
+START_TEST(a_stream_waits_for_a_value_another_writes)
+{
+  CUstream a, b;
+  CUdeviceptr flag = device_bytes(8), data = device_bytes(4);
+  ok(cuMemsetD8_v2(flag, 0, 8));
+  ok(cuMemsetD8_v2(data, 0, 4));
+  ok(cuCtxSynchronize());
+  ok(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING));
+  ok(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING));
+  ok(cuStreamWaitValue32_v2(a, flag, 5, CU_STREAM_WAIT_VALUE_GEQ));
+  ok(cuMemsetD32Async(data, 1, 1, a));
+  ok(cuStreamWriteValue32_v2(b, flag, 4, 0));
+  ok(cuStreamSynchronize(b));
+  give_way();
+  fails(cuStreamQuery(a), CUDA_ERROR_NOT_READY);
+  ok(cuStreamWriteValue64_v2(b, flag, 6, 0));
+  ok(cuStreamSynchronize(a));
+  unsigned word = 0;
+  ok(cuMemcpyDtoH_v2(&word, data, 4));
+  ck_assert_uint_eq(word, 1);
+  ok(cuStreamWaitValue64_v2(a, flag, 6, CU_STREAM_WAIT_VALUE_EQ));
+  ok(cuStreamWaitValue32_v2(a, flag, 2, CU_STREAM_WAIT_VALUE_AND));
+  ok(cuStreamWaitValue32_v2(a, flag, 1, CU_STREAM_WAIT_VALUE_NOR));
+  ok(cuStreamWaitValue32_v2(a, flag, (cuuint32_t)-5, CU_STREAM_WAIT_VALUE_GEQ)); /* cyclic */
+  ok(cuStreamSynchronize(a));
+}
+END_TEST
+
+START_TEST(a_batch_of_memory_operations_runs_in_its_order)
+{
+  CUstream s;
+  uint32_t *flag = pinned_bytes(4);
+  CUdeviceptr p = (CUdeviceptr)(uintptr_t)flag, managed;
+  *flag = 0;
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  CUstreamBatchMemOpParams list[3] = {{.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32},
+                                      {.operation = CU_STREAM_MEM_OP_BARRIER},
+                                      {.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32}};
+  list[0].waitValue.address = list[2].writeValue.address = p;
+  list[0].waitValue.value = 1;
+  list[0].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+  list[2].writeValue.value = 7;
+  ok(cuStreamBatchMemOp_v2(s, 3, list, 0));
+  fails(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+  __atomic_store_n(flag, 1, __ATOMIC_SEQ_CST); /* the host may write it too */
+  ok(cuStreamSynchronize(s));
+  ck_assert_uint_eq(*flag, 7);
+  fails(cuStreamBatchMemOp_v2(s, 0, list, 0), CUDA_ERROR_INVALID_VALUE);
+  fails(cuStreamBatchMemOp_v2(s, 256, list, 0), CUDA_ERROR_INVALID_VALUE);
+  list[1].operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+  fails(cuStreamBatchMemOp_v2(s, 3, list, 0), CUDA_ERROR_NOT_SUPPORTED);
+  fails(cuStreamWriteValue32_v2(s, p + 1, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  fails(cuStreamWriteValue32_v2(s, p, 0, 2), CUDA_ERROR_INVALID_VALUE);
+  fails(cuStreamWaitValue32_v2(s, p, 0, CU_STREAM_WAIT_VALUE_FLUSH), CUDA_ERROR_NOT_SUPPORTED);
+  ok(cuMemAllocManaged(&managed, 4, CU_MEM_ATTACH_GLOBAL));
+  fails(cuStreamWriteValue32_v2(s, managed, 0, 0), CUDA_ERROR_INVALID_VALUE);
+  ok(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+  fails(cuStreamWriteValue32_v2(s, p, 0, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {a_stream_runs_in_order,
@@ -374,6 +438,8 @@ int main(void)
                                 a_stream_says_what_it_is,
                                 a_host_function_may_not_call_cuda,
                                 a_callback_gets_its_stream_and_status,
+                                a_stream_waits_for_a_value_another_writes,
+                                a_batch_of_memory_operations_runs_in_its_order,
                                 NULL};
   return run_tests("sim_stream", tests, start);
 }

@@ -1,8 +1,8 @@
 /* test_stress.c: many threads, many streams, all of it at once; for the sanitizers above all.
  *
- * Every thread does a seeded walk over allocations, copies, memsets, events, launches, host
- * functions and stream life on two devices, and keeps a model of what its memory must hold; the
- * memory is compared at the end of each walk.
+ * Every thread does a seeded walk over allocations, mappings, copies, memsets, events, launches,
+ * captures and their graphs, host functions and stream life on two devices, and keeps a model of
+ * what its memory must hold; the memory is compared at the end of each walk.
  */
 #include "sim.h"
 
@@ -22,8 +22,10 @@ static const char ptx[] =
 struct slot {
   CUdeviceptr memory;
   unsigned char model[BYTES];
-  bool pooled;
+  enum { PLAIN, POOLED, MAPPED } kind;
 };
+
+#define GRANULE ((size_t)2 << 20)
 
 struct walker {
   unsigned seed;
@@ -48,18 +50,77 @@ static void note(void *calls)
   atomic_fetch_add((_Atomic int *)calls, 1);
 }
 
+static CUdeviceptr map_memory(int device)
+{
+  CUdeviceptr p;
+  CUmemGenericAllocationHandle h;
+  CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+  CUmemAccessDesc to = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  ok(cuMemAddressReserve(&p, GRANULE, 0, 0, 0));
+  ok(cuMemCreate(&h, GRANULE, &prop, 0));
+  ok(cuMemMap(p, GRANULE, 0, h, 0));
+  ok(cuMemRelease(h));
+  ok(cuMemSetAccess(p, GRANULE, &to, 1));
+  return p;
+}
+
 static struct slot *live(struct walker *w)
 {
   struct slot *s = &w->slot[next(w) % SLOTS];
   if (s->memory) return s;
-  s->pooled = next(w) % 2;
-  if (s->pooled)
+  s->kind = next(w) % 3;
+  if (s->kind == POOLED)
     ok(cuMemAllocAsync(&s->memory, BYTES, w->stream));
-  else
+  else if (s->kind == PLAIN)
     ok(cuMemAlloc_v2(&s->memory, BYTES));
+  else
+    s->memory = map_memory(w->device);
   ok(cuMemsetD8Async(s->memory, 0, BYTES, w->stream));
   memset(s->model, 0, BYTES);
   return s;
+}
+
+static void end_slot(struct walker *w, struct slot *s)
+{
+  if (s->kind == POOLED) {
+    ok(cuMemFreeAsync(s->memory, w->stream));
+  } else if (s->kind == PLAIN) {
+    ok(cuMemFree_v2(s->memory));
+  } else {
+    ok(cuStreamSynchronize(w->stream)); /* unmapping waits for nothing */
+    ok(cuMemUnmap(s->memory, GRANULE));
+    ok(cuMemAddressFree(s->memory, GRANULE));
+  }
+  s->memory = 0;
+}
+
+/* A capture in this stream and one that joins it, and some launches of what came of it. */
+static void graph(struct walker *w, struct slot *s, unsigned char value)
+{
+  CUgraph g;
+  CUgraphExec e;
+  CUstream joins;
+  void *arguments[] = {&s->memory};
+  int times = (int)(next(w) % 3);
+  ok(cuStreamCreate(&joins, CU_STREAM_NON_BLOCKING));
+  ok(cuStreamBeginCapture_v2(w->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  ok(cuMemsetD8Async(s->memory, value, BYTES, w->stream));
+  ok(cuEventRecord(w->event, w->stream));
+  ok(cuStreamWaitEvent(joins, w->event, 0));
+  ok(cuLaunchKernel(w->function, BYTES / 100, 1, 1, 100, 1, 1, 0, joins, arguments, NULL));
+  ok(cuEventRecord(w->event, joins));
+  ok(cuLaunchHostFunc(w->stream, note, &w->calls));
+  ok(cuStreamWaitEvent(w->stream, w->event, 0));
+  ok(cuStreamEndCapture(w->stream, &g));
+  ok(cuGraphInstantiateWithFlags(&e, g, 0));
+  for (int i = 0; i < times; i++)
+    ok(cuGraphLaunch(e, w->stream));
+  ok(cuGraphExecDestroy(e));
+  ok(cuGraphDestroy(g));
+  ok(cuStreamDestroy_v2(joins));
+  w->called += times;
+  if (times) memset(s->model, (unsigned char)(value + 1), BYTES);
 }
 
 static void compare(struct walker *w, struct slot *s)
@@ -74,7 +135,7 @@ static void step(struct walker *w)
   struct slot *s = live(w), *t;
   size_t at = next(w) % BYTES, n = next(w) % (BYTES - at) + 1;
   unsigned char value = (unsigned char)next(w);
-  switch (next(w) % 10) {
+  switch (next(w) % 11) {
   case 0:
     ok(cuMemsetD8Async(s->memory + at, value, n, w->stream));
     memset(s->model + at, value, n);
@@ -111,11 +172,7 @@ static void step(struct walker *w)
     w->called++;
     break;
   case 6:
-    if (s->pooled)
-      ok(cuMemFreeAsync(s->memory, w->stream));
-    else
-      ok(cuMemFree_v2(s->memory));
-    s->memory = 0;
+    end_slot(w, s);
     break;
   case 7:
     compare(w, s);
@@ -124,6 +181,9 @@ static void step(struct walker *w)
     ok(cuMemcpyDtoHAsync_v2(w->pinned, s->memory, BYTES, w->stream));
     ok(cuStreamSynchronize(w->stream));
     ck_assert_mem_eq(w->pinned, s->model, BYTES);
+    break;
+  case 9:
+    graph(w, s, value);
     break;
   default: {
     CUresult q = cuStreamQuery(w->stream);
@@ -149,7 +209,7 @@ static void *walk(void *p)
   ok(cuStreamSynchronize(w->stream));
   ck_assert_int_eq(w->calls, w->called);
   for (int i = 0; i < SLOTS; i++)
-    if (w->slot[i].memory) ok(cuMemFree_v2(w->slot[i].memory));
+    if (w->slot[i].memory) end_slot(w, &w->slot[i]);
   ok(cuMemFreeHost(w->pinned));
   ok(cuEventDestroy_v2(w->event));
   ok(cuStreamDestroy_v2(w->stream));

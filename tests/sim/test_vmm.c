@@ -1,6 +1,7 @@
 /* test_vmm.c: virtual memory management: reservations, physical memory, mappings, access. */
 #include "sim.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -484,6 +485,30 @@ START_TEST(an_exported_memory_is_the_same_in_another_process)
 }
 END_TEST
 
+/* A program that may write no large file has device memory all the same, but not of the kind that
+ * is shared. */
+START_TEST(without_a_file_for_it_there_is_memory_but_no_mapping)
+{
+  struct rlimit small = {1 << 20, 1 << 20};
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+  start();
+  int can = 9;
+  ok(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+  ck_assert_int_eq(can, 0);
+  CUmemGenericAllocationHandle h;
+  CUmemAllocationProp prop = on_device(0);
+  fails(cuMemCreate(&h, GRANULE, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+  CUdeviceptr p = device_bytes(4 * GRANULE);
+  CUipcMemHandle ipc;
+  fails(cuIpcGetMemHandle(&ipc, p), CUDA_ERROR_INVALID_VALUE);
+  ok(cuMemsetD8_v2(p, 5, 4 * GRANULE));
+  ok(cuMemFree_v2(p));
+  unsigned char byte = 1;
+  ok(cuMemcpyDtoH_v2(&byte, device_bytes(4 * GRANULE) + 9, 1));
+  ck_assert_uint_eq(byte, 0);
+}
+END_TEST
+
 START_TEST(only_what_was_to_be_exported_is)
 {
   CUmemGenericAllocationHandle h = physical(0, GRANULE);
@@ -526,6 +551,7 @@ int main(void)
                                 a_context_ends_without_the_mappings,
                                 only_what_was_to_be_exported_is,
                                 NULL};
-  const TTest *const bare[] = {an_exported_memory_is_the_same_in_another_process, NULL};
+  const TTest *const bare[] = {an_exported_memory_is_the_same_in_another_process,
+                               without_a_file_for_it_there_is_memory_but_no_mapping, NULL};
   return run_groups("sim_vmm", tests, start, bare);
 }

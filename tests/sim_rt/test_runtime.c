@@ -821,6 +821,26 @@ START_TEST(one_runtime_call_is_one_driver_call)
 }
 END_TEST
 
+START_TEST(a_batch_is_several_copies)
+{
+  cudaStream_t stream;
+  char *p, host[8] = "abcdefg", back[8] = "";
+  ok(cudaStreamCreate(&stream));
+  ok(cudaMalloc((void **)&p, 8));
+  void *dst[] = {p, p + 4};
+  const void *src[] = {host + 4, host};
+  size_t sizes[] = {4, 4}, first = 0;
+  struct cudaMemcpyAttributes how = {.srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall};
+  ok(cudaMemcpyBatchAsync(dst, src, sizes, 2, &how, &first, 1, stream));
+  memset(host, 0, sizeof host);
+  ok(cudaMemcpyAsync(back, p, 8, cudaMemcpyDeviceToHost, stream));
+  ok(cudaStreamSynchronize(stream));
+  ck_assert_mem_eq(back, "efg\0abcd", 8);
+  is(cudaMemcpyBatchAsync(dst, src, sizes, 2, &how, &first, 0, stream), cudaErrorInvalidValue);
+  is(cudaMemcpy3DBatchAsync(1, NULL, 0, stream), cudaErrorInvalidValue);
+}
+END_TEST
+
 /* ---- other processes ------------------------------------------------------------------------- */
 
 static int opens(int in)
@@ -900,6 +920,7 @@ int main(void)
   tcase_add_test(c, callbacks_run_in_the_streams_order);
   tcase_add_test(c, entry_points_are_the_drivers);
   tcase_add_test(c, one_runtime_call_is_one_driver_call);
+  tcase_add_test(c, a_batch_is_several_copies);
   tcase_add_test(c, memory_and_events_are_opened_in_another_process);
   tcase_set_timeout(c, 60);
   suite_add_tcase(suite, c);

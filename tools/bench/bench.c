@@ -36,6 +36,10 @@ const row bench_rows[] = {
      measure_alloc_random_ratio},
     {"alloc-flat", "1 M live blocks / 1 k live blocks", "x", 1.3, false, measure_alloc_flat},
     {"alloc-victims", "its growth at random / mimalloc's", "x", 1, false, measure_alloc_victims},
+    {"gpu-hit", "GPU: hit, malloc + free", "ns", 15, false, measure_gpu_hit},
+    {"gpu-async", "GPU: hit / cudaMallocAsync + FreeAsync", "x", 1, false, measure_gpu_async},
+    {"gpu-malloc", "GPU: 32 MiB / cudaMalloc + cudaFree", "x", 1, false, measure_gpu_malloc},
+    {"gpu-pinned", "GPU: pinned hit, malloc + free", "ns", 30, false, measure_gpu_pinned},
     {NULL, NULL, NULL, 0, false, NULL},
 };
 
@@ -126,9 +130,9 @@ static const char *shown(double value)
 static void print_row(const row *r, const measured *m)
 {
   const char *goal = bench_text("%s %s", r->at_least ? ">=" : "<=", shown(r->target));
-  const char *verdict = m->failed ? "FAILED" : met(r, m) ? "met" : "NOT MET";
-  printf("%-38s %-9s %10s %10s  %-7s", r->what, r->unit, goal, m->failed ? "-" : shown(m->value),
-         verdict);
+  const char *verdict = m->absent ? "-" : m->failed ? "FAILED" : met(r, m) ? "met" : "NOT MET";
+  printf("%-38s %-9s %10s %10s  %-7s", r->what, r->unit, goal,
+         m->failed || m->absent ? "-" : shown(m->value), verdict);
   if (m->without > 0)
     printf("  %s -> %s (x %.3f)", shown(m->without), shown(m->with), m->with / m->without);
   printf("\n%40s%s\n", "", m->note);
@@ -142,7 +146,7 @@ static void print_json(FILE *f, const row *r, const measured *m, bool first)
                 "\"bound\": \"%s\", ",
                 first ? "" : ",", r->name, r->what, r->unit, r->target,
                 r->at_least ? "min" : "max");
-  if (m->failed)
+  if (m->failed || m->absent)
     (void)fprintf(f, "\"measured\": null, \"met\": null, ");
   else
     (void)fprintf(f, "\"measured\": %.6g, \"met\": %s, ", m->value, met(r, m) ? "true" : "false");

@@ -15,6 +15,7 @@ typedef struct measured {
   double without; /* the same work without Weir, 0: no such thing */
   double with;    /* and under Weir */
   bool failed;    /* could not be measured; `note` says why */
+  bool absent;    /* this machine has not got what is measured; `note` says what */
   char note[200]; /* how it was measured, in a few words */
 } measured;
 
@@ -56,6 +57,12 @@ void measure_alloc_random_tail(measured *m);
 void measure_alloc_random_ratio(measured *m);
 void measure_alloc_flat(measured *m);
 void measure_alloc_victims(measured *m);
+
+/* rows_gpu.c */
+void measure_gpu_hit(measured *m);
+void measure_gpu_async(measured *m);
+void measure_gpu_malloc(measured *m);
+void measure_gpu_pinned(measured *m);
 
 /* helpers (bench.c) */
 double bench_median(double *values, size_t count);

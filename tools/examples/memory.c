@@ -4,7 +4,7 @@
 
 static int failed(const char *what)
 {
-  fprintf(stderr, "%s: %s\n", what, weir_error_message());
+  (void)fprintf(stderr, "%s: %s\n", what, weir_error_message());
   return 1;
 }
 

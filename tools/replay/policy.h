@@ -62,7 +62,8 @@ typedef struct rp_policy {
 extern const rp_policy *const rp_policies[];
 const rp_policy *rp_policy_find(const char *name); /* NULL: none */
 
-extern const rp_policy rp_weir, rp_weir_segments, rp_pytorch, rp_pytorch_expandable, rp_rmm_pool, rp_malloc;
+extern const rp_policy rp_weir, rp_weir_segments, rp_pytorch, rp_pytorch_expandable, rp_rmm_pool,
+    rp_malloc;
 
 static inline uint64_t rp_round(uint64_t bytes, uint64_t unit)
 {

@@ -2,7 +2,7 @@
 # bundle.sh BUILD VERSION ARCH CUDA_HOME: build/weir-VERSION-ARCH.tar.gz: what install copies, and
 # beside it what that needs and a machine may not have: the libraries of weir and of libunwind in
 # lib/weir/ (their DT_RPATH points there), the examples with the shared
-# CUDA runtime in examples/lib, and check-gpu.sh. glibc stays the machine's own.
+# CUDA runtime in examples/lib, and check-gpu.sh with what it runs. glibc stays the machine's own.
 # shellcheck disable=SC2016  # $ORIGIN and ${pcfiledir} are for the loader and pkg-config
 set -eu
 build=$1 version=$2 arch=$3 cuda=$4
@@ -40,6 +40,12 @@ if [ -d "$build/examples" ]; then
   done
   [ -e "$root/examples/lib/libcupti_count.so" ] && patchelf --set-rpath '$ORIGIN' "$root/examples/lib/libcupti_count.so"
 fi
+
+# what check-gpu.sh runs on a GPU: the allocator's suites (Check is in them) and its figures
+for f in "$build"/tests/gpu/cuda_*; do
+  [ -x "$f" ] && install -D -m 755 "$f" "$root/tests/$(basename "$f")"
+done
+if [ -x "$build/bench/gpu" ]; then install -D -m 755 "$build/bench/gpu" "$root/bench/gpu"; fi
 
 install -m 755 tests/gpu/check-gpu.sh tests/gpu/compare.py "$root/"
 git describe --always --dirty >"$root/COMMIT" 2>/dev/null || echo "$version" >"$root/COMMIT"

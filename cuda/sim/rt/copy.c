@@ -486,6 +486,26 @@ RT_BODY(cudaMemcpyPeerAsync,
         copy_peer((struct how){.d = rt_drv, .async = true, .stream = stream}, dst, dst_device, src,
                   src_device, n))
 
+/* ---- several in one call --------------------------------------------------------------------- */
+
+_Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "same structure");
+_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "same");
+_Static_assert(offsetof(struct cudaMemcpy3DBatchOp, extent) ==
+                   offsetof(CUDA_MEMCPY3D_BATCH_OP, extent),
+               "same structure");
+
+RT_CALL_BOTH(cudaMemcpyBatchAsync, _ptsz,
+             (void *const *dst, const void *const *src, const size_t *n, size_t count,
+              struct cudaMemcpyAttributes *attributes, size_t *index, size_t indices,
+              cudaStream_t stream),
+             MemcpyBatchAsync((CUdeviceptr *)(uintptr_t)dst, (CUdeviceptr *)(uintptr_t)src,
+                              (size_t *)(uintptr_t)n, count, (CUmemcpyAttributes *)attributes,
+                              index, indices, stream))
+RT_CALL_BOTH(cudaMemcpy3DBatchAsync, _ptsz,
+             (size_t count, struct cudaMemcpy3DBatchOp *list, unsigned long long flags,
+              cudaStream_t stream),
+             Memcpy3DBatchAsync(count, (CUDA_MEMCPY3D_BATCH_OP *)list, flags, stream))
+
 /* ---- variables of device code ---------------------------------------------------------------- */
 
 cudaError_t rt_symbol_range(const void *symbol, size_t n, size_t offset, void **address)

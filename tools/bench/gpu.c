@@ -1,0 +1,280 @@
+/* gpu.c: what the allocator costs on a real device, and what the driver's own ways cost beside it.
+ *
+ *   gpu WHAT...    a number a line, in ns: the median of bursts, that many calls or pairs each
+ *   gpu all        every one of them as "WHAT NS"; gpu name: the device's name
+ *
+ * hit: weir_malloc + weir_free of 1 KiB. large: the same of 32 MiB, which passes by the threads'
+ * caches. malloc: cuMemAlloc + cuMemFree of 32 MiB, on an idle device. async: cuMemAllocAsync +
+ * cuMemFreeAsync of 1 KiB from a pool that keeps what it has. create, map, access, unmap, release:
+ * a 2 MiB page's way in and out. pinned: weir_pinned_malloc + free of 64 KiB. hostalloc:
+ * cuMemHostAlloc + cuMemFreeHost of the same. marker: cuEventRecord + cuEventQuery.
+ *
+ * Without a device it says "no GPU" on stderr, why, and ends with 3.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include "core/weir.h"
+
+enum { BURSTS = 2000, BURST = 64, SLOW_BURSTS = 50, SLOW_BURST = 8, NO_GPU = 3 };
+
+/* X(exported name, type). */
+#define CALLS(X)                                                                                   \
+  X(cuDevicePrimaryCtxRetain, PFN_cuDevicePrimaryCtxRetain_v7000)                                  \
+  X(cuCtxSetCurrent, PFN_cuCtxSetCurrent_v4000)                                                    \
+  X(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)                                                           \
+  X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
+  X(cuMemAllocAsync, PFN_cuMemAllocAsync_v11020)                                                   \
+  X(cuMemFreeAsync, PFN_cuMemFreeAsync_v11020)                                                     \
+  X(cuDeviceGetDefaultMemPool, PFN_cuDeviceGetDefaultMemPool_v11020)                               \
+  X(cuMemPoolSetAttribute, PFN_cuMemPoolSetAttribute_v11020)                                       \
+  X(cuMemAddressReserve, PFN_cuMemAddressReserve_v10020)                                           \
+  X(cuMemCreate, PFN_cuMemCreate_v10020)                                                           \
+  X(cuMemMap, PFN_cuMemMap_v10020)                                                                 \
+  X(cuMemSetAccess, PFN_cuMemSetAccess_v10020)                                                     \
+  X(cuMemUnmap, PFN_cuMemUnmap_v10020)                                                             \
+  X(cuMemRelease, PFN_cuMemRelease_v10020)                                                         \
+  X(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020)                                                      \
+  X(cuMemFreeHost, PFN_cuMemFreeHost_v2000)                                                        \
+  X(cuStreamCreate, PFN_cuStreamCreate_v2000)                                                      \
+  X(cuEventCreate, PFN_cuEventCreate_v2000)                                                        \
+  X(cuEventRecord, PFN_cuEventRecord_v2000)                                                        \
+  X(cuEventQuery, PFN_cuEventQuery_v2000)
+
+static struct {
+#define MEMBER(name, type) type name##_;
+  CALLS(MEMBER)
+#undef MEMBER
+} driver;
+
+static const weir_device gpu = {WEIR_DEVICE_CUDA, 0};
+static CUstream stream;
+static CUevent event;
+static CUdeviceptr space;
+static CUmemGenericAllocationHandle pages[SLOW_BURST];
+static CUmemAllocationProp page = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                   .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+static const size_t page_bytes = 2 << 20;
+
+static void must(int result, const char *what)
+{
+  if (!result) return;
+  (void)fprintf(stderr, "gpu: %s: %d: %s\n", what, result, weir_error_message());
+  exit(1);
+}
+
+/* ---- what is measured: one call, pair, or step of a page's way --------------------------------
+ */
+
+static void weir_pair(size_t bytes)
+{
+  void *p;
+  must(weir_malloc(&p, bytes, gpu, NULL), "weir_malloc");
+  must(weir_free(p), "weir_free");
+}
+
+static void hit(int i)
+{
+  (void)i;
+  weir_pair(1024);
+}
+
+static void large(int i)
+{
+  (void)i;
+  weir_pair(32 << 20);
+}
+
+static void plain(int i)
+{
+  CUdeviceptr p;
+  (void)i;
+  must((int)driver.cuMemAlloc_v2_(&p, 32 << 20), "cuMemAlloc");
+  must((int)driver.cuMemFree_v2_(p), "cuMemFree");
+}
+
+static void async(int i)
+{
+  CUdeviceptr p;
+  (void)i;
+  must((int)driver.cuMemAllocAsync_(&p, 1024, stream), "cuMemAllocAsync");
+  must((int)driver.cuMemFreeAsync_(p, stream), "cuMemFreeAsync");
+}
+
+static void create_page(int i)
+{
+  must((int)driver.cuMemCreate_(&pages[i], page_bytes, &page, 0), "cuMemCreate");
+}
+
+static void map_page(int i)
+{
+  must((int)driver.cuMemMap_(space + (size_t)i * page_bytes, page_bytes, 0, pages[i], 0),
+       "cuMemMap");
+}
+
+static void access_page(int i)
+{
+  CUmemAccessDesc all = {.location = page.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  must((int)driver.cuMemSetAccess_(space + (size_t)i * page_bytes, page_bytes, &all, 1),
+       "cuMemSetAccess");
+}
+
+static void unmap_page(int i)
+{
+  must((int)driver.cuMemUnmap_(space + (size_t)i * page_bytes, page_bytes), "cuMemUnmap");
+}
+
+static void release_page(int i)
+{
+  must((int)driver.cuMemRelease_(pages[i]), "cuMemRelease");
+}
+
+static void pinned(int i)
+{
+  void *p;
+  (void)i;
+  must(weir_pinned_malloc(&p, 64 << 10), "weir_pinned_malloc");
+  must(weir_pinned_free(p), "weir_pinned_free");
+}
+
+static void host_alloc(int i)
+{
+  void *p;
+  (void)i;
+  must((int)driver.cuMemHostAlloc_(&p, 64 << 10, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
+  must((int)driver.cuMemFreeHost_(p), "cuMemFreeHost");
+}
+
+static void marker(int i)
+{
+  (void)i;
+  must((int)driver.cuEventRecord_(event, stream), "cuEventRecord");
+  CUresult r = driver.cuEventQuery_(event);
+  must(r == CUDA_ERROR_NOT_READY ? 0 : (int)r, "cuEventQuery");
+}
+
+/* ---- measuring --------------------------------------------------------------------------------
+ */
+
+static double now_ns(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double burst(void (*one)(int), int count)
+{
+  double begin = now_ns();
+  for (int i = 0; i < count; i++)
+    one(i);
+  return (now_ns() - begin) / count;
+}
+
+static double pairs(void (*one)(int), bool slow)
+{
+  static double each[BURSTS];
+  int bursts = slow ? SLOW_BURSTS : BURSTS;
+  (void)burst(one, SLOW_BURST); /* the first pays for what is kept afterwards */
+  for (int b = 0; b < bursts; b++)
+    each[b] = burst(one, slow ? SLOW_BURST : BURST);
+  qsort(each, (size_t)bursts, sizeof *each, by_value);
+  return each[bursts / 2];
+}
+
+/* One step of the pages' way, which is gone whole every time. */
+static double step_of_page(void (*wanted)(int))
+{
+  static void (*const way[])(int) = {create_page, map_page, access_page, unmap_page, release_page};
+  double each[SLOW_BURSTS];
+  for (int b = 0; b < SLOW_BURSTS; b++)
+    for (size_t s = 0; s < sizeof way / sizeof *way; s++) {
+      double ns = burst(way[s], SLOW_BURST);
+      if (way[s] == wanted) each[b] = ns;
+    }
+  qsort(each, SLOW_BURSTS, sizeof *each, by_value);
+  return each[SLOW_BURSTS / 2];
+}
+
+static const struct what {
+  const char *name;
+  void (*one)(int);
+  enum { FAST, SLOW, PAGE } how;
+} whats[] = {{"hit", hit, FAST},
+             {"large", large, FAST},
+             {"malloc", plain, SLOW},
+             {"async", async, FAST},
+             {"create", create_page, PAGE},
+             {"map", map_page, PAGE},
+             {"access", access_page, PAGE},
+             {"unmap", unmap_page, PAGE},
+             {"release", release_page, PAGE},
+             {"pinned", pinned, FAST},
+             {"hostalloc", host_alloc, SLOW},
+             {"marker", marker, FAST}};
+
+static double measure(const struct what *w)
+{
+  return w->how == PAGE ? step_of_page(w->one) : pairs(w->one, w->how == SLOW);
+}
+
+static void set_up(void)
+{
+  CUcontext context;
+  CUmemoryPool keeps;
+  cuuint64_t all = UINT64_MAX;
+  void *library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!library) exit(NO_GPU);
+#define FIND(name, type)                                                                           \
+  *(void **)&driver.name##_ = dlsym(library, #name);                                               \
+  must(!driver.name##_, #name);
+  CALLS(FIND)
+#undef FIND
+  must((int)driver.cuDevicePrimaryCtxRetain_(&context, 0), "cuDevicePrimaryCtxRetain");
+  must((int)driver.cuCtxSetCurrent_(context), "cuCtxSetCurrent");
+  must((int)driver.cuStreamCreate_(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  must((int)driver.cuEventCreate_(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  must((int)driver.cuDeviceGetDefaultMemPool_(&keeps, 0), "cuDeviceGetDefaultMemPool");
+  must((int)driver.cuMemPoolSetAttribute_(keeps, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all),
+       "cuMemPoolSetAttribute");
+  must((int)driver.cuMemAddressReserve_(&space, SLOW_BURST * page_bytes, 0, 0, 0),
+       "cuMemAddressReserve");
+}
+
+static void print(const char *name)
+{
+  weir_cuda_device_properties p;
+  bool all = !strcmp(name, "all");
+  if (!strcmp(name, "name")) {
+    must(weir_cuda_get_device_properties(&p, 0), "properties");
+    printf("%s\n", p.name);
+    return;
+  }
+  for (size_t i = 0; i < sizeof whats / sizeof *whats; i++) {
+    if (all) printf("%s ", whats[i].name);
+    if (all || !strcmp(name, whats[i].name)) printf("%.1f\n", measure(&whats[i]));
+  }
+}
+
+int main(int argc, char **argv)
+{
+  if (!weir_cuda_is_available()) {
+    (void)fprintf(stderr, "gpu: no GPU: %s\n", weir_error_message());
+    return NO_GPU;
+  }
+  set_up();
+  for (int i = 1; i < argc; i++)
+    print(argv[i]);
+  return 0;
+}
