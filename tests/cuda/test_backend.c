@@ -488,6 +488,91 @@ START_TEST(what_a_captured_stream_freed_is_nobody_elses_until_it_is_complete)
 }
 END_TEST
 
+/* ---- what live memory goes through -------------------------------------------------------------
+ */
+
+static size_t device_free(void)
+{
+  size_t free_bytes, total;
+  ok(cuMemGetInfo(&free_bytes, &total));
+  return free_bytes;
+}
+
+static unsigned word_at(void *p, size_t offset)
+{
+  unsigned word = 0;
+  ok(cuMemcpyDtoH(&word, at(p) + offset, 4));
+  return word;
+}
+
+START_TEST(live_memory_is_paused_and_comes_back_with_its_contents)
+{
+  enum { BYTES = 40 << 20 };
+  uint64_t lost = 1;
+  begin(_i);
+  ok(cuCtxSetCurrent(primary(0)));
+  void *p = get(BYTES, cuda0, NULL);
+  use(p, BYTES, 0xabcd1234u);
+  size_t before = device_free();
+  weir_status st = weir_memory_pause(cuda0, NULL, true);
+  if (_i) {
+    ck_assert_int_eq(st, WEIR_ENOTSUP);
+  } else {
+    weir_ok(st);
+    if (rig_simulated()) ck_assert_uint_eq(device_free() - before, BYTES);
+    weir_ok(weir_memory_resume(cuda0, NULL, &lost));
+    ck_assert_uint_eq(lost, 0);
+    for (size_t i = 0; i < BYTES; i += 1 << 20)
+      ck_assert_uint_eq(word_at(p, i), 0xabcd1234u);
+  }
+  weir_ok(weir_free(p));
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
+/* Allocates, frees and fills while the stream is really captured, then replays after the free. */
+START_TEST(a_graph_keeps_what_it_was_captured_with)
+{
+  enum { BYTES = 8 << 20 };
+  begin(_i);
+  ok(cuCtxSetCurrent(primary(0)));
+  CUstream s;
+  CUgraph graph;
+  CUgraphExec exec;
+  weir_stream *stream;
+  weir_graph_pool *pool;
+  ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  weir_ok(weir_stream_from_native(&stream, cuda0, s));
+  weir_ok(weir_graph_pool_create(&pool, cuda0));
+  weir_ok(weir_free(get(BYTES, cuda0, stream)));
+  weir_ok(weir_graph_pool_begin(pool, stream));
+  ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  void *a = get(BYTES, cuda0, stream);
+  ok(cuMemsetD32Async(at(a), 7, BYTES / 4, s));
+  weir_ok(weir_free(a));
+  void *other = get(64 << 20, cuda0, NULL); /* asks about the other streams meanwhile */
+  ok(cuStreamEndCapture(s, &graph));
+  weir_ok(weir_graph_pool_end(pool, stream));
+  ok(cuGraphInstantiate(&exec, graph, 0));
+  void *p = get(BYTES, cuda0, stream);
+  ck_assert_ptr_ne(p, a);
+  use(p, BYTES, 9);
+  ok(cuGraphLaunch(exec, s));
+  ok(cuStreamSynchronize(s));
+  ck_assert_uint_eq(word_at(p, 0), 9);
+  ck_assert_uint_eq(word_at(a, BYTES - 4), 7);
+  ok(cuGraphExecDestroy(exec));
+  ok(cuGraphDestroy(graph));
+  weir_ok(weir_graph_pool_release(pool));
+  weir_ok(weir_graph_pool_release(pool));
+  weir_ok(weir_free(p));
+  weir_ok(weir_free(other));
+  weir_ok(weir_stream_release(stream));
+  ok(cuStreamDestroy(s));
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
 int main(void)
 {
   static const TTest *tests[20];
@@ -507,6 +592,8 @@ int main(void)
   tests[n++] = copies_of_our_own_pass_by_what_is_held;
   tests[n++] = another_streams_block_waits_for_its_work;
   tests[n++] = a_capture_beside_the_allocator_ends_well;
-  tests[n] = what_a_captured_stream_freed_is_nobody_elses_until_it_is_complete;
+  tests[n++] = what_a_captured_stream_freed_is_nobody_elses_until_it_is_complete;
+  tests[n++] = live_memory_is_paused_and_comes_back_with_its_contents;
+  tests[n] = a_graph_keeps_what_it_was_captured_with;
   return rig_run("cuda/backend", tests, 2);
 }
