@@ -450,7 +450,7 @@ static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done,
   block(piece)->stamp = stamp;
   block(piece)->when = p->clock();
   if (done && closed) {
-    leave(p, piece, h, stamp);
+    leave(p, piece, stamp ? h : &p->common[HEAP_IDLE], stamp);
   } else if (done) {
     weir_history_segment(p, ACTION_SEGMENT_MAP, piece);
     (void)weir_block_give(h, piece);
