@@ -127,7 +127,9 @@ END_TEST
 
 START_TEST(a_forked_child_is_told_and_never_hangs)
 {
-  SAYS(SIM(2) PROBE "fork malloc", "0 3145728 \n0 0 \n0 3145728 \n");
+  /* what the parent's other threads hold in the middle of a call is nobody's in the child */
+  SAYS("ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " SIM(2) PROBE "fork malloc",
+       "0 3145728 \n0 0 \n0 3145728 \n");
 }
 END_TEST
 
