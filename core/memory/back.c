@@ -2,16 +2,28 @@
  *
  * With VMM the pool reserves address space once, four times the device, and all of it is blocks:
  * what has no memory is a hole. Growing turns the piece of a hole into a free block, preferably a
- * piece beside free memory so that only the difference is mapped. Trimming turns idle pages into
- * holes; a page that is mapped nowhere is kept for the next growth (that is stitching: pages from
- * many small free blocks become one large one), or destroyed. Without VMM a segment is a chain of
- * its own.
+ * piece beside free memory, or between two, so that only the difference is mapped. Trimming turns
+ * idle pages into holes; a page that is mapped nowhere is spare, or destroyed. Without VMM a
+ * segment is a chain of its own.
+ *
+ * Where pages come from when a heap grows, memory being made only when all others are used up:
+ *   1 spare pages
+ *   2 whole pages in idle blocks, unmapped where they are
+ *   3 whole pages in the heap's own free blocks, whose work may be pending: they are lent, that is,
+ *     mapped at the new place as well. New work of the stream comes after the old, through
+ * whichever address (CUDA C++ Programming Guide, "Virtual Aliasing Support": what one mapping wrote
+ * is seen through another once the writing operation is complete). The old place becomes a hole
+ *     that is leaving: mapped until that work is complete, then unmapped. Nobody waits.
+ *   4 new pages
+ * So what is reserved exceeds what lives by pieces below a page and by what other streams have not
+ * finished with. In a program that repeats itself the pieces fall into place and moving ends.
+ * Memory of a captured graph's pool never moves: the graph knows its addresses.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "core/memory/history.h"
 
-enum { SPACE_FACTOR = 4, HOLE_LOOKS = 64 };
+enum { SPACE_FACTOR = 4, HOLE_LOOKS = 1024 };
 #define SPACE_LIMIT (UINT64_C(1) << 39)
 
 static bool vmm(const weir_pool *p)
@@ -107,24 +119,31 @@ static void count_reserved(weir_pool *p, int64_t bytes, int64_t ranges)
 /* ---- pages ------------------------------------------------------------------------------------
  */
 
-static weir_status page_take(weir_pool *p, uint64_t *page)
+static uint64_t *place_of(const weir_pool *p, uint64_t address)
+{
+  return &p->pages[(address - p->base) / p->backend->source.page_bytes];
+}
+
+/* Makes pages until `count` are spare. */
+static weir_status pages_make(weir_pool *p, uint64_t count)
 {
   const weir_source *s = &p->backend->source;
-  if (p->spare_count) {
-    *page = p->spare[--p->spare_count];
-    return WEIR_OK;
+  weir_status st = WEIR_OK;
+  while (p->spare_count < count) {
+    if ((st = s->create(p->backend->self, &p->spare[p->spare_count]))) break;
+    p->spare_count++;
+    count_reserved(p, (int64_t)s->page_bytes, 1);
   }
-  weir_status st = s->create(p->backend->self, page);
-  if (!st) count_reserved(p, (int64_t)s->page_bytes, 1);
   return st;
 }
 
-/* Page by page; stops at the first failure. *done: bytes unmapped, from the left. */
 weir_status weir_back_take_page(weir_pool *p, uint64_t *page)
 {
   uint64_t bytes = p->backend->source.page_bytes, limit = weir_pool_limit(p);
   if (!p->spare_count && (bytes > limit || p->reserved > limit - bytes)) return WEIR_ELIMIT;
-  return page_take(p, page);
+  weir_status st = pages_make(p, 1);
+  if (!st) *page = p->spare[--p->spare_count];
+  return st;
 }
 
 void weir_back_give_page(weir_pool *p, uint64_t page)
@@ -136,50 +155,138 @@ void weir_back_give_page(weir_pool *p, uint64_t page)
     count_reserved(p, -(int64_t)s->page_bytes, -1);
 }
 
+/* Unmaps page by page; stops at the first failure. *done: bytes unmapped, from the left. A page
+ * becomes spare, unless it was lent: then it has another place. */
 static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
   for (*done = 0; *done < bytes; *done += s->page_bytes) {
-    uint64_t at = address + *done, *place = &p->pages[(at - p->base) / s->page_bytes];
-    weir_status st = s->unmap(p->backend->self, at, s->page_bytes);
+    uint64_t *place = place_of(p, address + *done);
+    weir_status st = s->unmap(p->backend->self, address + *done, s->page_bytes);
     if (st) return st;
-    p->spare[p->spare_count++] = *place;
+    if (*place) p->spare[p->spare_count++] = *place;
     *place = 0;
   }
   return WEIR_OK;
 }
 
-static uint64_t pages_in(const weir_pool *p, uint64_t address, uint64_t bytes)
+/* Whether the place has a page: one that is stuck in a hole, which ends here. */
+static bool stuck_there(weir_pool *p, uint64_t address)
 {
-  uint64_t page = p->backend->source.page_bytes, count = 0;
-  for (uint64_t at = address; at < address + bytes; at += page)
-    count += p->pages[(at - p->base) / page] != 0;
-  return count;
+  if (!p->stuck || !*place_of(p, address)) return false;
+  p->stuck--;
+  return true;
 }
 
-/* Maps [address, address + bytes). On failure all of it is unmapped again; where even that fails
- * the pages stay in their places, stuck, for the next mapping there or the next trim. */
-static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
+/* Maps spare pages from `address` on, at most `bytes`; *done grows by what was mapped. */
+static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
-  uint64_t done = 0, undone, page;
-  weir_status st = WEIR_OK;
-  if (p->stuck) p->stuck -= pages_in(p, address, bytes);
-  for (; done < bytes; done += s->page_bytes) {
-    uint64_t *place = &p->pages[(address + done - p->base) / s->page_bytes];
-    if (*place) continue;
-    if ((st = page_take(p, &page))) break;
-    if ((st = s->map(p->backend->self, address + done, page))) {
-      p->spare[p->spare_count++] = page;
-      break;
+  for (uint64_t end = address + bytes; address < end; address += s->page_bytes) {
+    if (!stuck_there(p, address)) {
+      if (!p->spare_count) break;
+      uint64_t page = p->spare[p->spare_count - 1];
+      weir_status st = s->map(p->backend->self, address, page);
+      if (st) return st;
+      *place_of(p, address) = page;
+      p->spare_count--;
     }
-    *place = page;
+    *done += s->page_bytes;
   }
-  if (!st) st = s->access(p->backend->self, address, bytes);
-  if (st) {
-    (void)pages_unmap(p, address, done, &undone);
-    p->stuck += pages_in(p, address, bytes);
+  return WEIR_OK;
+}
+
+/* ---- leaving ----------------------------------------------------------------------------------
+ */
+
+/* A block that is in no heap becomes a hole that is still mapped, for the work of its heap up to
+ * `stamp` that may touch it. */
+static void leave(weir_pool *p, block_id id, weir_heap *h, uint64_t stamp)
+{
+  weir_block *b = block(id);
+  block_set(b, BLOCK_HOLE);
+  b->heap = h->number;
+  b->stamp = stamp;
+  b->next = p->leaving;
+  p->leaving = id;
+}
+
+/* Makes the first `done` bytes of a leaving block a hole; what is left of it, 0: nothing. */
+static block_id left_behind(weir_pool *p, block_id id, uint64_t done)
+{
+  weir_heap *holes = &p->common[HEAP_HOLE];
+  uint16_t heap = block(id)->heap;
+  block_id rest = 0;
+  if (done < block(id)->bytes) {
+    weir_block_split(id, done, holes);
+    rest = block(id)->right;
+    weir_heap_remove(holes, rest);
+    block(rest)->heap = heap;
   }
+  block(id)->stamp = 0;
+  (void)weir_block_give(holes, id);
+  return rest;
+}
+
+/* What fails stays; the first failure is returned. */
+weir_status weir_back_settle(weir_pool *p)
+{
+  weir_status first = WEIR_OK;
+  block_id id = p->leaving, kept = 0;
+  for (block_id next; id; id = next) {
+    const weir_block *b = block(id);
+    uint64_t done = 0;
+    next = b->next;
+    if (b->stamp <= weir_heaps[b->heap]->done) {
+      weir_status st = weir_block_ensure(p, 1);
+      if (!st) st = pages_unmap(p, b->address, b->bytes, &done);
+      if (!first) first = st;
+    }
+    block_id rest = done ? left_behind(p, id, done) : id;
+    if (!rest) continue;
+    block(rest)->next = kept;
+    kept = rest;
+  }
+  p->leaving = kept;
+  return first;
+}
+
+/* The whole pages in a free block. */
+static uint64_t whole_pages(const weir_pool *p, const weir_block *b, uint64_t *from)
+{
+  uint64_t page = p->backend->source.page_bytes;
+  *from = up(b->address, page);
+  uint64_t to = (b->address + b->bytes) & ~(page - 1);
+  return to > *from ? to - *from : 0;
+}
+
+/* Takes [from, from + bytes) out of a free block of h; it is in no heap. Records ensured. */
+static block_id cut_free(weir_heap *h, block_id id, uint64_t from, uint64_t bytes)
+{
+  weir_heap_remove(h, id);
+  if (from > block(id)->address) {
+    weir_block_split(id, from - block(id)->address, h);
+    block_id piece = block(id)->right;
+    weir_heap_put(h, id);
+    weir_heap_remove(h, piece);
+    id = piece;
+  }
+  weir_block_split(id, bytes, h);
+  return id;
+}
+
+/* Turns whole pages of an idle block into a hole, and makes them spare; fewer than asked for where
+ * it fails half way. */
+static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
+{
+  uint64_t done = 0;
+  weir_status st = weir_block_ensure(p, 2);
+  if (!st) st = pages_unmap(p, from, bytes, &done);
+  if (!done) return st;
+  id = cut_free(&p->common[HEAP_IDLE], id, from, done);
+  block(id)->stamp = 0;
+  weir_history_segment(p, ACTION_SEGMENT_UNMAP, id);
+  (void)weir_block_give(&p->common[HEAP_HOLE], id);
   return st;
 }
 
@@ -189,6 +296,7 @@ static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes)
 typedef struct plan {
   block_id hole;   /* where to map, 0: nowhere */
   block_id beside; /* free block that the new memory extends, 0: none */
+  block_id other;  /* free block on the other side, where the whole hole is filled */
   uint64_t bytes;  /* to map */
   bool at_end;     /* of the hole: `beside` is its right neighbour */
 } plan;
@@ -203,12 +311,17 @@ static uint64_t helps(const weir_heap *h, block_id id)
 
 static void consider(plan *best, const weir_heap *h, block_id hole, uint64_t bytes, uint64_t page)
 {
+  uint64_t l = helps(h, block(hole)->left), r = helps(h, block(hole)->right),
+           all = block(hole)->bytes;
+  if (l && r && l < bytes && r < bytes && l + r + all >= bytes &&
+      (!best->hole || all < best->bytes))
+    *best = (plan){hole, block(hole)->left, block(hole)->right, all, false};
   for (int end = 0; end < 2; end++) {
     block_id side = end ? block(hole)->right : block(hole)->left;
     uint64_t have = helps(h, side);
     uint64_t need = have < bytes ? up(bytes - have, page) : page;
     if (need <= block(hole)->bytes && (!best->hole || need < best->bytes))
-      *best = (plan){hole, have ? side : 0, need, end};
+      *best = (plan){hole, have ? side : 0, 0, need, end};
   }
 }
 
@@ -216,7 +329,7 @@ static plan make_plan(const weir_heap *h, uint64_t bytes)
 {
   weir_pool *p = h->pool;
   const weir_heap *holes = &p->common[HEAP_HOLE];
-  plan best = {0, 0, 0, false};
+  plan best = {0, 0, 0, 0, false};
   uint64_t page = p->backend->source.page_bytes;
   int looks = 0;
   for (int f = 0; f < TLSF_FIRST; f++) {
@@ -248,29 +361,151 @@ static block_id cut_hole(weir_pool *p, const plan *pl)
   return piece;
 }
 
+/* The next free block of `h` from bin *at on that holds a whole page, the smallest first; 0: none.
+ */
+static block_id next_lender(const weir_heap *h, const plan *except, int *at)
+{
+  const weir_pool *p = h->pool;
+  uint64_t from;
+  for (; *at < TLSF_FIRST * TLSF_SECOND; ++*at)
+    for (block_id id = h->bins[*at / TLSF_SECOND][*at % TLSF_SECOND]; id; id = block(id)->next)
+      if (id != except->beside && id != except->other && whole_pages(p, block(id), &from))
+        return id;
+  return 0;
+}
+
+/* Whole pages h can lend itself. A captured graph has the addresses of its pool: they stay. */
+static uint64_t count_pages(const weir_heap *h, const plan *except)
+{
+  uint64_t bytes = 0, from;
+  if (h->graph) return 0;
+  for (int f = 0; f < TLSF_FIRST; f++)
+    for (uint32_t in = h->second[f]; in; in &= in - 1)
+      for (block_id id = h->bins[f][__builtin_ctz(in)]; id; id = block(id)->next)
+        if (id != except->beside && id != except->other)
+          bytes += whole_pages(h->pool, block(id), &from);
+  return bytes;
+}
+
+/* Unmaps idle pages until `count` are spare, or none is left. */
+static weir_status idle_to_spare(weir_pool *p, uint64_t count, const plan *except)
+{
+  uint64_t page = p->backend->source.page_bytes, from;
+  weir_status st = WEIR_OK;
+  int at = 0;
+  while (!st && p->spare_count < count) {
+    block_id id = next_lender(&p->common[HEAP_IDLE], except, &at);
+    if (!id) break;
+    uint64_t bytes = whole_pages(p, block(id), &from), want = (count - p->spare_count) * page;
+    st = pages_drop(p, id, from, bytes < want ? bytes : want);
+  }
+  return st;
+}
+
+/* Maps whole pages of h's own free blocks at `address` as well, and leaves where they were: the
+ * stream's order lets its new work follow the old, through whichever address. */
+static weir_status lend(weir_pool *p, weir_heap *h, const plan *except, uint64_t address,
+                        uint64_t bytes, uint64_t *done)
+{
+  const weir_source *s = &p->backend->source;
+  weir_status st = WEIR_OK;
+  int at = 0;
+  while (!st && *done < bytes) {
+    uint64_t from, moved = 0, have;
+    block_id id = next_lender(h, except, &at);
+    if (!id) break;
+    if ((st = weir_block_ensure(p, 2))) break;
+    have = whole_pages(p, block(id), &from);
+    if (have > bytes - *done) have = bytes - *done;
+    for (; moved < have && *done < bytes; moved += s->page_bytes) {
+      for (; *done < bytes && stuck_there(p, address + *done);)
+        *done += s->page_bytes;
+      if (*done == bytes) break;
+      uint64_t *place = place_of(p, from + moved);
+      if ((st = s->map(p->backend->self, address + *done, *place))) break;
+      *place_of(p, address + *done) = *place;
+      *place = 0;
+      *done += s->page_bytes;
+    }
+    if (!moved) continue;
+    id = cut_free(h, id, from, moved);
+    weir_history_segment(p, ACTION_SEGMENT_UNMAP, id); /* the memory has gone, the mapping will */
+    leave(p, id, h, h->epoch);
+  }
+  return st;
+}
+
+/* Gives h a piece of what was a hole, of which `done` bytes are mapped, and not for use where
+ * `closed`; the rest is a hole again. */
+static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done, uint64_t stamp,
+                      bool closed)
+{
+  weir_heap *holes = &p->common[HEAP_HOLE];
+  block_id rest = block(piece)->bytes > done ? piece : 0;
+  if (rest && done) {
+    weir_block_split(piece, done, holes);
+    rest = block(piece)->right;
+    weir_heap_remove(holes, rest);
+  }
+  block(piece)->stamp = stamp;
+  block(piece)->when = p->clock();
+  if (done && closed) {
+    leave(p, piece, stamp ? h : &p->common[HEAP_IDLE], stamp);
+  } else if (done) {
+    weir_history_segment(p, ACTION_SEGMENT_MAP, piece);
+    (void)weir_block_give(h, piece);
+  }
+  if (rest) (void)weir_block_give(holes, rest);
+}
+
+/* Maps the planned piece of a hole for h, from spare pages and then h's own free ones. */
+static weir_status fill(weir_pool *p, weir_heap *h, const plan *pl)
+{
+  const weir_source *s = &p->backend->source;
+  uint64_t done = 0;
+  block_id piece = cut_hole(p, pl);
+  weir_status st = pages_map(p, block(piece)->address, pl->bytes, &done);
+  bool lent = !st && done < pl->bytes && !h->graph;
+  if (lent) {
+    p->stitches++;
+    h->dirty = h->epoch;
+    st = lend(p, h, pl, block(piece)->address, pl->bytes, &done);
+  }
+  if (!st && done < pl->bytes) st = WEIR_EOOM;
+  weir_status open = done ? s->access(p->backend->self, block(piece)->address, done) : WEIR_OK;
+  hand_over(p, h, piece, done, lent ? h->epoch : 0, open != WEIR_OK);
+  if (open) (void)weir_back_settle(p);
+  return st ? st : open;
+}
+
+/* An idle block becomes h's, so that what is mapped beside it joins it. */
+static void adopt(weir_heap *h, block_id *id)
+{
+  weir_heap *idle = weir_idle_of(h);
+  if (!*id || block(*id)->heap != idle->number) return;
+  weir_heap_remove(idle, *id);
+  *id = weir_block_give(h, *id);
+}
+
 static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
 {
   uint64_t page = p->backend->source.page_bytes;
+  if (p->leaving) weir_epoch_poll(p, true, NULL);
+  (void)weir_back_settle(p);
   plan pl = make_plan(h, bytes);
   if (!pl.hole) return WEIR_EOOM;
-  uint64_t fresh = pl.bytes / page > p->spare_count ? pl.bytes - p->spare_count * page : 0;
-  if (fresh > limit || p->reserved > limit - fresh) return WEIR_ELIMIT;
-  weir_status st = weir_block_ensure(p, 3);
+  weir_status st = idle_to_spare(p, pl.bytes / page, &pl);
   if (st) return st;
-  block_id piece = cut_hole(p, &pl);
-  st = pages_map(p, block(piece)->address, pl.bytes);
-  if (st) {
-    weir_block_give(&p->common[HEAP_HOLE], piece);
-    return st;
-  }
-  if (pl.beside && block(pl.beside)->heap == weir_idle_of(h)->number) {
-    weir_heap_remove(weir_idle_of(h), pl.beside);
-    (void)weir_block_give(h, pl.beside);
-  }
-  weir_history_segment(p, ACTION_SEGMENT_MAP, piece);
-  block(piece)->when = p->clock();
-  weir_block_give(h, piece);
-  return WEIR_OK;
+  pl = make_plan(h, bytes); /* holes have come: as good, or better */
+  uint64_t have = p->spare_count * page + count_pages(h, &pl);
+  uint64_t fresh = pl.bytes > have ? pl.bytes - have : 0;
+  if (fresh > limit || p->reserved > limit - fresh) return WEIR_ELIMIT;
+  st = fresh ? pages_make(p, p->spare_count + fresh / page) : WEIR_OK;
+  if (!st) st = weir_block_ensure(p, 3);
+  if (st) return st;
+  adopt(h, &pl.beside);
+  adopt(h, &pl.other);
+  return fill(p, h, &pl);
 }
 
 /* PyTorch's sizes (c10/cuda/CUDACachingAllocator: kSmallBuffer, kLargeBuffer, kRoundLarge). */
@@ -357,38 +592,12 @@ static weir_status chunk_drop(weir_pool *p, block_id id)
   return st;
 }
 
-/* Turns whole pages of an idle block into a hole; fewer than asked for where it fails half way. */
-static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
-{
-  weir_heap *idle = &p->common[HEAP_IDLE];
-  uint64_t done = 0;
-  weir_status st = weir_block_ensure(p, 2);
-  if (!st) st = pages_unmap(p, from, bytes, &done);
-  if (!done) return st;
-  weir_heap_remove(idle, id);
-  if (from > block(id)->address) {
-    weir_block_split(id, from - block(id)->address, idle);
-    block_id piece = block(id)->right;
-    weir_heap_put(idle, id);
-    weir_heap_remove(idle, piece);
-    id = piece;
-  }
-  weir_block_split(id, done, idle);
-  block(id)->stamp = 0;
-  weir_history_segment(p, ACTION_SEGMENT_UNMAP, id);
-  weir_block_give(&p->common[HEAP_HOLE], id);
-  return st;
-}
-
 /* What of an idle block can be given back. */
 static uint64_t droppable(const weir_pool *p, const weir_block *b, uint64_t *from)
 {
-  uint64_t page = p->backend->source.page_bytes;
   *from = b->address;
   if (!vmm(p)) return b->left || b->right ? 0 : b->bytes;
-  *from = up(b->address, page);
-  uint64_t to = (b->address + b->bytes) & ~(page - 1);
-  return to > *from ? to - *from : 0;
+  return whole_pages(p, b, from);
 }
 
 static weir_status spare_destroy(weir_pool *p)
@@ -460,7 +669,7 @@ static weir_status unstick(weir_pool *p)
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep)
 {
   const weir_heap *idle = &p->common[HEAP_IDLE];
-  weir_status st = WEIR_OK;
+  weir_status st = vmm(p) ? weir_back_settle(p) : WEIR_OK;
   if (p->host) return trim_host(p, before, bytes);
   for (int f = TLSF_FIRST - 1; f >= 0 && !st; f--)
     for (int s = TLSF_SECOND - 1; s >= 0 && !st && bytes; s--)
@@ -469,18 +678,22 @@ weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool k
   return st || keep || !vmm(p) ? st : spare_destroy(p);
 }
 
-/* Pages may be stuck all the same. */
+/* Whether no block has memory. */
 bool weir_back_empty(const weir_pool *p)
 {
   if (!vmm(p)) return !p->reserved;
-  const weir_block *all = block(p->heads[0]);
-  return block_state(all) == BLOCK_HOLE && all->bytes == p->space;
+  for (block_id id = p->heads[0]; id; id = block(id)->right)
+    if (block_state(block(id)) != BLOCK_HOLE) return false;
+  return true;
 }
 
 weir_status weir_back_fini(weir_pool *p)
 {
   if (!vmm(p)) return WEIR_OK;
-  weir_status st = unstick(p);
+  weir_status st = weir_back_settle(p);
+  if (!st) st = unstick(p);
+  if (!st && p->leaving)
+    st = weir_fail(WEIR_EINVAL, "work that is not complete may touch the pool's memory");
   if (!st) st = spare_destroy(p);
   if (!st) st = p->backend->source.release(p->backend->self, p->base, p->space);
   if (st) return st;

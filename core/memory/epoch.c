@@ -2,7 +2,14 @@
  *
  * A heap's epoch stamps what is freed on its stream. One marker (an event) recorded in the stream
  * closes the epoch and covers every free before it, so a marker serves a batch of frees; it is
- * recorded only when somebody needs to know, never at a free. When it is complete, `done` moves up.
+ * recorded when somebody needs to know, never at every free. When it is complete, `done` moves up.
+ * A stream has a few markers on their way, so that a burst of frees is learnt of in steps.
+ *
+ * Somebody who is short now needs to know of the work before, and a marker recorded now tells him
+ * later. So while memory is short (alert: somebody grew, or found memory only by asking, less than
+ * a turnover of the pool ago) markers are recorded ahead, 64 a turnover. A program that repeats
+ * itself is not short, and records none.
+ *
  * known[n] of a heap is the same for order instead of completion: its stream runs after heap n's
  * work of those epochs, because a wait was inserted.
  *
@@ -11,6 +18,8 @@
  */
 #include <string.h>
 #include "core/memory/history.h"
+
+enum { BATCHES = 64 }; /* markers for as many bytes of frees as are reserved */
 
 bool weir_epoch_capturing(const weir_heap *h)
 {
@@ -26,14 +35,39 @@ static bool closed(const weir_heap *h)
   return h->diverted || (!h->stream && h->pool->capture_count) || weir_epoch_capturing(h);
 }
 
+/* Records a marker. Where all are on their way, the latest is recorded again: it is complete later
+ * then, but the one before it tells meanwhile. */
 static weir_status record(weir_heap *h)
 {
   const weir_backend *b = h->pool->backend;
   weir_status st = WEIR_OK;
-  if (!h->marker) st = b->event_create(b->self, &h->marker);
-  if (!st) st = b->event_record(b->self, h->marker, h->stream);
-  if (!st) h->marked = h->epoch++;
-  return st;
+  unsigned next = h->flying < MARKERS ? h->flying : MARKERS - 1;
+  weir_marker *m = &h->markers[(h->oldest + next) % MARKERS];
+  if (!m->event) st = b->event_create(b->self, &m->event);
+  if (!st) st = b->event_record(b->self, m->event, h->stream);
+  if (st) return st;
+  h->flying = next + 1;
+  h->marked = m->epoch = h->epoch++;
+  return WEIR_OK;
+}
+
+/* The event that covers all that is marked. */
+static void *latest(const weir_heap *h)
+{
+  return h->markers[(h->oldest + h->flying + MARKERS - 1) % MARKERS].event;
+}
+
+static void look(weir_heap *h)
+{
+  const weir_backend *b = h->pool->backend;
+  while (h->flying) {
+    const weir_marker *m = &h->markers[h->oldest];
+    bool complete = false;
+    if (b->event_query(b->self, m->event, &complete) || !complete) return;
+    h->done = m->epoch;
+    h->oldest = (h->oldest + 1) % MARKERS;
+    h->flying--;
+  }
 }
 
 /* Closes the epoch: a marker now. Fails without a change. */
@@ -44,16 +78,8 @@ static weir_status mark(weir_heap *h)
 
 static void poll(weir_heap *h, bool may_mark)
 {
-  const weir_backend *b = h->pool->backend;
-  bool complete = false;
-  if (h->dirty <= h->done) return;
-  for (int i = 0; i < 2; i++) {
-    if (h->marked > h->done) {
-      if (b->event_query(b->self, h->marker, &complete) || !complete) return;
-      h->done = h->marked;
-    }
-    if (h->dirty <= h->done || !may_mark || i || mark(h)) return;
-  }
+  look(h);
+  if (may_mark && h->dirty > h->marked && !mark(h)) look(h);
 }
 
 void weir_epoch_poll(weir_pool *p, bool may_mark, const weir_heap *except)
@@ -69,9 +95,10 @@ static weir_status sync(weir_heap *h)
   const weir_backend *b = h->pool->backend;
   if (h->dirty <= h->done) return WEIR_OK;
   weir_status st = h->dirty > h->marked ? mark(h) : WEIR_OK;
-  if (!st) st = b->event_sync(b->self, h->marker);
+  if (!st) st = b->event_sync(b->self, latest(h));
   if (st) return st == WEIR_ENOTSUP ? WEIR_OK : st;
   h->done = h->marked;
+  h->flying = 0;
   h->pool->syncs++;
   return WEIR_OK;
 }
@@ -149,7 +176,7 @@ weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
   const weir_backend *b = waiter->pool->backend;
   if (closed(waiter)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
   weir_status st = mark(waited);
-  if (!st) st = b->event_wait(b->self, waiter->stream, waited->marker);
+  if (!st) st = b->event_wait(b->self, waiter->stream, latest(waited));
   if (st) return st;
   learn(waiter, waited, waited->marked);
   waiter->pool->waits++;
@@ -220,6 +247,22 @@ void weir_epoch_pending(weir_pool *p)
     const weir_heap *own = weir_heaps[b->heap]->clock;
     weir_pool_release_at(id, complete ? b->stamp : own->epoch);
   }
+}
+
+void weir_epoch_alert(weir_pool *p)
+{
+  if (!p->alert) p->unmarked = 0;
+  p->alert = p->reserved;
+}
+
+void weir_epoch_breathe(weir_pool *p)
+{
+  if (p->heap_count < 2) p->unmarked = 0;
+  if (!p->alert || p->unmarked <= p->reserved / BATCHES) return;
+  p->alert -= p->unmarked < p->alert ? p->unmarked : p->alert;
+  weir_epoch_poll(p, true, NULL);
+  weir_epoch_pending(p);
+  p->unmarked = 0;
 }
 
 /* ---- streams that come and go ------------------------------------------------------------------

@@ -400,6 +400,7 @@ static void suspend(weir_pool *p, block_id id)
   b->next = p->pending;
   p->pending = id;
   weir_pool_count_pending(p, b, 1);
+  p->unmarked += b->bytes;
 }
 
 static bool waits(const weir_block *b)
@@ -429,6 +430,7 @@ static __attribute__((noinline)) weir_status weir_front_free_slow(block_id id)
     weir_history_free(p, id, true);
     weir_pool_release(id);
   }
+  weir_epoch_breathe(p);
   pthread_mutex_unlock(&p->lock);
   weir_history_leave(before);
   return WEIR_OK;

@@ -218,6 +218,7 @@ uint64_t weir_round(const weir_pool *p, uint64_t bytes)
   if (p->host) return host_round(bytes);
   if (!p->config.whole_block) {
     uint64_t n = p->config.roundup_divisions;
+    if (!n && p->space && bytes > CLASS_LIMIT) return units << UNIT_SHIFT;
     return (n ? step_up(units, __builtin_ctzll(n)) : class_units(units)) << UNIT_SHIFT;
   }
   if (bytes <= CLASS_LIMIT) return units << UNIT_SHIFT;

@@ -314,7 +314,7 @@ static weir_status wait_for_all(weir_pool *p)
   for (unsigned i = 0; i < p->heap_count && !st; i++)
     if (weir_heaps[p->numbers[i]]->dirty > weir_heaps[p->numbers[i]]->done)
       st = weir_fail(WEIR_EINVAL, "memory cannot be paused while a stream is being captured");
-  return st;
+  return st ? st : weir_back_settle(p); /* a page that is mapped twice would not go */
 }
 
 static weir_status mark_blocks(weir_pool *p, unsigned tag, bool save)

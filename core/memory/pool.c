@@ -112,6 +112,7 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   weir_pool_leave_front(h->pool, b);
   b->stamp = stamp = stamp > h->clock->done ? stamp : 0;
   if (stamp > h->clock->dirty) h->clock->dirty = stamp;
+  h->pool->unmarked += b->bytes;
   if (h->graph) h = weir_graph_leave(h);
   b->when = h->pool->clock();
   if (b->uses)
@@ -126,8 +127,14 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
 /* Steps 1 and 2 without asking the device anything. */
 static weir_status reuse(weir_heap *h, uint64_t bytes, block_id *out)
 {
+  weir_heap *idle = weir_idle_of(h);
+  if (may_split(h->pool)) {
+    block_id a = weir_heap_find(h, bytes), b = weir_heap_find(idle, bytes);
+    bool other = b && (!a || block(b)->bytes < block(a)->bytes);
+    return take(other ? idle : h, h, other ? b : a, bytes, out);
+  }
   weir_status st = take_from(h, h, bytes, out);
-  return st == WEIR_EOOM ? take_from(weir_idle_of(h), h, bytes, out) : st;
+  return st == WEIR_EOOM ? take_from(idle, h, bytes, out) : st;
 }
 
 /* Steps 2 and 3 with all that is known after asking. */
@@ -157,6 +164,7 @@ static weir_status reuse_fronts(weir_heap *h, uint64_t bytes, block_id *out)
 static weir_status grow(weir_heap *h, uint64_t bytes, uint64_t limit, block_id *out)
 {
   weir_status st = weir_back_grow(h->pool, h, bytes, limit);
+  weir_epoch_alert(h->pool);
   return st ? st : take_from(h, h, bytes, out);
 }
 
@@ -238,7 +246,9 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
   if (st != WEIR_EOOM) return st;
   decay(p);
   if (p->host && (st = weir_block_ensure(p, 8))) return st; /* decay gave the lock back */
-  if ((st = reuse_known(h, bytes, out)) != WEIR_EOOM) return st;
+  st = reuse_known(h, bytes, out);
+  if (!st && p->heap_count > 1) weir_epoch_alert(p);
+  if (st != WEIR_EOOM) return st;
   if ((st = reuse_fronts(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = collect_above(h, bytes))) return st;
   st = grow(h, bytes, soft && soft < limit ? soft : limit, out);
@@ -431,14 +441,24 @@ static weir_status drain(weir_pool *p)
   return weir_back_trim(p, p->clock(), UINT64_MAX, false);
 }
 
+static weir_status drop_markers(const weir_pool *p, weir_heap *h)
+{
+  const weir_backend *b = p->backend;
+  for (int i = 0; i < MARKERS; i++) {
+    void **event = &h->markers[i].event;
+    weir_status st = *event ? b->event_destroy(b->self, *event) : WEIR_OK;
+    if (st) return st;
+    *event = NULL;
+  }
+  return WEIR_OK;
+}
+
 static weir_status drop_heaps(weir_pool *p)
 {
   while (p->heap_count) {
     weir_heap *h = weir_heaps[p->numbers[p->heap_count - 1]];
-    const weir_backend *b = p->backend;
-    weir_status st = h->marker ? b->event_destroy(b->self, h->marker) : WEIR_OK;
-    if (!st) h->marker = NULL;
-    if (!st && h->own) st = b->stream_destroy(b->self, h->stream);
+    weir_status st = drop_markers(p, h);
+    if (!st && h->own) st = p->backend->stream_destroy(p->backend->self, h->stream);
     if (st) return st;
     weir_heap_unnumber(h);
     free(h->known);

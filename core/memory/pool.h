@@ -3,9 +3,11 @@
  * Words. block: a piece of address space with a record (weir_block) of its own; blocks of a range
  * are chained by address. heap: the free blocks that belong to one stream, as a TLSF index; the
  * pool's idle heap holds free blocks no work may touch any more, for anybody to take, and its hole
- * heap the address space that has no memory. front: what one thread keeps of one heap, by size
- * class. stamp: the epoch of its heap in which a block was freed; the work that may touch it was
- * submitted to the heap's stream before that epoch's marker. 0: none.
+ * heap the address space that has no memory. lend: to map a page at a second place, for later work
+ * of the same stream; leaving: the first place, until the work before is complete. front: what one
+ * thread keeps of one heap, by size class. stamp: the epoch of its heap in which a block was freed;
+ * the work that may touch it was submitted to the heap's stream before that epoch's marker. 0:
+ * none.
  *
  * Who may touch what. A pool's lock guards its heaps, blocks' chains, pages and counters. A front
  * belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds the
@@ -43,6 +45,7 @@ enum {
   TLSF_FIRST = 27, /* first levels; the top one takes blocks up to 512 GiB */
   TLSF_SECOND = 32,
   HEAPS = 4096,
+  MARKERS = 4,       /* of a stream on their way */
   HOST_HEAPS = 3840, /* heaps numbered from here on are of host pools */
   FRONTS = 65536,
   CAPTURES = 64, /* underway at once on a device */
@@ -53,7 +56,7 @@ enum {
 
 enum block_state {
   BLOCK_SPARE,   /* an unused record */
-  BLOCK_HOLE,    /* address space without memory */
+  BLOCK_HOLE,    /* address space without memory; of a stream: still mapped, p->leaving */
   BLOCK_FREE,    /* in a heap */
   BLOCK_LIVE,    /* a user's */
   BLOCK_CACHED,  /* in a front */
@@ -86,6 +89,11 @@ typedef struct weir_block { /* 64 bytes, one cache line */
   uint32_t when;  /* FREE: ms at which it was freed; LIVE: its tag */
 } weir_block;
 
+typedef struct weir_marker {
+  void *event;    /* the backend's, NULL: none yet */
+  uint64_t epoch; /* it covers this one and all before */
+} weir_marker;
+
 typedef struct weir_heap {
   struct weir_pool *pool;
   uint16_t number;               /* in weir_heaps */
@@ -100,10 +108,11 @@ typedef struct weir_heap {
   unsigned diverted; /* requests to route its mallocs elsewhere: its fronts are stopped */
   uint64_t epoch;    /* current, from 1 */
   uint64_t dirty;    /* latest epoch a block was freed or used in */
-  uint64_t marked;   /* epoch the marker covers, 0: never recorded */
+  uint64_t marked;   /* epoch the latest marker covers, 0: never recorded */
   uint64_t done;     /* all work of epochs <= done is complete */
-  void *marker;      /* the backend's event, NULL: none yet */
-  uint64_t *known;   /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
+  weir_marker markers[MARKERS]; /* a ring */
+  unsigned oldest, flying;      /* of the ring: the first that may not be complete; how many */
+  uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
   uint32_t second[TLSF_FIRST];            /* bitmaps of bins with a block */
@@ -200,7 +209,10 @@ typedef struct weir_pool {
   uint64_t paused_bytes; /* of pages given back while their blocks live */
   uint64_t saved_bytes;  /* of host memory with their contents */
   uint64_t spare_count;
-  uint64_t stuck;          /* VMM: pages mapped in holes, because nothing could unmap them */
+  uint64_t stuck;          /* VMM: pages that an ended pause left in holes, for trim to unmap */
+  block_id leaving;        /* VMM: holes that are mapped until old work is complete, in no heap */
+  uint64_t alert;          /* bytes of frees for which weir_epoch_breathe() goes on */
+  uint64_t unmarked;       /* bytes freed since the last weir_epoch_breathe() */
   uint64_t total;          /* bytes of the device */
   uint64_t reserved;       /* bytes the source gave and has not got back */
   uint64_t segments;       /* mapped ranges (segments, or VMM pages) */
@@ -263,6 +275,8 @@ uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 /* back.c: memory from the source and to it. Pool's lock held. */
 weir_status weir_back_init(weir_pool *p);
 weir_status weir_back_fini(weir_pool *p);
+/* Unmaps what no work can touch any more; a failure is told, and tried again. */
+weir_status weir_back_settle(weir_pool *p);
 bool weir_back_empty(const weir_pool *p); /* no block has memory */
 /* Adds a free block of >= bytes to `h`. WEIR_EOOM or WEIR_ELIMIT: no more below `limit` bytes. */
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit);
@@ -288,6 +302,10 @@ void weir_epoch_retire(weir_pool *p,
 weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited); /* inserts a wait */
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited);      /* the user inserted one */
 void weir_epoch_pending(weir_pool *p);
+/* After frees: marks and asks when enough was freed that nobody has asked about, but only while it
+ * helps: until as much as is reserved was freed since somebody last ran short (alert). */
+void weir_epoch_breathe(weir_pool *p);
+void weir_epoch_alert(weir_pool *p);
 void weir_epoch_use(weir_pool *p, block_id use); /* a freed block's USE: what now may touch it */
 bool weir_epoch_capturing(const weir_heap *h);
 weir_status weir_epoch_leave(weir_heap *h);         /* its stream is about to be destroyed */

@@ -336,6 +336,12 @@ static bool protect(uint64_t address, uint64_t bytes, int how)
               -1, 0) != MAP_FAILED;
 }
 
+/* Page n is a piece of one sparse file, so that it can be mapped in several places at once. */
+static off_t page_offset(const fake *f, uint64_t page)
+{
+  return (off_t)((page - 1) * f->backend.source.page_bytes);
+}
+
 static weir_status take(fake *f, uint64_t bytes)
 {
   if (bytes > f->capacity - f->used)
@@ -429,22 +435,17 @@ static weir_status create(void *self, uint64_t *page)
   return st;
 }
 
-static off_t offset_of(const fake *f, uint64_t page)
-{
-  return (off_t)((page - 1) * f->backend.source.page_bytes);
-}
-
 static weir_status destroy(void *self, uint64_t page)
 {
   fake *f = self;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "destroy");
   if (!st) {
+    if (fallocate(f->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page_offset(f, page),
+                  (off_t)f->backend.source.page_bytes))
+      abort();
     f->used -= f->backend.source.page_bytes;
     f->pages--;
-    if (f->keeps && fallocate(f->store, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                              offset_of(f, page), (off_t)f->backend.source.page_bytes))
-      abort();
   }
   pthread_mutex_unlock(&f->lock);
   return st;
@@ -456,12 +457,12 @@ static weir_status map(void *self, uint64_t address, uint64_t page)
   uint64_t bytes = f->backend.source.page_bytes;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "map");
-  if (!st) f->mapped += bytes;
-  if (!st && f->keeps &&
-      (ftruncate(f->store, offset_of(f, f->next_page + 1)) ||
-       mmap((void *)address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, f->store,
-            offset_of(f, page)) == MAP_FAILED))
-    abort();
+  if (!st) {
+    if (mmap((void *)address, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, f->memory,
+             page_offset(f, page)) == MAP_FAILED)
+      abort();
+    f->mapped += bytes;
+  }
   pthread_mutex_unlock(&f->lock);
   return st;
 }
@@ -484,17 +485,9 @@ static weir_status set_access(void *self, uint64_t address, uint64_t bytes)
   fake *f = self;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "access");
-  if (!st && f->keeps && mprotect((void *)address, bytes, PROT_READ | PROT_WRITE)) abort();
-  if (!st && !f->keeps && !protect(address, bytes, PROT_READ | PROT_WRITE)) abort();
+  if (!st && mprotect((void *)address, bytes, PROT_READ | PROT_WRITE)) abort();
   pthread_mutex_unlock(&f->lock);
   return st;
-}
-
-void fake_keep_pages(fake *f)
-{
-  f->store = memfd_create("pages", MFD_CLOEXEC);
-  if (f->store < 0) abort();
-  f->keeps = true;
 }
 
 static weir_status copy_to_host(void *self, void *to, uint64_t from, uint64_t bytes)
@@ -675,7 +668,10 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
                                     .host_is_pinned = host_is_pinned,
                                     .numa_node = numa_node,
                                     .host_commit = host_commit};
+  f->memory = -1;
   if (!page_bytes) return;
+  f->memory = memfd_create("fake", MFD_CLOEXEC);
+  if (f->memory < 0 || ftruncate(f->memory, (off_t)1 << 60)) abort();
   f->backend.source.reserve = reserve;
   f->backend.source.release = release;
   f->backend.source.create = create;
@@ -695,8 +691,8 @@ void fake_fini(fake *f)
 {
   for (int i = 0; i < FAKE_STREAMS; i++)
     free(f->streams[i].ops);
+  if (f->memory >= 0) close(f->memory);
   free(f->pinned);
-  if (f->keeps) close(f->store);
   pthread_mutex_lock(&graveyard_lock);
   while (graveyard) {
     fake_event *e = graveyard;

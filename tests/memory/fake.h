@@ -1,6 +1,7 @@
 /* fake.h: a device that is all script: the backend of the allocator's tests and of its benchmark.
  *
- * Memory is real address space (untouched it costs nothing); what is not mapped cannot be touched.
+ * Memory is real address space (untouched it costs nothing); what is not mapped cannot be touched,
+ * and a page that is mapped in two places is the same memory in both.
  * A stream is a queue of work. It runs as soon as it may: a held stream does not run, and one that
  * waits for an event runs when the event's record has run. fake_release() lets a stream go on; a
  * host sync runs whatever it has to wait for, held or not, and is counted.
@@ -46,7 +47,8 @@ typedef struct fake {
   uint64_t capacity;         /* bytes */
   uint64_t used;             /* bytes of pages and segments */
   uint64_t pages, next_page; /* pages created and not destroyed; the last number given */
-  uint64_t mapped;           /* bytes mapped */
+  uint64_t mapped;           /* bytes mapped; a page that is mapped twice counts twice */
+  int memory;                /* sparse file of all pages, -1: no VMM */
   uint64_t reserved;         /* bytes of address space reserved, segments included */
   fake_range *pinned;        /* owned; registered, and made by host_alloc */
   size_t pinned_count, pinned_room;
@@ -64,8 +66,6 @@ typedef struct fake {
   weir_status fail_with;
   uint64_t syncs, waits, records, queries; /* event calls by kind */
   int64_t events;                          /* events created and not destroyed */
-  bool keeps;                              /* what is in a page stays with the page */
-  int store;                               /* a file of all pages, then */
   uint64_t offences;                       /* calls that would have broken a capture */
 } fake;
 
@@ -74,10 +74,6 @@ void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes);
 /* Fails the test (false) when memory, pages or events were left, or a capture was broken. */
 bool fake_clean(fake *f);
 void fake_fini(fake *f);
-
-/* From now on a page keeps its contents when it is unmapped, as on a device; costs a mapping each.
- * Before any page is made. */
-void fake_keep_pages(fake *f);
 
 /* Stream i as the handle the backend takes. */
 void *fake_handle(fake *f, int i);

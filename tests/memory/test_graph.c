@@ -319,9 +319,9 @@ START_TEST(a_capture_without_a_pool_is_not_disturbed)
   fake_hold(&r.f, 2);
   void *busy = rig_malloc(&r, 2, 8 * MIB);
   fake_submit(&r.f, 2, nothing, NULL);
+  r.f.streams[1].capturing = true;
   rig_free(&r, busy);
   rig_free(&r, plain);
-  r.f.streams[1].capturing = true;
   rig_free(&r, keep);
   /* Steals, waits and syncs are tried in vain; the device counts each that breaks the capture. */
   void *a = rig_malloc(&r, 1, 4 * MIB);
@@ -346,8 +346,9 @@ START_TEST(nothing_is_recorded_between_begin_and_the_capture)
   ck_assert_int_eq(weir_graph_pool_begin(g, stream(1)), WEIR_OK);
   rig_free(&r, rig_malloc(&r, 1, 4 * MIB));
   uint64_t before = r.f.records;
-  rig_free(&r, rig_malloc(&r, 2, 40 * MIB)); /* would ask both streams */
+  void *a = rig_malloc(&r, 2, 40 * MIB); /* would ask both streams */
   ck_assert_uint_eq(r.f.records, before);
+  rig_free(&r, a);
   ck_assert_int_eq(weir_graph_pool_end(g, stream(1)), WEIR_OK);
   rig_free(&r, rig_malloc(&r, 3, 41 * MIB));
   ck_assert_uint_gt(r.f.records, before);

@@ -15,14 +15,12 @@ static void nothing(void *argument)
 static void start(uint64_t capacity)
 {
   rig_start(&r, capacity, 2 * MIB, NULL);
-  fake_keep_pages(&r.f);
 }
 
 /* The same with pages of 64 KiB: little to fill. */
 static void start_small(uint64_t capacity)
 {
   rig_start(&r, capacity, 64 * KIB, NULL);
-  fake_keep_pages(&r.f);
 }
 
 static void *tagged(unsigned tag, uint64_t bytes, int fill)
