@@ -15,6 +15,7 @@ typedef struct fake_event {
   uint64_t complete; /* records that have run */
   bool dead;         /* destroyed; kept because queues may hold it */
   struct fake_event *next;
+  struct fake_event **back; /* what points to it in the device's list; NULL: in none */
 } fake_event;
 
 static fake_event *graveyard; /* destroyed events, freed by fake_fini of the last device */
@@ -155,7 +156,11 @@ static weir_status event_create(void *self, void **event)
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "event_create");
   if (!st) {
-    *event = calloc(1, sizeof(fake_event));
+    fake_event *e = calloc(1, sizeof *e);
+    e->next = f->live_events;
+    e->back = &f->live_events;
+    if (e->next) e->next->back = &e->next;
+    *event = f->live_events = e;
     f->events++;
   }
   pthread_mutex_unlock(&f->lock);
@@ -166,6 +171,10 @@ static void bury(fake_event *e)
 {
   pthread_mutex_lock(&graveyard_lock);
   e->dead = true;
+  if (e->back) {
+    *e->back = e->next;
+    if (e->next) e->next->back = e->back;
+  }
   e->next = graveyard;
   graveyard = e;
   pthread_mutex_unlock(&graveyard_lock);
@@ -689,6 +698,8 @@ bool fake_clean(fake *f)
 
 void fake_fini(fake *f)
 {
+  while (f->live_events)
+    bury(f->live_events);
   for (int i = 0; i < FAKE_STREAMS; i++)
     free(f->streams[i].ops);
   if (f->memory >= 0) close(f->memory);

@@ -66,6 +66,7 @@ typedef struct fake {
   weir_status fail_with;
   uint64_t syncs, waits, records, queries; /* event calls by kind */
   int64_t events;                          /* events created and not destroyed */
+  struct fake_event *live_events;          /* those; owned, they go with the device */
   uint64_t offences;                       /* calls that would have broken a capture */
 } fake;
 
