@@ -29,6 +29,7 @@ static weir_fill begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigne
   remember(c, ptr, bytes, mem, device, more);
   e.a = ptr;
   e.bytes = bytes;
+  e.copy = c->why;
   e.mem = (uint8_t)mem;
   e.device = (uint8_t)(mem == WEIR_MEM_PINNED ? WEIR_DEVICE_NONE : device);
   return e;
@@ -178,6 +179,7 @@ static weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
 static void mark_free(const weir_call *c, weir_fill *e)
 {
   e->b = c->waited;
+  e->copy = c->why;
   if (c->flags & WEIR_EVF_CACHED && !c->waited) return; /* relaxed: did not wait */
   if (e->a && c->status == 0 && !(c->held.tag & WEIR_TAG_POOL)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
 }

@@ -304,8 +304,10 @@ static void read_directory(void)
 
 static weir_status open_spool(void)
 {
-  weir_spool_options options = {
-      .directory = life.directory, .limit_bytes = life.limit, .api_count = weir_api_count};
+  weir_spool_options options = {.directory = life.directory,
+                                .limit_bytes = life.limit,
+                                .api_count = weir_api_count,
+                                .mode = weir_mode_now()};
   weir_status status;
 
   if (!life.api_hash) life.api_hash = weir_api_hash(weir_api_count);

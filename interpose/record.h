@@ -38,6 +38,7 @@ typedef struct weir_call {
   uint8_t flags;   /* WEIR_EVF_* that follow from the function alone */
   uint8_t bank;    /* enum weir_bank */
   bool routed;     /* memory of a cache: the pointer map knows it as long as the cache has it */
+  uint8_t why;     /* weir_reason: why a rerouted call did not take the way through a cache */
   uint64_t waited; /* ticks of it that a rerouted free waited for the device */
   int kept_errno;  /* what the real function left */
   int *errno_at;   /* the thread's errno */
@@ -71,6 +72,7 @@ WEIR_INLINE bool weir_enter(weir_call *c, uint16_t api, unsigned flags, int bank
   c->held.tag = 0;
   c->waited = 0;
   c->routed = false;
+  c->why = WEIR_WHY_NONE;
   return true;
 }
 

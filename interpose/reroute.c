@@ -15,6 +15,7 @@
 #include "interpose/event_fill.h"
 #include "interpose/pointers.h"
 #include "interpose/reroute_device.h"
+#include "interpose/reroute_stats.h"
 #include "interpose/work.h"
 
 enum { CACHES = 256, STREAMS = 64 };
@@ -86,7 +87,8 @@ static weir_whole *cache_make(cache *k, const weir_thread *t, bool host)
   if (!k->whole && weir_route_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context,
                                           t->last_context_number, t->last_device, host)) {
     weir_whole_options o = {.keep_bytes = host ? most_pinned() : most_cached(t->last_device),
-                            .decay_ms = options.decay_ms};
+                            .decay_ms = options.decay_ms,
+                            .on_given = weir_stats_given};
     weir_whole *made;
     if (!weir_whole_open(&made, &k->device.backend, &o))
       __atomic_store_n(&k->whole, made, __ATOMIC_RELEASE);
@@ -201,6 +203,7 @@ void weir_route_taint_all(void)
   uint64_t last = weir_whole_serial() - 1, seen = atomic_load(&tainted);
   while (seen < last && !atomic_compare_exchange_weak(&tainted, &seen, last))
     ;
+  if (seen < last) weir_stats_tainted(0, 0, WEIR_WHY_GRAPH);
 }
 
 /* ---- waiting for the device -------------------------------------------------------------------
@@ -261,13 +264,36 @@ static bool runtime_is_elsewhere(const weir_call *c)
   return !ask || ask(&device) != cudaSuccess || device != (int)weir_self.last_device;
 }
 
+/* Why the hands are off: false, for what is the driver's. */
+static bool left(weir_call *c, weir_reason why)
+{
+  c->why = (uint8_t)why;
+  return false;
+}
+
+static weir_reason hands_off_why(void)
+{
+  return atomic_load(&weir_captures) ? WEIR_WHY_CAPTURE : WEIR_WHY_ERROR;
+}
+
+/* The trace's reasons for a miss are the cache's. */
+static uint8_t why_missed(uint64_t address)
+{
+  _Static_assert((int)WEIR_WHOLE_FIRST == (int)WEIR_WHY_FIRST &&
+                     (int)WEIR_WHOLE_WAITED_FOR == (int)WEIR_WHY_WAITING &&
+                     (int)WEIR_WHOLE_TRIM == (int)WEIR_WHY_TRIM,
+                 "one is the other");
+  return (uint8_t)weir_whole_find(address).why;
+}
+
 /* Memory from the cache or for it; false: the original has to do it. */
 static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
 {
   bool hit;
-  if (!bytes || weir_route_hands_off() || runtime_is_elsewhere(c)) return false;
-  cache *k = cache_here();
-  if (!k) return false;
+  if (!bytes) return false;
+  if (weir_route_hands_off()) return left(c, hands_off_why());
+  cache *k = runtime_is_elsewhere(c) ? NULL : cache_here();
+  if (!k) return left(c, WEIR_WHY_NO_CACHE);
   weir_status st = weir_whole_malloc(k->whole, bytes, address, &hit);
   if (st == WEIR_EOOM) {
     weir_whole_stats s;
@@ -277,9 +303,12 @@ static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
   }
   if (st) {
     (void)relieve();
-    return false;
+    return left(c, WEIR_WHY_NO_MEMORY);
   }
-  if (hit) c->flags |= WEIR_EVF_CACHED;
+  if (hit)
+    c->flags |= WEIR_EVF_CACHED;
+  else
+    c->why = why_missed(*address);
   c->routed = true;
   return true;
 }
@@ -411,7 +440,10 @@ static fate keep_strictly(weir_call *c, cache *k, uint64_t address)
 {
   bool full;
   uint64_t start = weir_ticks();
-  if (wait_for(k) != CUDA_SUCCESS) return FATE_REAL;
+  if (wait_for(k) != CUDA_SUCCESS) {
+    c->why = WEIR_WHY_ERROR;
+    return FATE_REAL;
+  }
   c->waited = weir_ticks() - start;
   return weir_whole_free(address, NULL, 0, &full) ? FATE_REAL : FATE_KEPT;
 }
@@ -425,7 +457,9 @@ static fate keep_relaxed(weir_call *c, cache *k, uint64_t address)
               : -1;
   if (n < 0) return keep_strictly(c, k, address);
   if (weir_whole_free(address, streams, (unsigned)n, &full)) return FATE_REAL;
-  if (full) (void)wait_for(k);
+  uint64_t start = weir_ticks();
+  if (n) c->why = WEIR_WHY_PENDING;
+  if (full && wait_for(k) == CUDA_SUCCESS) c->waited = weir_ticks() - start;
   return FATE_KEPT;
 }
 
@@ -449,10 +483,16 @@ static fate keep(weir_call *c, uint64_t address, bool host)
   cache *k = cache_of(&b);
   if (k->device.host != host) return FATE_FOREIGN; /* by the wrong function */
   if (b.state != WEIR_WHOLE_LIVE) return FATE_TWICE;
-  if (weir_route_hands_off() || b.serial <= atomic_load(&tainted)) return FATE_REAL;
+  if (weir_route_hands_off())
+    c->why = (uint8_t)hands_off_why();
+  else if (b.serial <= atomic_load(&tainted))
+    c->why = WEIR_WHY_GRAPH;
+  if (c->why) return FATE_REAL;
   fate f =
       weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, address) : keep_strictly(c, k, address);
-  if (f == FATE_KEPT) c->flags |= WEIR_EVF_CACHED;
+  if (f != FATE_KEPT) return f;
+  c->flags |= WEIR_EVF_CACHED;
+  c->held.bytes = b.bytes; /* what is cached */
   return f;
 }
 
@@ -521,9 +561,11 @@ static void host_adopt(weir_call *c, const cache *k, void *ptr, size_t asked)
 static int host_alloc(weir_call *c, const host_way *h, void **out, size_t bytes)
 {
   uint64_t at;
-  bool mine = out && bytes && h->flags < HOST_FLAG_VALUES && !weir_route_hands_off() &&
-              !runtime_is_elsewhere(c);
-  const cache *k = mine ? cache_for((int)(h->kind * HOST_FLAG_VALUES + h->flags)) : NULL;
+  bool mine = out && bytes && h->flags < HOST_FLAG_VALUES, off = weir_route_hands_off();
+  const cache *k = mine && !off && !runtime_is_elsewhere(c)
+                       ? cache_for((int)(h->kind * HOST_FLAG_VALUES + h->flags))
+                       : NULL;
+  if (mine && !k) (void)left(c, off ? hands_off_why() : WEIR_WHY_NO_CACHE);
   if (!k) return host_get(h, out, bytes);
   if (weir_whole_reuse(k->whole, bytes, &at)) {
     *out = (void *)(uintptr_t)at;
@@ -534,6 +576,7 @@ static int host_alloc(weir_call *c, const host_way *h, void **out, size_t bytes)
   int r = host_get(h, out, weir_whole_round(bytes));
   if (r == 0) {
     host_adopt(c, k, *out, bytes);
+    c->why = why_missed((uint64_t)(uintptr_t)*out);
     return 0;
   }
   (void)weir_route_failed(r);
@@ -600,6 +643,7 @@ static fate leave_to_driver(weir_call *c, uint64_t address)
 {
   weir_whole_block b = look(c, address);
   if (b.state == WEIR_WHOLE_NONE) return FATE_FOREIGN;
+  c->why = WEIR_WHY_ORDERED;
   return b.state == WEIR_WHOLE_LIVE ? FATE_REAL : FATE_TWICE;
 }
 
@@ -702,11 +746,12 @@ weir_routed weir_route_look(uint64_t address)
   return (weir_routed){live ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.address, b.requested};
 }
 
-void weir_route_taint(uint64_t address)
+void weir_route_taint(uint64_t address, weir_reason why)
 {
   weir_routed r = weir_route_look(address);
   if (r.what != WEIR_ROUTED_LIVE || !weir_whole_forget(r.base)) return;
   weir_block b = weir_block_take(r.base);
+  weir_stats_tainted(r.base, b.bytes, why);
   b.bytes = r.requested;
   weir_block_add(b);
 }

@@ -190,7 +190,7 @@ typedef struct weir_routed { /* what an address is */
 /* Any address, also inside a block. Asks the driver; not for hot paths. */
 weir_routed weir_route_look(uint64_t address);
 /* The live block's memory has been shared: its free shall be a real one. */
-void weir_route_taint(uint64_t address);
+void weir_route_taint(uint64_t address, weir_reason why);
 /* A capture is live or a context has an error that stays: everything is the driver's. */
 bool weir_route_hands_off(void);
 /* Bytes cached of the thread's current context. */

@@ -48,7 +48,7 @@ static void adjust(const weir_routed *what, CUpointer_attribute attribute, void 
 {
   if (what->what != WEIR_ROUTED_LIVE) return;
   if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE && data) *(size_t *)data = what->requested;
-  if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) weir_route_taint(ptr);
+  if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) weir_route_taint(ptr, WEIR_WHY_TOKEN);
 }
 
 CUresult weir_s_cuPointerGetAttribute(int bank, bool per_thread,
@@ -89,7 +89,7 @@ weir_s_cuPointerSetAttribute(int bank, bool per_thread,
   (void)bank, (void)per_thread;
   if (plain()) return real(value, attribute, ptr);
   CUresult r = real(value, attribute, as_seen(ptr, &what));
-  if (r == CUDA_SUCCESS && what.what == WEIR_ROUTED_LIVE) weir_route_taint(ptr);
+  if (r == CUDA_SUCCESS && what.what == WEIR_ROUTED_LIVE) weir_route_taint(ptr, WEIR_WHY_ATTRIBUTE);
   return r;
 }
 
@@ -104,7 +104,7 @@ CUresult weir_s_cuMemGetHandleForAddressRange(int bank, bool per_thread,
   (void)bank, (void)per_thread;
   if (plain()) return real(handle, ptr, bytes, type, flags);
   CUresult r = real(handle, as_seen(ptr, &what), bytes, type, flags);
-  if (r == CUDA_SUCCESS) weir_route_taint(ptr);
+  if (r == CUDA_SUCCESS) weir_route_taint(ptr, WEIR_WHY_HANDLE);
   return r;
 }
 
@@ -116,6 +116,6 @@ CUresult weir_s_cuIpcGetMemHandle(int bank, bool per_thread,
   (void)bank, (void)per_thread;
   if (plain()) return real(handle, ptr);
   CUresult r = real(handle, as_seen(ptr, &what));
-  if (r == CUDA_SUCCESS) weir_route_taint(ptr);
+  if (r == CUDA_SUCCESS) weir_route_taint(ptr, WEIR_WHY_IPC);
   return r;
 }

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "interpose/context.h"
+#include "interpose/reroute_stats.h"
 
 enum {
   SLOTS = 6,
@@ -380,9 +381,12 @@ static bool worth(unsigned number, unsigned device, bool to)
   }
   if (!atomic_compare_exchange_strong(v, &now, TRYING)) return false;
   unsigned percent[2];
+  uint64_t start = weir_ticks();
   verdicts_read(device, percent);
   unsigned value = percent[!to];
-  if (!value && (value = measure(number, to))) verdict_write(device, !to, value);
+  bool known = value != 0;
+  if (!known && (value = measure(number, to))) verdict_write(device, !to, value);
+  weir_stats_staging(start, device, to, value, known ? 0 : TRIAL_BYTES);
   atomic_store(v, value >= WINS_PERCENT ? WORTH : NOT_WORTH);
   return value >= WINS_PERCENT;
 }

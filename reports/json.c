@@ -1,5 +1,6 @@
 /* json.c: a model as JSON, schema weir-report/1 (SCHEMA.md, "The report as JSON"). */
 #include <jansson.h>
+#include "reports/cache_render.h"
 #include "reports/render.h"
 
 /* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
@@ -201,6 +202,7 @@ weir_status wr_render_json(FILE *out, const wr_model *m)
   json_object_set_new(o, "matrix", matrix(m));
   json_object_set_new(o, "host_memory", host_memory(m));
   json_object_set_new(o, "sites", site_lists(m));
+  json_object_set_new(o, "cache", wr_cache_json(&m->cache));
   json_object_set_new(o, "processes", processes(m));
   json_object_set_new(o, "notes", strings(m->notes, m->note_count));
   int failed = json_object_set_new(o, "coverage", coverage(m)); /* fails when o was not made */

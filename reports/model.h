@@ -7,6 +7,7 @@
 #ifndef WEIR_REPORTS_MODEL_H
 #define WEIR_REPORTS_MODEL_H
 
+#include "reports/cache.h"
 #include "reports/schema.h"
 #include "reports/util.h"
 
@@ -130,6 +131,7 @@ typedef struct wr_model {
   char **notes; /* owned */
   size_t note_count;
   wr_coverage coverage;
+  wr_cache cache;
   wr_sites alloc, copy, sync, leak;
 } wr_model;
 

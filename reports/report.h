@@ -2,6 +2,7 @@
 #ifndef WEIR_REPORTS_REPORT_H
 #define WEIR_REPORTS_REPORT_H
 
+#include <stdint.h>
 #include <stdio.h>
 #include "core/base/status.h"
 
@@ -17,5 +18,20 @@ typedef struct weir_report_options {
 /* Writes the summary of `trace` (a trace, or a spool, which is imported to a temporary one first)
  * to `out`. Errors: ENOENT, EIO, ECORRUPT ("... is neither a trace nor a spool"), EVERSION. */
 weir_status weir_report_summary(FILE *out, const char *trace, const weir_report_options *options);
+
+/* The same of what the caches of a rerouted run did. */
+weir_status weir_report_cache(FILE *out, const char *trace, const weir_report_options *options);
+
+/* What two runs of a program are compared by. */
+typedef struct weir_figures {
+  uint64_t duration_ns;
+  uint64_t waits, wait_ns; /* explicit and implicit ones */
+  uint64_t peak_bytes;     /* most device memory held at one moment: live and cached */
+  uint64_t hits, misses;   /* of the caches */
+  uint64_t events, failed_calls, dropped;
+} weir_figures;
+
+/* Errors: as weir_report_summary(). */
+weir_status weir_report_figures(weir_figures *out, const char *trace);
 
 #endif

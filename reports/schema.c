@@ -122,16 +122,20 @@ static weir_status insert_apis(const wr_db *db)
   return s;
 }
 
+#define REASON_ROW(id, value, text)         "(" #value ",'" text "'),"
 #define KIND_ROW(id, value, text, extended) "(" #value ",'" text "'),"
 static const char fixed_rows[] =
     "INSERT INTO StringIds VALUES(0,'[unresolved]');"
     "INSERT INTO event_kind VALUES" WEIR_EVENT_KIND_MAP(
         KIND_ROW) "(0,'none');"
-                  /* Nsight's kind is CUPTI's less one; "host, pageable or pinned" has no number
-                     there. */
-                  "INSERT INTO mem_kind "
-                  "VALUES(0,'unknown',7),(1,'pageable',0),(2,'pinned',1),(3,'device',2),"
-                  "(4,'managed',4),(5,'array',3),(6,'host',7);";
+                  "INSERT INTO cache_reason VALUES" WEIR_REASON_MAP(
+                      REASON_ROW) "(0,'none');"
+                                  /* Nsight's kind is CUPTI's less one; "host, pageable or pinned"
+                                     has no number there. */
+                                  "INSERT INTO mem_kind "
+                                  "VALUES(0,'unknown',7),(1,'pageable',0),(2,'pinned',1),(3,'"
+                                  "device',2),"
+                                  "(4,'managed',4),(5,'array',3),(6,'host',7);";
 
 weir_status wr_schema_create(const wr_db *db)
 {

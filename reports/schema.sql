@@ -31,6 +31,7 @@ CREATE TABLE coverage(process INTEGER, api INTEGER, looked_up INTEGER, passed IN
                       called INTEGER, PRIMARY KEY(process, api)) WITHOUT ROWID;
 
 CREATE TABLE event_kind(id INTEGER PRIMARY KEY, name TEXT);
+CREATE TABLE cache_reason(id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE mem_kind(id INTEGER PRIMARY KEY, name TEXT, nsys INTEGER);
 
 CREATE TABLE event(
@@ -149,7 +150,7 @@ CREATE VIEW CUPTI_ACTIVITY_KIND_RUNTIME(start, "end", eventClass, globalTid, cor
   SELECT e.start, e."end", NOT (e.flags & 8), (p.pid & 0xFFFFFF) << 24 | (t.tid & 0xFFFFFF), e.id,
          e.api, e.status, e.stack
   FROM event e JOIN thread t ON t.id = e.thread JOIN process p ON p.id = e.process
-  WHERE e.call IS NULL;
+  WHERE e.call IS NULL AND e.kind <> 13;
 
 CREATE VIEW CUPTI_ACTIVITY_KIND_MEMCPY(start, "end", deviceId, contextId, greenContextId, streamId,
   correlationId, globalPid, bytes, copyKind, deprecatedSrcId, srcKind, dstKind, srcDeviceId,

@@ -85,6 +85,13 @@ static weir_status note_odd_api(weir_importer *im, uint32_t api)
   return s ? s : t;
 }
 
+/* Ticks as ns; 0 where that is no length a program can have had. */
+static double length_of(const wr_spool *s, uint64_t ticks)
+{
+  double length = (double)ticks * s->clock.ns_per_tick;
+  return length >= 0 && length < (double)AFTER_OPENING ? length : 0;
+}
+
 static void fill_event(wr_row *row, const wr_spool *s, const weir_event *e, int64_t start,
                        int64_t end)
 {
@@ -102,6 +109,7 @@ static void fill_event(wr_row *row, const wr_spool *s, const weir_event *e, int6
   row->v[14] = e->flags;
   row->v[15] = (int64_t)e->a;
   row->v[16] = (int64_t)e->b;
+  if (e->kind == WEIR_EV_FREE) row->v[16] = (int64_t)length_of(s, e->b);
   row->v[17] = (int64_t)e->bytes;
   row->v[18] = (int64_t)e->stream;
   if (e->device == WEIR_DEVICE_NONE) nulls |= 1u << 9;
@@ -127,11 +135,9 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   if (!row) return wr_out_of_memory(im);
   wr_thread *t = &s->thread[index];
   int64_t start = wr_time(s, e->start);
-  double length = (double)weir_event_duration(e) * s->clock.ns_per_tick;
-  if (!(length >= 0 && length < (double)AFTER_OPENING)) length = 0;
   bool corrected = t->poll != s->polls;
   if (corrected && start < t->last_end && t->last_end - start < CLOCK_TREMOR) start = t->last_end;
-  int64_t end = start + (int64_t)length;
+  int64_t end = start + (int64_t)length_of(s, weir_event_duration(e));
   t->last_end = end;
   t->poll = s->polls;
   wr_span(im, start, end);
@@ -148,7 +154,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   if (e->flags & WEIR_EVF_BATCH && t->last_call)
     row->v[19] = t->last_call;
   else
-    row->nulls |= 1u << 19, t->last_call = id;
+    row->nulls |= 1u << 19, t->last_call = e->kind == WEIR_EV_CACHE ? t->last_call : id;
   s->events++;
   return WEIR_OK;
 }

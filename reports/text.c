@@ -6,85 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "reports/grid.h"
+#include "reports/cache_render.h"
+#include "reports/page.h"
 #include "reports/render.h"
 
 #define API_ROWS     10
 #define WAIT_ROWS    6
 #define ROUTE_ROWS   12
 #define PROCESS_ROWS 8
-
-typedef struct page {
-  FILE *out;
-  const wr_model *m;
-  int width;
-  bool color;
-  wr_grid grid; /* big; one is enough */
-} page;
-
-#define BYTES(n)    wr_bytes(n).text
-#define COUNT(n)    wr_count(n).text
-#define DURATION(n) wr_duration(n).text
-
-static void paint(page *p, const char *code)
-{
-  if (p->color) (void)fputs(code, p->out);
-}
-
-static void heading(page *p, const char *title, const char *aside)
-{
-  (void)fputc('\n', p->out);
-  paint(p, "\033[1m");
-  (void)fputs(title, p->out);
-  paint(p, "\033[0m");
-  if (aside && *aside) {
-    paint(p, "\033[2m");
-    (void)fputs("  ", p->out);
-    wr_put_fit(p->out, aside, (size_t)p->width - wr_text_width(title) - 2);
-    paint(p, "\033[0m");
-  }
-  (void)fputc('\n', p->out);
-}
-
-/* One line of prose, cut to the page. */
-static void line(page *p, bool warn, const char *text)
-{
-  if (warn) paint(p, "\033[33m");
-  (void)fputs("  ", p->out);
-  wr_put_fit(p->out, text, (size_t)p->width - 2);
-  if (warn) paint(p, "\033[0m");
-  (void)fputc('\n', p->out);
-}
-
-#define LINE(page, warn, ...)                                                                      \
-  do {                                                                                             \
-    char text_[1024];                                                                              \
-    (void)snprintf(text_, sizeof(text_), __VA_ARGS__);                                             \
-    line(page, warn, text_);                                                                       \
-  } while (0)
-
-static void begin(page *p, const char *align)
-{
-  p->grid.align = align;
-  p->grid.rows = 0;
-}
-
-static void titles(page *p, const char *const *names, size_t count)
-{
-  wr_grid_row(&p->grid);
-  for (size_t i = 0; i < count; i++)
-    wr_grid_cell(&p->grid, "%s", names[i]);
-}
-
-#define TITLES(page, ...)                                                                          \
-  titles(page, (const char *const[]){__VA_ARGS__},                                                 \
-         sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
-#define CELL(page, ...) wr_grid_cell(&(page)->grid, __VA_ARGS__)
-
-static void end(page *p)
-{
-  wr_grid_print(p->out, &p->grid, p->width, true, p->color);
-}
 
 /* ---- header ---------------------------------------------------------------------------------- */
 
@@ -97,7 +26,7 @@ static void when(const wr_model *m, char out[32])
   (void)strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
 }
 
-static void header(page *p)
+static void header(wr_page *p)
 {
   const wr_model *m = p->m;
   const char *command = m->command && *m->command ? m->command
@@ -105,17 +34,18 @@ static void header(page *p)
                                                   : m->path;
   char date[32];
   when(m, date);
-  paint(p, "\033[1m");
+  wr_page_paint(p, "\033[1m");
   wr_put_fit(p->out, command, (size_t)p->width);
-  paint(p, "\033[0m");
+  wr_page_paint(p, "\033[0m");
   (void)fputc('\n', p->out);
   LINE(p, false, "%s · %s process%s · %s events%s%s", DURATION((uint64_t)m->duration_ns),
        COUNT(m->process_count), m->process_count == 1 ? "" : "es", COUNT(m->total.events),
        *date ? " · " : "", date);
   if (!m->finished)
-    line(p, true,
-         "This trace is unfinished: its collector is still running, or was killed. The numbers "
-         "cover what it had written.");
+    wr_page_line(
+        p, true,
+        "This trace is unfinished: its collector is still running, or was killed. The numbers "
+        "cover what it had written.");
 }
 
 static void ending(const wr_process_row *x, char *out, size_t room)
@@ -130,7 +60,7 @@ static void ending(const wr_process_row *x, char *out, size_t room)
     (void)snprintf(out, room, "%s", x->end_reason);
 }
 
-static void process_line(page *p, const wr_process_row *x)
+static void process_line(wr_page *p, const wr_process_row *x)
 {
   char how[64];
   ending(x, how, sizeof(how));
@@ -143,13 +73,13 @@ static void process_line(page *p, const wr_process_row *x)
 }
 
 /* A tree can be a shell's: those with CUDA calls are shown, the others counted. */
-static void processes(page *p)
+static void processes(wr_page *p)
 {
   const wr_model *m = p->m;
   size_t quiet = 0, shown = 0;
   if (m->process_count < 2) return;
-  heading(p, "Processes", NULL);
-  begin(p, "rrrlf");
+  wr_page_heading(p, "Processes", NULL);
+  wr_page_begin(p, "rrrlf");
   TITLES(p, "pid", "events", "time", "ended", "command");
   for (size_t i = 0; i < m->process_count; i++) {
     if (!m->processes[i].events)
@@ -157,7 +87,7 @@ static void processes(page *p)
     else if (shown++ < PROCESS_ROWS)
       process_line(p, &m->processes[i]);
   }
-  if (shown) end(p);
+  if (shown) wr_page_end(p);
   if (shown > PROCESS_ROWS) LINE(p, false, "… and %zu more", shown - PROCESS_ROWS);
   if (quiet)
     LINE(p, false, "%s%zu program%s made no CUDA calls", shown ? "and " : "", quiet,
@@ -174,13 +104,13 @@ static void place(int device, char out[24])
     (void)snprintf(out, 24, "GPU %d", device);
 }
 
-static void transfers(page *p)
+static void transfers(wr_page *p)
 {
   const wr_model *m = p->m;
   const wr_totals *t = &m->total;
   if (!m->route_count && !t->memset_calls && !t->other_copy_calls) return;
-  heading(p, "Transfers", "speed: of the blocking copies, as the program saw them");
-  begin(p, "lrrrr");
+  wr_page_heading(p, "Transfers", "speed: of the blocking copies, as the program saw them");
+  wr_page_begin(p, "lrrrr");
   TITLES(p, "from → to", "copies", "bytes", "mean", "speed");
   for (size_t i = 0; i < m->route_count && i < ROUTE_ROWS; i++) {
     const wr_route *r = &m->routes[i];
@@ -207,12 +137,12 @@ static void transfers(page *p)
     CELL(p, "%s", BYTES(t->memset_bytes / t->memset_calls));
     CELL(p, "-");
   }
-  end(p);
+  wr_page_end(p);
   if (m->route_count > ROUTE_ROWS)
     LINE(p, false, "… and %zu more pairs", m->route_count - ROUTE_ROWS);
 }
 
-static void host_memory(page *p)
+static void host_memory(wr_page *p)
 {
   const wr_model *m = p->m;
   for (int d = 0; d < 2; d++) {
@@ -240,7 +170,7 @@ static const char *short_path(const char *path)
   return slash;
 }
 
-static void where_cell(page *p, const wr_site *s)
+static void where_cell(wr_page *p, const wr_site *s)
 {
   if (s->file && s->line)
     CELL(p, "%s  %s:%d", s->function, short_path(s->file), s->line);
@@ -254,7 +184,7 @@ static void where_cell(page *p, const wr_site *s)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void device_rows(page *p)
+static void device_rows(wr_page *p)
 {
   const wr_model *m = p->m;
   for (int i = 0; i < 256; i++) {
@@ -271,10 +201,10 @@ static void device_rows(page *p)
   }
 }
 
-static void owners(page *p)
+static void owners(wr_page *p)
 {
   const wr_model *m = p->m;
-  begin(p, "lrrf");
+  wr_page_begin(p, "lrrf");
   wr_grid_row(&p->grid);
   CELL(p, "at the peak of");
   CELL(p, "blocks");
@@ -291,15 +221,15 @@ static void owners(page *p)
       where_cell(p, &s->site[k]);
     }
   }
-  if (shown) end(p);
+  if (shown) wr_page_end(p);
 }
 
-static void memory(page *p)
+static void memory(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
   if (!t->alloc_calls && !t->free_calls && !t->pinned_alloc_calls && !t->register_calls) return;
-  heading(p, "Memory", NULL);
-  begin(p, "lrrrrrr");
+  wr_page_heading(p, "Memory", NULL);
+  wr_page_begin(p, "lrrrrrr");
   TITLES(p, "where", "allocs", "bytes", "frees", "peak", "at", "live at exit");
   device_rows(p);
   if (t->pinned_alloc_calls) {
@@ -318,13 +248,13 @@ static void memory(page *p)
     CELL(p, "%s", COUNT(t->register_calls));
     CELL(p, "%s", BYTES(t->register_bytes));
   }
-  end(p);
+  wr_page_end(p);
   owners(p);
 }
 
 /* ---- waiting and functions ------------------------------------------------------------------- */
 
-static void wait_row(page *p, const wr_api_row *a, bool implicit)
+static void wait_row(wr_page *p, const wr_api_row *a, bool implicit)
 {
   uint64_t calls = implicit ? a->implicit_calls : a->sync_calls;
   uint64_t ns = implicit ? a->implicit_ns : a->sync_ns;
@@ -338,7 +268,7 @@ static void wait_row(page *p, const wr_api_row *a, bool implicit)
 }
 
 /* The functions are sorted by their time; explicit waits come first, then implicit ones. */
-static void waiting(page *p)
+static void waiting(wr_page *p)
 {
   const wr_model *m = p->m;
   const wr_totals *t = &m->total;
@@ -347,9 +277,9 @@ static void waiting(page *p)
   (void)snprintf(aside, sizeof(aside), "explicit %s in %s calls · implicit %s in %s calls",
                  DURATION(t->sync_explicit_ns), COUNT(t->sync_explicit_calls),
                  DURATION(t->sync_implicit_ns), COUNT(t->sync_implicit_calls));
-  heading(p, "Waiting for a device", aside);
-  begin(p, "fl"
-           "rrrr");
+  wr_page_heading(p, "Waiting for a device", aside);
+  wr_page_begin(p, "fl"
+                   "rrrr");
   TITLES(p, "function", "kind", "calls", "blocked", "mean", "of the run");
   for (int implicit = 0; implicit < 2; implicit++) {
     size_t shown = 0;
@@ -360,16 +290,16 @@ static void waiting(page *p)
       shown++;
     }
   }
-  end(p);
+  wr_page_end(p);
 }
 
-static void functions(page *p)
+static void functions(wr_page *p)
 {
   const wr_model *m = p->m;
   char aside[64];
   (void)snprintf(aside, sizeof(aside), "%s kernel launches", COUNT(m->total.launches));
-  heading(p, "Functions", m->total.launches ? aside : NULL);
-  begin(p, "frrrrrr");
+  wr_page_heading(p, "Functions", m->total.launches ? aside : NULL);
+  wr_page_begin(p, "frrrrrr");
   TITLES(p, "function", "calls", "failed", "bytes", "time", "mean", "longest");
   for (size_t i = 0; i < m->api_count && i < API_ROWS; i++) {
     const wr_api_row *a = &m->apis[i];
@@ -382,21 +312,21 @@ static void functions(page *p)
     CELL(p, "%s", DURATION(a->ns / a->calls));
     CELL(p, "%s", DURATION(a->max_ns));
   }
-  end(p);
+  wr_page_end(p);
   if (m->api_count > API_ROWS) LINE(p, false, "… and %zu more", m->api_count - API_ROWS);
 }
 
 /* ---- places in the program ------------------------------------------------------------------- */
 
-static void sites(page *p, const char *title, const wr_sites *s, const char *unit, bool bytes,
+static void sites(wr_page *p, const char *title, const wr_sites *s, const char *unit, bool bytes,
                   bool time)
 {
   if (!s->count) return;
   char aside[64] = "";
   if (s->all > s->count)
     (void)snprintf(aside, sizeof(aside), "the first %zu of %zu", s->count, s->all);
-  heading(p, title, aside);
-  begin(p, "rrrlf" + (bytes && time ? 0 : 1));
+  wr_page_heading(p, title, aside);
+  wr_page_begin(p, "rrrlf" + (bytes && time ? 0 : 1));
   wr_grid_row(&p->grid);
   CELL(p, "%s", unit);
   if (bytes) CELL(p, "bytes");
@@ -412,10 +342,10 @@ static void sites(page *p, const char *title, const wr_sites *s, const char *uni
     CELL(p, "%s", x->api ? x->api : "");
     where_cell(p, x);
   }
-  end(p);
+  wr_page_end(p);
 }
 
-static void leaks(page *p)
+static void leaks(wr_page *p)
 {
   const wr_model *m = p->m;
   if (!m->leak.count) return;
@@ -423,8 +353,8 @@ static void leaks(page *p)
   uint64_t blocks = m->total.live_at_exit_blocks;
   (void)snprintf(aside, sizeof(aside), "%s in %s block%s, never freed",
                  BYTES(m->total.live_at_exit_bytes), COUNT(blocks), blocks == 1 ? "" : "s");
-  heading(p, m->finished ? "Live at exit" : "Live at the end of the trace", aside);
-  begin(p, "rrf");
+  wr_page_heading(p, m->finished ? "Live at exit" : "Live at the end of the trace", aside);
+  wr_page_begin(p, "rrf");
   TITLES(p, "blocks", "bytes", "allocated in");
   for (size_t i = 0; i < m->leak.count; i++) {
     wr_grid_row(&p->grid);
@@ -432,12 +362,12 @@ static void leaks(page *p)
     CELL(p, "%s", BYTES(m->leak.site[i].bytes));
     where_cell(p, &m->leak.site[i]);
   }
-  end(p);
+  wr_page_end(p);
 }
 
 /* ---- what was not seen ----------------------------------------------------------------------- */
 
-static void losses(page *p)
+static void losses(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
   const wr_coverage *c = &p->m->coverage;
@@ -465,22 +395,22 @@ static void losses(page *p)
          COUNT(t->unmatched_frees));
 }
 
-static void names(page *p, const char *what, char *const *list, size_t count)
+static void names(wr_page *p, const char *what, char *const *list, size_t count)
 {
   char text[512];
   size_t used = (size_t)snprintf(text, sizeof(text), "%s", what);
   for (size_t i = 0; i < count && used < sizeof(text); i++)
     used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? ", " : " ", list[i]);
-  line(p, false, text);
+  wr_page_line(p, false, text);
 }
 
-static void coverage(page *p)
+static void coverage(wr_page *p)
 {
   const wr_model *m = p->m;
   const wr_coverage *c = &m->coverage;
-  heading(p, "Seen and not seen", NULL);
+  wr_page_heading(p, "Seen and not seen", NULL);
   if (!c->called && !c->looked_up && !c->passed)
-    line(p, false, "no CUDA function was looked up");
+    wr_page_line(p, false, "no CUDA function was looked up");
   else
     LINE(p, false,
          "%s functions called; of those looked up, %s are wrapped and %s pass through unseen",
@@ -498,7 +428,7 @@ static void coverage(page *p)
   if (c->stackless && c->stackless < m->total.events)
     LINE(p, false, "%s of %s events have no stack", COUNT(c->stackless), COUNT(m->total.events));
   else if (c->stackless)
-    line(p, false, "no stacks were taken");
+    wr_page_line(p, false, "no stacks were taken");
   losses(p);
   for (size_t i = 0; i < m->note_count && i < 5; i++)
     LINE(p, false, "note: %s", m->notes[i]);
@@ -506,23 +436,24 @@ static void coverage(page *p)
 
 weir_status wr_render_text(FILE *out, const wr_model *m, const weir_report_options *options)
 {
-  page *p = calloc(1, sizeof(*p));
+  wr_page *p = calloc(1, sizeof(*p));
   if (!p) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", m->path);
-  *p = (page){.out = out,
-              .m = m,
-              .width = options->width > 0 ? options->width : 100,
-              .color = options->color != 0};
+  *p = (wr_page){.out = out,
+                 .m = m,
+                 .width = options->width > 0 ? options->width : 100,
+                 .color = options->color != 0};
   if (p->width < 40) p->width = 40;
   header(p);
   processes(p);
   if (!m->total.events) {
-    heading(p, "no CUDA calls", NULL);
-    line(p, false, "Nothing that was traced called a CUDA function that Weir wraps.");
+    wr_page_heading(p, "no CUDA calls", NULL);
+    wr_page_line(p, false, "Nothing that was traced called a CUDA function that Weir wraps.");
   } else {
     transfers(p);
     host_memory(p);
     memory(p);
     waiting(p);
+    if (m->cache.rerouted) wr_cache_section(p, &m->cache, false);
     functions(p);
     sites(p, "Places that copy", &m->copy, "copies", true, true);
     sites(p, "Places that wait", &m->sync, "waits", false, true);

@@ -11,8 +11,8 @@
  * where it was put until its block goes, or its segment is divided. The table grows by one segment
  * at a time (linear hashing): when segment n comes, the entries of the one segment whose names end
  * in the same bits are shared out between the two, so that no operation waits for more than a few
- * hundred of them to move. SEGMENT_FILL keeps the table at 23 bytes a block, and the fullest
- * segment about two thirds full; what does not fit into a full one all the same, by a freak of the
+ * hundred of them to move. SEGMENT_FILL keeps the table at 29 bytes a block, and the fullest
+ * segment about half full; what does not fit into a full one all the same, by a freak of the
  * hash, is in a list of its own.
  *
  * Readers take no lock. They only look up the starts of blocks that stay there meanwhile, so what
@@ -29,7 +29,7 @@
 enum {
   RECORDS = 1 << 26, /* MAP_ID names them */
   SEGMENTS = 1 << 19,
-  SEGMENT_FILL = 176, /* entries a segment, on average */
+  SEGMENT_FILL = 144, /* entries a segment, on average */
   SPARES = 256,       /* for pools that take at the same time */
   STEP = 2 << 20,     /* bytes committed at once, a huge page */
 };

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include "core/base/clock.h"
 
 typedef uint32_t rec_id; /* 0: none */
 
@@ -48,6 +49,7 @@ typedef struct rec {
   uint32_t when;       /* IDLE: ms at which it became so */
   uint16_t stream;     /* a use: number in the cache */
   uint8_t state;
+  uint8_t why; /* LIVE: weir_whole_why */
 } rec;
 
 typedef struct stream {
@@ -68,6 +70,8 @@ struct weir_whole {
   uint64_t clock;        /* frees so far */
   rec_id bins[BINS];     /* idle, newest first */
   uint32_t in_bin[BINS]; /* waiting blocks of the bin's sizes */
+  uint32_t given[BINS];  /* blocks given back that no miss was blamed on yet */
+  uint8_t why[BINS];     /* weir_whole_why of the last one given back; FIRST: none ever made */
   rec_id waiting;        /* newest first */
   rec_id newest, oldest; /* idle */
   stream streams[STREAMS];
@@ -382,24 +386,30 @@ static void poll(weir_whole *w)
 
 /* The oldest idle block goes back. The lock is let go for the call: the block is in no list then,
  * and the index forgets it before the device can hand out its address again. */
-static weir_status give_oldest(weir_whole *w)
+static weir_status give_oldest(weir_whole *w, weir_whole_why why)
 {
   rec_id id = w->oldest;
-  uint64_t address = recs[id].address, bytes = recs[id].bytes;
+  const weir_backend *b = w->backend;
+  weir_whole_given g = {recs[id].address, recs[id].bytes, 0, why};
+  unsigned bin = bin_of(g.bytes);
   vanish(id);
+  w->given[bin]++;
+  w->why[bin] = (uint8_t)why;
   pthread_mutex_unlock(&lock);
-  weir_status st = w->backend->source.segment_free(w->backend->self, address, bytes);
+  g.start = weir_ticks();
+  weir_status st = b->source.segment_free(b->self, g.address, g.bytes);
+  if (w->options.on_given) w->options.on_given(b->self, &g);
   pthread_mutex_lock(&lock);
   w->stats.device_frees++;
-  w->stats.given_back += bytes;
+  w->stats.given_back += g.bytes;
   return st;
 }
 
-static weir_status trim(weir_whole *w, uint64_t keep)
+static weir_status trim(weir_whole *w, uint64_t keep, weir_whole_why why)
 {
   weir_status st = WEIR_OK;
   while (!st && w->oldest && w->stats.idle_bytes > keep)
-    st = give_oldest(w);
+    st = give_oldest(w, why);
   return st;
 }
 
@@ -410,11 +420,12 @@ static void decay(weir_whole *w)
   uint64_t most = w->options.keep_bytes;
   if (w->stats.idle_bytes + w->stats.waiting_bytes > most) {
     poll(w);
-    (void)trim(w, w->stats.waiting_bytes < most ? most - w->stats.waiting_bytes : 0);
+    (void)trim(w, w->stats.waiting_bytes < most ? most - w->stats.waiting_bytes : 0,
+               WEIR_WHOLE_LIMIT);
   }
   while (w->options.decay_ms && w->oldest &&
          now - recs[w->oldest].when >= (uint32_t)w->options.decay_ms)
-    if (give_oldest(w)) return;
+    if (give_oldest(w, WEIR_WHOLE_DECAY)) return;
 }
 
 /* ---- blocks out and in ------------------------------------------------------------------------
@@ -448,8 +459,23 @@ static weir_status from_device(weir_whole *w, uint64_t bytes, uint64_t *address)
     w->stats.device_allocs++;
     if (st != WEIR_EOOM || tries) return st;
     poll(w);
-    (void)trim(w, 0);
+    (void)trim(w, 0, WEIR_WHOLE_TRIM);
   }
+}
+
+/* Why a block of this size had to be made; each block given back is blamed once. */
+static weir_whole_why missed(weir_whole *w, uint64_t bytes)
+{
+  unsigned bin = bin_of(bytes);
+  weir_whole_why last = (weir_whole_why)w->why[bin];
+  if (w->in_bin[bin]) return WEIR_WHOLE_WAITED_FOR;
+  if (w->given[bin]) {
+    w->given[bin]--;
+    return last;
+  }
+  if (last) return WEIR_WHOLE_IN_USE;
+  w->why[bin] = WEIR_WHOLE_FIRST;
+  return WEIR_WHOLE_FIRST;
 }
 
 /* Lock held. */
@@ -465,6 +491,7 @@ static weir_status adopt(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t
   recs[id].cache = w;
   map_put(id);
   live_in(w, id, asked);
+  recs[id].why = (uint8_t)missed(w, bytes);
   w->stats.misses++;
   return WEIR_OK;
 }
@@ -489,6 +516,7 @@ static bool reuse(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *addre
   if (!id) return false;
   idle_out(w, id);
   live_in(w, id, asked);
+  recs[id].why = WEIR_WHOLE_HIT;
   *address = recs[id].address;
   w->stats.hits++;
   return true;
@@ -617,7 +645,8 @@ weir_whole_block weir_whole_find(uint64_t address)
   if (id) {
     const rec *r = &recs[id];
     b = (weir_whole_block){
-        (weir_whole_state)r->state, r->cache, r->address, r->requested, r->bytes, r->serial};
+        (weir_whole_state)r->state, r->cache, r->address, r->requested, r->bytes, r->serial,
+        (weir_whole_why)r->why};
   }
   pthread_mutex_unlock(&lock);
   return b;
@@ -678,7 +707,7 @@ weir_status weir_whole_trim(weir_whole *w, uint64_t keep)
 {
   pthread_mutex_lock(&lock);
   poll(w);
-  weir_status st = trim(w, keep);
+  weir_status st = trim(w, keep, WEIR_WHOLE_TRIM);
   pthread_mutex_unlock(&lock);
   return st;
 }

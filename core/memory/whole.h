@@ -21,9 +21,29 @@
 
 typedef struct weir_whole weir_whole; /* one device context's cache */
 
+typedef enum weir_whole_why { /* why a block's memory was new, or why it was given back */
+                              WEIR_WHOLE_HIT = 0,    /* it was not */
+                              WEIR_WHOLE_FIRST,      /* no block of its size was ever there */
+                              WEIR_WHOLE_IN_USE,     /* all of its size were live */
+                              WEIR_WHOLE_WAITED_FOR, /* one of its size was waiting */
+                              WEIR_WHOLE_LIMIT, /* one was given back: more was cached than may be
+                                                   kept */
+                              WEIR_WHOLE_DECAY, /* one was given back: it had been idle for too long
+                                                 */
+                              WEIR_WHOLE_TRIM   /* one was given back: for lack of memory */
+} weir_whole_why;
+
+typedef struct weir_whole_given { /* a block that went back to the device */
+  uint64_t address, bytes;
+  uint64_t start; /* weir_ticks() ahead of the device's free */
+  weir_whole_why why;
+} weir_whole_given;
+
 typedef struct weir_whole_options {
   uint64_t keep_bytes; /* most bytes cached; 0: none */
   uint64_t decay_ms;   /* idle memory older than this is given back; 0: never */
+  /* Told of each block after it went back, with the backend's self, no lock held; NULL: nobody. */
+  void (*on_given)(void *self, const weir_whole_given *given);
 } weir_whole_options;
 
 typedef enum weir_whole_state {
@@ -40,6 +60,7 @@ typedef struct weir_whole_block {
   uint64_t requested; /* bytes the program asked for; LIVE */
   uint64_t bytes;     /* bytes it has */
   uint64_t serial;    /* of the allocation, from 1, over all caches; LIVE */
+  weir_whole_why why; /* LIVE: why this allocation's memory was new */
 } weir_whole_block;
 
 typedef struct weir_whole_stats {

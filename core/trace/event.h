@@ -20,9 +20,9 @@
 
 /* One row a kind: identifier, value, name in traces, extended (1) or one slot (0). Append only. */
 #define WEIR_EVENT_KIND_MAP(X)                                                                     \
-  X(ALLOC, 1, "alloc", 0)   /* ptr a, bytes, mem, device; b: pitch or 0 */                         \
-  X(FREE, 2, "free", 0)     /* ptr a, mem (UNKNOWN: not told); b: ticks waited, when rerouted */   \
-  X(COPY, 3, "copy", 0)     /* dst a, src b, bytes, copy, mems, device/src_device, stream */       \
+  X(ALLOC, 1, "alloc", 0) /* ptr a, bytes, mem, device; b: pitch or 0; copy: reason */             \
+  X(FREE, 2, "free", 0)   /* ptr a, mem; rerouted: b: ticks waited, copy: reason, bytes cached */  \
+  X(COPY, 3, "copy", 0)   /* dst a, src b, bytes, copy, mems, device/src_device, stream */         \
   X(MEMSET, 4, "memset", 0) /* dst a, bytes, mem, device, stream; b: value */                      \
   X(SYNC, 5, "sync", 0)     /* sync type in `copy`; stream; a: event handle */                     \
   X(LAUNCH, 6, "launch", 0) /* a: function handle or host stub; bytes: threads; b: grid packed */  \
@@ -32,6 +32,7 @@
   X(RESET, 10, "reset", 0) /* frees all of `device` (bytes 0), or of context a only (bytes 1) */   \
   X(HOSTREG, 11, "hostreg", 0) /* host register a, bytes; unregister: bytes 0 */                   \
   X(CALL, 12, "call", 0)       /* any other hooked call; a, b as its row says */                   \
+  X(CACHE, 13, "cache", 0)     /* no call: what happened to a cache in `copy`; see the facts */    \
   X(STACK, 32, "stack", 1)   /* a: id; extra slots: `bytes` u64 return addresses, innermost 1st */ \
   X(MODULE, 33, "module", 1) /* payload weir_module_info, then build-id and path */                \
   X(NAME, 34, "name", 1)     /* a: handle, b: weir_name_kind, payload: `bytes` bytes of name */    \
@@ -75,6 +76,46 @@ typedef enum weir_sync_type {
   WEIR_SYNC_QUERY = 5        /* cudaStreamQuery, cudaEventQuery: asks, never waits */
 } weir_sync_type;
 
+/* Why memory did or did not take the way through a cache, in the `copy` byte of a rerouted ALLOC or
+ * FREE, and in `b` of a CACHE fact. One row a reason: identifier, value, name. Append only. */
+#define WEIR_REASON_MAP(X)                                                                         \
+  /* an allocation missed; what is given back bears the second three as well */                    \
+  X(FIRST, 1, "first_of_size") /* none of its size was ever there */                               \
+  X(IN_USE, 2, "in_use")       /* the program holds all there are */                               \
+  X(WAITING, 3, "waiting")     /* one was freed, and its work was not complete */                  \
+  X(LIMIT, 4, "limit")         /* given back: more was cached than may be */                       \
+  X(DECAY, 5, "decay")         /* given back: idle for too long */                                 \
+  X(TRIM, 6, "out_of_memory")  /* given back: the device had no memory left */                     \
+  /* a call was left to the driver */                                                              \
+  X(CAPTURE, 7, "capture")      /* a stream capture was live */                                    \
+  X(ERROR, 8, "error")          /* the context has an error that stays */                          \
+  X(NO_CACHE, 9, "no_cache")    /* no context was current, or a cache could not be had */          \
+  X(NO_MEMORY, 10, "no_memory") /* not even after all idle memory was given back */                \
+  X(ORDERED, 11, "ordered")     /* freed in stream order */                                        \
+  /* ... and the free of what was shared is a real one */                                          \
+  X(GRAPH, 12, "graph")         /* a graph may use it */                                           \
+  X(IPC, 13, "ipc")             /* another process may use it */                                   \
+  X(HANDLE, 14, "handle")       /* exported as a handle of the system's */                         \
+  X(TOKEN, 15, "token")         /* its peer-to-peer tokens were asked for */                       \
+  X(ATTRIBUTE, 16, "attribute") /* the program has set one of it */                                \
+  /* a free was kept */                                                                            \
+  X(PENDING, 17, "pending") /* with work under way, which it did not wait for */
+
+typedef enum weir_reason {
+  WEIR_WHY_NONE = 0,
+#define WEIR_REASON_ENUM(id, value, name) WEIR_WHY_##id = value,
+  WEIR_REASON_MAP(WEIR_REASON_ENUM)
+#undef WEIR_REASON_ENUM
+} weir_reason;
+
+/* The `copy` byte of a CACHE event. Its time is what it took; api 0: it is no call. */
+typedef enum weir_cache_fact {
+  WEIR_CACHE_GIVEN_BACK = 1, /* block a of `bytes` went back to the driver; b: reason; mem */
+  WEIR_CACHE_TAINTED = 2,    /* block a (0: all live ones) will not be cached; b: reason */
+  WEIR_CACHE_STAGING = 3     /* a: copy kind; b: driver's time in % of staging's; bytes measured,
+                                0: as an earlier program measured */
+} weir_cache_fact;
+
 typedef enum weir_name_kind {
   WEIR_NAME_KERNEL = 1, /* a: CUfunction, CUkernel or host stub address */
   WEIR_NAME_DEVICE = 2, /* a: ordinal; payload: product name */
@@ -110,7 +151,7 @@ typedef struct weir_event {
   uint32_t stack;       /* low 24 bits: id of a STACK record of the thread; top 8: context number */
   uint8_t device;       /* of the destination, allocation, stream or launch */
   uint8_t src_device;   /* of a copy's source */
-  uint8_t copy;         /* weir_copy_kind or weir_sync_type */
+  uint8_t copy;         /* weir_copy_kind, weir_sync_type, weir_reason or weir_cache_fact */
   uint8_t mem;          /* weir_mem of a (low 4 bits) and of b (high 4 bits) */
   uint64_t a;           /* by kind, see the map above */
   uint64_t b;           /* by kind */

@@ -11,9 +11,22 @@
 static fake f;
 static weir_whole *w;
 
+static struct {
+  unsigned count[WEIR_WHOLE_TRIM + 1];
+  uint64_t bytes;
+} told; /* of what was given back */
+
+static void on_given(void *self, const weir_whole_given *g)
+{
+  ck_assert_ptr_eq(self, f.backend.self);
+  (void)__atomic_add_fetch(&told.count[g->why], 1, __ATOMIC_RELAXED);
+  (void)__atomic_add_fetch(&told.bytes, g->bytes, __ATOMIC_RELAXED);
+}
+
 static void start(uint64_t capacity, uint64_t keep, uint64_t decay)
 {
-  weir_whole_options o = {.keep_bytes = keep, .decay_ms = decay};
+  weir_whole_options o = {.keep_bytes = keep, .decay_ms = decay, .on_given = on_given};
+  memset(&told, 0, sizeof told);
   fake_init(&f, capacity, 0);
   ck_assert_int_eq(weir_whole_open(&w, &f.backend, &o), WEIR_OK);
 }
@@ -29,6 +42,7 @@ static void stop(void)
   ck_assert_uint_eq(s.live + s.idle + s.waiting, 0);
   ck_assert_uint_eq(s.live_bytes + s.idle_bytes + s.waiting_bytes, 0);
   ck_assert_uint_eq(f.used, 0);
+  ck_assert_uint_eq(told.bytes, s.given_back);
   weir_whole_abandon(w);
 }
 
@@ -250,6 +264,43 @@ START_TEST(out_of_memory_comes_only_after_all_idle_memory_went_back)
 }
 END_TEST
 
+static void missed(uint64_t at, weir_whole_why why)
+{
+  ck_assert_int_eq(weir_whole_find(at).why, why);
+}
+
+START_TEST(a_miss_says_why)
+{
+  start(16 * MIB, 6 * MIB, 0);
+  fake_hold(&f, 1);
+  uint64_t a = take(4 * MIB, false), b = take(4 * MIB, false), c = take(512, false);
+  missed(a, WEIR_WHOLE_FIRST);
+  missed(b, WEIR_WHOLE_IN_USE);
+  missed(c, WEIR_WHOLE_FIRST);
+  give(a, 1);
+  a = take(4 * MIB, false);
+  missed(a, WEIR_WHOLE_WAITED_FOR);
+  fake_release(&f, 1);
+  give(take(4 * MIB, true), -1);
+  missed(take(4 * MIB, true), WEIR_WHOLE_HIT);
+  give(b, -1);
+  give(a, -1); /* 8 MiB are more than may be kept */
+  ck_assert_uint_eq(told.count[WEIR_WHOLE_LIMIT], 1);
+  a = take(4 * MIB, true);
+  b = take(4 * MIB, false);
+  missed(b, WEIR_WHOLE_LIMIT);
+  give(c, -1);
+  uint64_t d = take(2 * MIB, false);
+  ck_assert_uint_eq(told.count[WEIR_WHOLE_TRIM], 0);
+  uint64_t e = take(2 * MIB, false); /* no room but what the idle block has */
+  ck_assert_uint_eq(told.count[WEIR_WHOLE_TRIM], 1);
+  give(d, -1);
+  missed(take(512, false), WEIR_WHOLE_TRIM);
+  (void)e;
+  weir_whole_abandon(w);
+}
+END_TEST
+
 START_TEST(a_double_free_and_a_strange_pointer_are_refused)
 {
   bool full;
@@ -447,6 +498,7 @@ int main(void)
   tcase_add_test(c, more_waiting_than_may_be_kept_is_said);
   tcase_add_test(c, a_bound_of_nothing_keeps_nothing);
   tcase_add_test(c, out_of_memory_comes_only_after_all_idle_memory_went_back);
+  tcase_add_test(c, a_miss_says_why);
   tcase_add_test(c, a_double_free_and_a_strange_pointer_are_refused);
   tcase_add_test(c, a_forgotten_block_is_the_programs_alone);
   tcase_add_test(c, every_failing_call_leaves_the_cache_working);

@@ -1,6 +1,6 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command run install)
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command compare run install)
 TOOLS_TESTS_ALL := $(O)/tests/tools/test_bundle
 
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o

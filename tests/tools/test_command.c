@@ -47,6 +47,10 @@ static const struct {
     {"report --format xml a", "no format 'xml'"},
     {"report --top 0 a", "1 to 1000"},
     {"report --top a", "1 to 1000"},
+    {"compare", "PROGRAM is missing"},
+    {"compare -n 0 true", "1 to 1000"},
+    {"compare --format xml true", "no format 'xml'"},
+    {"compare --sim=0 true", "1 to 32"},
     {"import", "SPOOL is missing"},
     {"import a.spool", "-o FILE is missing"},
     {"import -o t.db", "SPOOL is missing"},
@@ -83,8 +87,8 @@ END_TEST
 
 START_TEST(help_lists_every_command_for_people_and_explains_each)
 {
-  static const char *const names[] = {"run",    "report",  "import", "replay",
-                                      "export", "version", "help"};
+  static const char *const names[] = {"run",    "report", "compare", "import",
+                                      "replay", "export", "version", "help"};
   outcome *all = sh_status(0, "$WEIR help");
   ck_assert_str_eq(sh_status(0, "$WEIR --help")->out, all->out);
   ck_assert_str_eq(sh_status(0, "$WEIR -h")->out, all->out);
@@ -126,8 +130,8 @@ END_TEST
  */
 START_TEST(manual_and_help_have_the_same_options)
 {
-  static const char *const names[] = {"run",    "report",  "import", "replay",
-                                      "export", "version", "help",   "collect"};
+  static const char *const names[] = {"run",    "report",  "compare", "import", "replay",
+                                      "export", "version", "help",    "collect"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
     outcome *help = sh_status(0,
                               "$WEIR help %s | sed -n 's/^  \\(-., "
@@ -148,7 +152,7 @@ START_TEST(manual_names_every_command)
 {
   outcome *o = sh_status(
       0, "sed -n 's/^\\.Ss weir //p' $WEIR_SOURCE/tools/man/weir.1 | sort | tr '\\n' ' '");
-  ck_assert_str_eq(o->out, "collect export help import replay report run version ");
+  ck_assert_str_eq(o->out, "collect compare export help import replay report run version ");
 }
 END_TEST
 

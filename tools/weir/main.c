@@ -19,11 +19,17 @@ const cmd cmd_commands[] = {
      "weir\n"
      "could not start; 126: the program cannot be run; 127: there is no such program.",
      run_options, false, run_main},
-    {"report", "[summary] [--format text|json] [--top N] FILE",
+    {"report", "[summary|cache] [--format text|json] [--top N] FILE",
      "Print what a trace says about memory, transfers and waits",
-     "FILE is a trace, or a spool that was left without a collector. 'summary' is the one kind of\n"
-     "report there is, and the default.",
+     "FILE is a trace, or a spool that was left without a collector. 'summary' is the default;\n"
+     "'cache' says what the caches of a run with --mode=strict or relaxed did.",
      report_options, false, report_main},
+    {"compare", "[-n N] [--sim[=N]] [--format text|json] -- PROGRAM [ARG]...",
+     "Run a program in each mode in turn, and say what that changes",
+     "Runs observe, strict and relaxed, N times each, one after the other. stdin is empty. 0: the\n"
+     "runs agree in stdout and exit status; 1: they do not, or it did not work; 125 to 127: as\n"
+     "'weir run' has them.",
+     compare_options, false, compare_main},
     {"import", "SPOOL... -o FILE", "Make a trace from spools that were left without a collector",
      "SPOOL is a spool file, or a folder of them. All of them go into one trace.", import_options,
      false, import_main},

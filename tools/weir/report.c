@@ -44,6 +44,12 @@ static void ask_terminal(weir_report_options *o)
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) o->width = size.ws_col;
 }
 
+/* Kinds of report; the first is the default. */
+static const struct kind {
+  const char *name;
+  weir_status (*print)(FILE *out, const char *trace, const weir_report_options *options);
+} kinds[] = {{"summary", weir_report_summary}, {"cache", weir_report_cache}};
+
 int report_main(const cmd *c, int argc, char **argv)
 {
   weir_report_options o = {.format = WEIR_REPORT_TEXT};
@@ -51,12 +57,18 @@ int report_main(const cmd *c, int argc, char **argv)
   int at = cmd_parse(c, argc, argv, false, on_option, &o, &helped);
   if (at < 0) return CMD_USAGE;
   if (helped) return 0;
-  /* 'summary' is the kind of report, unless it is all there is: then it is a file of that name. */
-  if (argc - at > 1 && !strcmp(argv[at], "summary")) at++;
+  const struct kind *kind = kinds;
+  /* The first word is the kind of report, unless it is all there is: a file of that name. */
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds && argc - at > 1; i++) {
+    if (strcmp(argv[at], kinds[i].name) != 0) continue;
+    kind = &kinds[i];
+    at++;
+    break;
+  }
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir report takes one trace, not %d", argc - at);
   ask_terminal(&o);
-  if (weir_report_summary(stdout, argv[at], &o) != WEIR_OK) {
+  if (kind->print(stdout, argv[at], &o) != WEIR_OK) {
     (void)fflush(stdout);
     cmd_say("%s.", weir_error_message());
     return CMD_FAILED;

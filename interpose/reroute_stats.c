@@ -1,0 +1,81 @@
+/* reroute_stats.c: see reroute_stats.h. A fact is written by the thread that brought it about, most
+ * often in the middle of a call whose own event follows. A question that is no event of its own
+ * (reroute_query.c) may be a thread's first sign: then the thread begins here, and counts as inside
+ * of a call, so that a signal's handler does not write into our slot. */
+#include "interpose/reroute_stats.h"
+
+#include <errno.h>
+#include "interpose/record.h"
+#include "interpose/reroute_device.h"
+
+static void put(weir_thread *t, const weir_event *fact)
+{
+  uint32_t stack = weir_stack_capture(&t->stacks, &t->writer) & 0xffffff;
+  weir_event *slot = weir_writer_slots(&t->writer, 1);
+  if (!slot) return;
+  slot->kind = WEIR_EV_CACHE;
+  slot->flags = 0;
+  slot->api = 0;
+  slot->start = fact->start;
+  weir_event_set_duration(slot, weir_ticks() - fact->start);
+  slot->status = 0;
+  slot->stack = stack | (uint32_t)t->last_context_number << 24;
+  slot->device = fact->device;
+  slot->src_device = WEIR_DEVICE_NONE;
+  slot->copy = fact->copy;
+  slot->mem = fact->mem;
+  slot->a = fact->a;
+  slot->b = fact->b;
+  slot->bytes = fact->bytes;
+  slot->stream = 0;
+  weir_writer_commit(&t->writer, 1);
+}
+
+static void tell(const weir_event *fact)
+{
+  weir_thread *t = &weir_self;
+  int saved = errno;
+  bool inside = t->depth != 0;
+  bool here = t->epoch == atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
+  bool ready = inside ? here && atomic_load(&weir_recording) : weir_thread_ready(t);
+  if (ready) {
+    if (!inside) t->outermost = (uintptr_t)&here;
+    t->depth = 1;
+    put(t, fact);
+    t->depth = inside;
+  }
+  errno = saved;
+}
+
+void weir_stats_given(void *device, const weir_whole_given *given)
+{
+  const weir_route_device *d = device;
+  tell(&(weir_event){.start = given->start,
+                     .copy = WEIR_CACHE_GIVEN_BACK,
+                     .device = d->host ? WEIR_DEVICE_NONE : (uint8_t)d->backend.index,
+                     .mem = d->host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                     .a = given->address,
+                     .b = given->why,
+                     .bytes = given->bytes});
+}
+
+void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why)
+{
+  tell(&(weir_event){.start = weir_ticks(),
+                     .copy = WEIR_CACHE_TAINTED,
+                     .device = WEIR_DEVICE_NONE,
+                     .mem = WEIR_MEM_DEVICE,
+                     .a = address,
+                     .b = why,
+                     .bytes = bytes});
+}
+
+void weir_stats_staging(uint64_t start, unsigned device, bool to, unsigned percent, uint64_t bytes)
+{
+  tell(&(weir_event){.start = start,
+                     .copy = WEIR_CACHE_STAGING,
+                     .device = (uint8_t)device,
+                     .a = to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
+                     .b = percent,
+                     .bytes = bytes});
+}

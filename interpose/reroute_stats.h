@@ -1,0 +1,20 @@
+/* reroute_stats.h: what happens to a cache and is no call of the program, told to the trace as
+ * CACHE events: memory given back, blocks tainted, staging measured. Slow paths only. What one call
+ * did (a hit, a miss and why, the wait in a free) its own event says. */
+#ifndef WEIR_INTERPOSE_REROUTE_STATS_H
+#define WEIR_INTERPOSE_REROUTE_STATS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/memory/whole.h"
+#include "core/trace/event.h"
+
+/* A weir_whole_options.on_given; `device` is the cache's weir_route_device. */
+void weir_stats_given(void *device, const weir_whole_given *given);
+/* address 0: all blocks that are live. */
+void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why);
+/* The driver's time in percent of ours (0: could not be measured), and how it was found: by copies
+ * of `bytes` from `start` on, or, bytes 0, by an earlier program. */
+void weir_stats_staging(uint64_t start, unsigned device, bool to, unsigned percent, uint64_t bytes);
+
+#endif

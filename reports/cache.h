@@ -1,0 +1,63 @@
+/* cache.h: what the caches of a rerouted run did: numbers of `weir report cache`, computed once.
+ *
+ * A call's own event says whether it was a hit, and if not, why; CACHE events say what happened to
+ * a cache beside the calls. The memory that is cached at a moment is followed by address, in the
+ * order of lifetime.h: a free counts from its call, an allocation from its return. SCHEMA.md ("The
+ * caches") defines every number.
+ */
+#ifndef WEIR_REPORTS_CACHE_H
+#define WEIR_REPORTS_CACHE_H
+
+#include <stdbool.h>
+#include "core/trace/event.h"
+#include "reports/schema.h"
+
+#define WR_REASON_COUNT(id, value, name) +1
+enum {
+  WR_REASONS = 1 WEIR_REASON_MAP(WR_REASON_COUNT), /* NONE first */
+  WR_CURVE = 100,                                  /* slices of the run */
+  WR_CACHE_DEVICE = 0,
+  WR_CACHE_PINNED = 1
+};
+#undef WR_REASON_COUNT
+
+typedef struct wr_tally {
+  uint64_t calls, bytes, ns;
+  int64_t first, last; /* ns since the trace began */
+} wr_tally;
+
+typedef struct wr_cache_side { /* of device memory, or of page-locked host memory */
+  uint64_t hits, hit_bytes, misses, miss_bytes;
+  uint64_t cached_peak_bytes, cached_peak_at_ns; /* most bytes cached at one moment */
+  uint64_t cached_end_bytes;                     /* at the end of the trace */
+} wr_cache_side;
+
+typedef struct wr_staging {   /* copies of 1 MiB and more between pageable memory and a device */
+  uint64_t copies, bytes, ns; /* staged */
+  uint64_t left_copies, left_bytes, left_ns; /* the driver's */
+  uint64_t percent;   /* of the driver's time to ours, as measured; 0: not measured */
+  bool told, earlier; /* there was a verdict; an earlier program measured it */
+} wr_staging;
+
+typedef struct wr_cache {
+  bool rerouted;
+  const char *mode; /* observe, strict, relaxed */
+  wr_cache_side side[2];
+  wr_tally missed[WR_REASONS], left[WR_REASONS]; /* allocations: from the device; the driver's */
+  wr_tally freed[WR_REASONS];                    /* real frees of what might have been cached */
+  wr_tally given[WR_REASONS], tainted[WR_REASONS];
+  uint64_t kept_frees, kept_bytes;                   /* into a cache */
+  uint64_t waits_kept, waits_kept_ns, waits_avoided; /* of frees */
+  uint64_t held_peak_bytes; /* device memory, live and cached, at one moment */
+  uint64_t end_ns;          /* of the last event */
+  uint64_t curve[WR_CURVE]; /* most device bytes cached in each slice of end_ns */
+  wr_staging staging[2];    /* h2d, d2h */
+} wr_cache;
+
+/* The name of a reason in traces and JSON; "none" for numbers that are none. */
+const char *wr_reason_name(unsigned reason);
+
+/* Fills *c; all but `mode` is 0 where no process was rerouted. */
+weir_status wr_cache_load(wr_cache *c, const wr_db *db);
+
+#endif

@@ -1,0 +1,288 @@
+/* compare.c: weir compare: a program run in each mode in turn, and what that changed.
+ *
+ * Each run is a `weir run` of its own: observe, strict, relaxed, and again, so that what else the
+ * machine does falls on all of them. stdout and the end of every run are compared with those of the
+ * first observed one; when other observed runs differ from it too, the program's output says
+ * something else each time, and is no witness. stdin is empty, as it could be read only once.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/weir/commands.h"
+#include "tools/weir/compare.h"
+
+enum { OPT_RUNS, OPT_FORMAT, OPT_SIM };
+
+const cmd_option compare_options[] = {
+    [OPT_RUNS] = {"runs", 'n', CMD_ARG_REQUIRED, "N", "runs in each mode (default 3)"},
+    [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json"},
+    [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
+                 "run on N software devices (default 1) instead of GPUs"},
+    {NULL, 0, CMD_ARG_NONE, NULL, NULL},
+};
+
+const char *const compare_modes[COMPARE_MODES] = {"observe", "strict", "relaxed"};
+
+typedef struct work {
+  comparison c;
+  bool json, sim;
+  const char *sim_devices; /* NULL: default */
+  char *folder;            /* of traces and outputs; owned */
+} work;
+
+static volatile sig_atomic_t stopped;   /* the signal that ends us */
+static volatile sig_atomic_t under_way; /* process of the run, 0: none */
+
+static bool on_option(const cmd *c, size_t at, const char *value, void *context)
+{
+  work *w = context;
+  long n = 0;
+  switch (at) {
+  case OPT_RUNS:
+    if (!cmd_number(value, 1, COMPARE_MOST_RUNS, &n)) {
+      cmd_usage(c, "--runs takes a number from 1 to %d, not '%s'", COMPARE_MOST_RUNS, value);
+      return false;
+    }
+    w->c.runs = (unsigned)n;
+    return true;
+  case OPT_FORMAT:
+    w->json = !strcmp(value, "json");
+    if (w->json || !strcmp(value, "text")) return true;
+    cmd_usage(c, "there is no format '%s': text or json", value);
+    return false;
+  default:
+    w->sim = true;
+    w->sim_devices = value;
+    if (!value || cmd_number(value, 1, 32, &n)) return true;
+    cmd_usage(c, "--sim takes a number of devices from 1 to 32, not '%s'", value);
+    return false;
+  }
+}
+
+/* ---- one run -----------------------------------------------------------------------------------
+ */
+
+static void on_signal(int number)
+{
+  stopped = number;
+  /* What a terminal sends, the run has too. */
+  if (under_way && (number == SIGTERM || number == SIGHUP)) (void)kill((pid_t)under_way, number);
+}
+
+static void catch_signals(void)
+{
+  static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    struct sigaction now, then = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    if (!sigaction(numbers[i], NULL, &now) && now.sa_handler != SIG_IGN)
+      (void)sigaction(numbers[i], &then, NULL);
+  }
+}
+
+static char *in_folder(const work *w, const char *name)
+{
+  return cmd_format("%s/%s", w->folder, name);
+}
+
+static bool take_over(int fd, const char *path, int flags)
+{
+  int got = open(path, flags | O_CLOEXEC, 0600);
+  return got >= 0 && dup2(got, fd) == fd;
+}
+
+__attribute__((noreturn)) static void become_run(const work *w, unsigned mode, const char *out,
+                                                 const char *err)
+{
+  size_t count = 0, at = 0;
+  while (w->c.argv[count])
+    count++;
+  char **argv = cmd_alloc((count + 9) * sizeof *argv);
+  argv[at++] = cmd_format("weir");
+  argv[at++] = cmd_format("run");
+  argv[at++] = cmd_format("--output=%s/trace.db", w->folder);
+  argv[at++] = cmd_format("--mode=%s", compare_modes[mode]);
+  argv[at++] = cmd_format("--stacks=off");
+  if (w->sim)
+    argv[at++] = w->sim_devices ? cmd_format("--sim=%s", w->sim_devices) : cmd_format("--sim");
+  argv[at++] = cmd_format("--");
+  memcpy(argv + at, w->c.argv, count * sizeof *argv);
+  if (take_over(0, "/dev/null", O_RDONLY) && take_over(1, out, O_WRONLY | O_CREAT | O_TRUNC) &&
+      take_over(2, err, O_WRONLY | O_CREAT | O_TRUNC))
+    (void)execv("/proc/self/exe", argv);
+  _exit(CMD_RUN_FAILED);
+}
+
+/* One run; its wait status, -1: none could be made, and why was said. */
+static int run_once(const work *w, unsigned mode, const char *out, const char *err)
+{
+  int status = -1;
+  (void)fflush(NULL);
+  pid_t pid = fork();
+  if (pid < 0) cmd_say("cannot fork: %s.", strerror(errno));
+  if (pid < 0) return -1;
+  if (!pid) become_run(w, mode, out, err);
+  under_way = pid;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  under_way = 0;
+  return status;
+}
+
+/* What a run wrote, on our stderr. */
+static void show(const char *path)
+{
+  char text[4096];
+  FILE *f = fopen(path, "re");
+  size_t n;
+  while (f && (n = fread(text, 1, sizeof text, f)) > 0)
+    (void)fwrite(text, 1, n, stderr);
+  if (f) (void)fclose(f);
+}
+
+/* ---- outputs -----------------------------------------------------------------------------------
+ */
+
+static void copy_line(char out[80], FILE *f, long start)
+{
+  size_t n = 0;
+  int c;
+  if (fseek(f, start, SEEK_SET)) return;
+  while (n < 79 && (c = getc(f)) != EOF && c != '\n')
+    out[n++] = (char)(c >= ' ' && c < 127 ? c : '?');
+  out[n] = 0;
+}
+
+/* Where two files first differ; false: nowhere. */
+static bool differ(const char *expected, const char *found, difference *d)
+{
+  FILE *a = fopen(expected, "re"), *b = fopen(found, "re");
+  long at = 0, line_start = 0;
+  int x = a ? 0 : EOF, y = b ? 0 : EOF;
+  d->line = 1;
+  while (a && b && (x = getc(a)) == (y = getc(b)) && x != EOF) {
+    at++;
+    if (x == '\n') d->line++, line_start = at;
+  }
+  bool there = x != y;
+  d->offset = (uint64_t)at;
+  if (there && a) copy_line(d->expected, a, line_start);
+  if (there && b) copy_line(d->found, b, line_start);
+  if (a) (void)fclose(a);
+  if (b) (void)fclose(b);
+  return there;
+}
+
+/* Compares a run with the first; the first difference of a kind is kept. */
+static void compare_run(work *w, unsigned mode, unsigned run, int end, const char *first,
+                        const char *out)
+{
+  difference d = {.mode = mode, .run = run + 1, .expected_end = w->c.end, .found_end = end};
+  difference *kept = mode ? &w->c.differs : &w->c.varies;
+  d.status = end != w->c.end;
+  d.there = differ(first, out, &d) || d.status;
+  if (d.there && !kept->there) *kept = d;
+}
+
+/* ---- all runs ----------------------------------------------------------------------------------
+ */
+
+/* A run that left no trace was none: weir's status and sentence are passed on. 0: go on. */
+static int judge(const work *w, int status, const char *trace, const char *err)
+{
+  if (stopped) return 128 + stopped;
+  if (status == -1) return CMD_FAILED;
+  if (access(trace, R_OK) == 0) return 0;
+  show(err);
+  if (WIFEXITED(status) && WEXITSTATUS(status)) return WEXITSTATUS(status);
+  cmd_say("a run of '%s' left no trace.", w->c.argv[0]);
+  return CMD_FAILED;
+}
+
+/* The run `run` of a mode: 0, or the status to end with. */
+static int one(work *w, unsigned mode, unsigned run)
+{
+  bool is_first = !mode && !run;
+  char *first = in_folder(w, "first"), *trace = in_folder(w, "trace.db");
+  char *out = is_first ? cmd_format("%s", first) : in_folder(w, "out"), *err = in_folder(w, "err");
+  (void)unlink(trace);
+  int end = run_once(w, mode, out, err), status = judge(w, end, trace, err);
+  weir_figures *f = &w->c.figures[mode * w->c.runs + run];
+  if (!status && weir_report_figures(f, trace) != WEIR_OK) {
+    cmd_say("%s.", weir_error_message());
+    status = CMD_FAILED;
+  }
+  if (!status && is_first) w->c.end = end;
+  if (!status && !is_first) compare_run(w, mode, run, end, first, out);
+  if (!status && ((is_first && end) || end != w->c.end)) show(err);
+  free(first), free(trace), free(out), free(err);
+  return status;
+}
+
+static int all(work *w)
+{
+  int status = 0;
+  for (unsigned run = 0; run < w->c.runs && !status; run++)
+    for (unsigned mode = 0; mode < COMPARE_MODES && !status; mode++) {
+      if (cmd_chatty()) cmd_say("%s, run %u of %u ...", compare_modes[mode], run + 1, w->c.runs);
+      status = one(w, mode, run);
+    }
+  return status;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+  (void)st, (void)type, (void)at;
+  return remove(path);
+}
+
+static bool make_folder(work *w)
+{
+  const char *tmp = getenv("TMPDIR");
+  w->folder = cmd_format("%s/weir-compare-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+  if (mkdtemp(w->folder)) return true;
+  cmd_say("cannot make a folder %s: %s.", w->folder, strerror(errno));
+  return false;
+}
+
+static int compare_and_say(work *w)
+{
+  if (!make_folder(w)) return CMD_FAILED;
+  w->c.figures = cmd_alloc((size_t)COMPARE_MODES * w->c.runs * sizeof *w->c.figures);
+  catch_signals();
+  int status = all(w);
+  (void)nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  if (stopped) {
+    (void)signal(stopped, SIG_DFL);
+    (void)raise(stopped);
+  }
+  if (status) return status;
+  if (!w->json) {
+    compare_print_text(&w->c);
+  } else if (!compare_print_json(&w->c)) {
+    cmd_say("cannot print the comparison.");
+    return CMD_FAILED;
+  }
+  return compare_agree(&w->c) ? 0 : CMD_FAILED;
+}
+
+int compare_main(const cmd *c, int argc, char **argv)
+{
+  work w = {.c.runs = 3};
+  bool helped;
+  int at = cmd_parse(c, argc, argv, true, on_option, &w, &helped);
+  if (at < 0) return CMD_USAGE;
+  if (helped) return 0;
+  w.c.argv = argv + at; /* NULL-terminated, as argv is */
+  if (!argv[at]) return cmd_usage(c, "which program? PROGRAM is missing");
+  int status = compare_and_say(&w);
+  free(w.c.figures);
+  free(w.folder);
+  return status;
+}
