@@ -91,8 +91,9 @@ START_TEST(weir_reserves_no_more_than_any_peer)
   read_trace(&ops, _i);
   ck_assert_int_eq(rp_replay(&ours, &ops, &rp_weir, &(rp_options){0}), WEIR_OK);
   ck_assert_msg(rp_ratio(&ours) <= rows[_i].ratio, "%.3f", rp_ratio(&ours));
-  const rp_policy *const peers[] = {&rp_pytorch, &rp_pytorch_expandable, &rp_rmm_pool};
-  for (size_t i = 0; i < sizeof peers / sizeof *peers; i++) {
+  enum { PEERS = 3 };
+  const rp_policy *const peers[PEERS] = {&rp_pytorch, &rp_pytorch_expandable, &rp_rmm_pool};
+  for (int i = 0; i < PEERS; i++) {
     ck_assert_int_eq(rp_replay(&r, &ops, peers[i], &(rp_options){0}), WEIR_OK);
     ck_assert_msg(ours.peak_reserved <= r.peak_reserved + rows[_i].above * MIB,
                   "%s: %.1f MiB, weir %.1f MiB", peers[i]->name, (double)r.peak_reserved / MIB,
@@ -112,7 +113,8 @@ START_TEST(weir_asks_for_nothing_in_steady_state)
   ck_assert_int_eq(rp_replay(&all, &ops, &rp_weir, &(rp_options){0}), WEIR_OK);
   ops.count = ops.count / 3 * 2;
   ck_assert_int_eq(rp_replay(&part, &ops, &rp_weir, &(rp_options){0}), WEIR_OK);
-  if (strcmp(rows[_i].name, "serving")) ck_assert_uint_eq(part.segment_calls, all.segment_calls);
+  if (strcmp(rows[_i].name, "serving") != 0)
+    ck_assert_uint_eq(part.segment_calls, all.segment_calls);
   ck_assert_uint_le(all.segment_calls - part.segment_calls, 16); /* in a thousand decoding steps */
   rp_ops_clear(&ops);
 }
