@@ -257,7 +257,7 @@ START_TEST(lengths_that_lie_are_damage)
               {WEIR_EV_MODULE, 1, 64},
               {WEIR_EV_MODULE, 0, 0},
               {WEIR_EV_NAME, 1000, 64000},
-              {13, 0, 0},
+              {30, 0, 0},
               {200, 3, 0},
               {31, 0, 0}};
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
