@@ -4,7 +4,8 @@
  *
  * What is left to the driver: sizes of 0, allocations and frees while a stream is being captured, a
  * thread without a context, a runtime before 12 whose device is chosen but not yet current, blocks
- * that were shared or that a graph may use, and everything after a sticky error.
+ * that were shared or that a graph may use, and everything after a sticky error. Why a call was
+ * left to the driver, or had to ask it for memory, is said in the call's event (weir_call.why).
  */
 #include "interpose/reroute.h"
 

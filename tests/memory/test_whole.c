@@ -44,6 +44,7 @@ static void stop(void)
   ck_assert_uint_eq(f.used, 0);
   ck_assert_uint_eq(told.bytes, s.given_back);
   weir_whole_abandon(w);
+  fake_fini(&f);
 }
 
 static uint64_t take(uint64_t bytes, bool want_hit)
@@ -58,7 +59,7 @@ static uint64_t take(uint64_t bytes, bool want_hit)
 static bool give(uint64_t at, int stream)
 {
   bool full = false;
-  void *handle = fake_handle(&f, stream);
+  void *handle = stream >= 0 ? fake_handle(&f, stream) : NULL;
   ck_assert_int_eq(weir_whole_free(at, &handle, stream >= 0, &full), WEIR_OK);
   return full;
 }
@@ -88,6 +89,7 @@ START_TEST(a_freed_block_serves_the_next_request_of_its_size_class_whole)
   ck_assert_uint_ne(take(1025, false), b);
   ck_assert_uint_eq(stats().hits, 2);
   weir_whole_abandon(w);
+  fake_fini(&f);
 }
 END_TEST
 
@@ -298,6 +300,7 @@ START_TEST(a_miss_says_why)
   missed(take(512, false), WEIR_WHOLE_TRIM);
   (void)e;
   weir_whole_abandon(w);
+  fake_fini(&f);
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # demo.sh BUILD: the training loop under weir run, on the GPU if there is one, else on two software
-# devices; prints its report and leaves the trace.
+# devices; prints its report and what each mode changes, and leaves the trace.
 set -eu
 build=$1
 trace=$build/demo.db
@@ -28,5 +28,9 @@ echo
 echo "\$ weir report $trace"
 echo
 "$build/bin/weir" report "$trace"
+echo
+echo "\$ weir compare${sim:+ $sim} -- train      # in each mode in turn"
+# shellcheck disable=SC2086
+"$build/bin/weir" compare $sim -- "$build/examples/train"
 echo
 echo "The trace is $trace: ask it with 'weir report' or 'sqlite3'."
