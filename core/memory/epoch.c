@@ -65,6 +65,7 @@ static void look(weir_heap *h)
     bool complete = false;
     if (b->event_query(b->self, m->event, &complete) || !complete) return;
     h->done = m->epoch;
+    h->ripe = true;
     h->oldest = (h->oldest + 1) % MARKERS;
     h->flying--;
   }
@@ -98,6 +99,7 @@ static weir_status sync(weir_heap *h)
   if (!st) st = b->event_sync(b->self, latest(h));
   if (st) return st == WEIR_ENOTSUP ? WEIR_OK : st;
   h->done = h->marked;
+  h->ripe = true;
   h->flying = 0;
   h->pool->syncs++;
   return WEIR_OK;
@@ -155,7 +157,8 @@ void weir_epoch_retire(weir_pool *p, const weir_heap *except)
 {
   for (unsigned i = 0; i < p->heap_count; i++) {
     weir_heap *h = weir_heaps[p->numbers[i]];
-    if (h == except || !h->free_blocks) continue;
+    if (h == except || !h->ripe) continue;
+    h->ripe = false;
     for (int f = 0; f < TLSF_FIRST; f++)
       for (uint32_t in = h->second[f]; in; in &= in - 1)
         retire_bin(h, h->bins[f][__builtin_ctz(in)]);

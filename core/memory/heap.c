@@ -70,6 +70,7 @@ void weir_heap_put(weir_heap *h, block_id id)
   h->second[at.first] |= 1u << at.second;
   h->first |= 1u << at.first;
   b->heap = h->number;
+  h->ripe |= b->stamp <= h->done;
   block_set(b, common(h) ? BLOCK_HOLE : BLOCK_FREE);
   count_free(h, 1, b);
 }

@@ -19,6 +19,8 @@
 #include "core/memory/history.h"
 #include "core/memory/host.h"
 
+enum { LARGE_FREE = 8 << 20 }; /* bytes of a free block from which small ones keep to its end */
+
 static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t serials; /* given so far */
 
@@ -65,6 +67,21 @@ static uint8_t class_of(const weir_block *b)
   return weir_class_bytes[class] == b->bytes ? class : NO_CLASS;
 }
 
+/* Cuts `bytes` off a block that is in no heap. Small blocks are cut off the end of a large one:
+ * there they gather, and the rest stays one piece. */
+static block_id cut(weir_heap *from, block_id id, uint64_t bytes)
+{
+  if (bytes > CLASS_LIMIT || block(id)->bytes <= LARGE_FREE) {
+    weir_block_split(id, bytes, from);
+    return id;
+  }
+  weir_block_split(id, block(id)->bytes - bytes, from);
+  block_id right = block(id)->right;
+  weir_heap_remove(from, right);
+  weir_heap_put(from, id);
+  return right;
+}
+
 /* Takes a free block out of heap `from` for heap h: `bytes` of it, the rest stays. Records ensured.
  */
 static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t bytes, block_id *out)
@@ -74,7 +91,8 @@ static weir_status take(weir_heap *from, weir_heap *h, block_id id, uint64_t byt
   if (!id || too_large(p, b, bytes)) return WEIR_EOOM;
   weir_heap_remove(from, id);
   if (may_split(p) && !(b->bytes > p->config.max_split_bytes && !p->space))
-    weir_block_split(id, bytes, from);
+    id = cut(from, id, bytes);
+  b = block(id);
   b->heap = h->number;
   b->stamp = 0;
   b->class = class_of(b);
@@ -124,17 +142,27 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
 /* ---- the reuse order --------------------------------------------------------------------------
  */
 
-/* Steps 1 and 2 without asking the device anything. */
+/* Small requests fill small pieces, else they take from the largest. */
+static block_id find_fit(const weir_heap *h, uint64_t bytes)
+{
+  block_id id = weir_heap_find(h, bytes);
+  if (!id || bytes > CLASS_LIMIT || block(id)->bytes <= LARGE_FREE) return id;
+  int f = 31 - __builtin_clz(h->first);
+  return h->bins[f][31 - __builtin_clz(h->second[f])];
+}
+
+/* Steps 1 and 2 without asking the device anything: the better fit of both. */
 static weir_status reuse(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_heap *idle = weir_idle_of(h);
-  if (may_split(h->pool)) {
-    block_id a = weir_heap_find(h, bytes), b = weir_heap_find(idle, bytes);
-    bool other = b && (!a || block(b)->bytes < block(a)->bytes);
-    return take(other ? idle : h, h, other ? b : a, bytes, out);
+  if (!may_split(h->pool)) {
+    weir_status st = take_from(h, h, bytes, out);
+    return st == WEIR_EOOM ? take_from(idle, h, bytes, out) : st;
   }
-  weir_status st = take_from(h, h, bytes, out);
-  return st == WEIR_EOOM ? take_from(idle, h, bytes, out) : st;
+  block_id own = find_fit(h, bytes), other = find_fit(idle, bytes);
+  bool first = own && (!other || block(own)->bytes <= block(other)->bytes);
+  weir_status st = take(first ? h : idle, h, first ? own : other, bytes, out);
+  return st == WEIR_EOOM ? take(first ? idle : h, h, first ? other : own, bytes, out) : st;
 }
 
 /* Steps 2 and 3 with all that is known after asking. */

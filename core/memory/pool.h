@@ -113,6 +113,7 @@ typedef struct weir_heap {
   weir_marker markers[MARKERS]; /* a ring */
   unsigned oldest, flying;      /* of the ring: the first that may not be complete; how many */
   uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
+  bool ripe;       /* may have blocks whose work is complete: for weir_epoch_retire() */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
   uint32_t second[TLSF_FIRST];            /* bitmaps of bins with a block */

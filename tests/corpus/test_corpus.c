@@ -14,12 +14,19 @@ static const struct {
   const char *name;
   uint64_t live_min, live_max; /* MiB at the peak, from the shapes */
   unsigned streams, threads;
+  double ratio;      /* most that Weir may reserve: 1.05 in training, 1.10 where sizes are drawn */
+  uint64_t above;    /* MiB that Weir may be above the best peer: see README.md */
+  bool steady, full; /* asks for nothing in the last third; runs on a device 98 % live */
 } rows[] = {
-    {"transformer", 9000, 10500, 1, 1}, {"checkpoint", 7000, 8000, 1, 1},
-    {"sharded", 3000, 4000, 2, 1},      {"images", 3500, 5500, 1, 1},
-    {"serving", 13000, 30000, 1, 1},    {"graphs", 1000, 4000, 1, 1},
-    {"side-stream", 9000, 10500, 2, 1}, {"threads", 1000, 3000, 256, 16},
-    {"pipeline", 60, 200, 4, 4},
+    {"transformer", 9000, 10500, 1, 1, 1.05, 0, true, true},
+    {"checkpoint", 7000, 8000, 1, 1, 1.05, 0, true, true},
+    {"sharded", 3000, 4000, 2, 1, 1.05, 0, false, false},
+    {"images", 3500, 5500, 1, 1, 1.05, 8, true, true},
+    {"serving", 13000, 30000, 1, 1, 1.10, 0, true, true},
+    {"graphs", 1000, 4000, 1, 1, 1.10, 0, true, true},
+    {"side-stream", 9000, 10500, 2, 1, 1.05, 0, true, true},
+    {"threads", 1000, 3000, 256, 16, 1.10, 0, false, false},
+    {"pipeline", 60, 200, 4, 4, 1.10, 0, false, false},
 };
 
 static const char *build(void)
@@ -77,6 +84,71 @@ START_TEST(every_policy_runs_every_trace)
 }
 END_TEST
 
+START_TEST(weir_reserves_no_more_than_any_peer)
+{
+  rp_ops ops = {0};
+  rp_result ours, r;
+  read_trace(&ops, _i);
+  ck_assert_int_eq(rp_replay(&ours, &ops, &rp_weir, &(rp_options){0}), WEIR_OK);
+  ck_assert_msg(rp_ratio(&ours) <= rows[_i].ratio, "%.3f", rp_ratio(&ours));
+  enum { PEERS = 3 };
+  const rp_policy *const peers[PEERS] = {&rp_pytorch, &rp_pytorch_expandable, &rp_rmm_pool};
+  for (int i = 0; i < PEERS; i++) {
+    ck_assert_int_eq(rp_replay(&r, &ops, peers[i], &(rp_options){0}), WEIR_OK);
+    ck_assert_msg(ours.peak_reserved <= r.peak_reserved + rows[_i].above * MIB,
+                  "%s: %.1f MiB, weir %.1f MiB", peers[i]->name, (double)r.peak_reserved / MIB,
+                  (double)ours.peak_reserved / MIB);
+  }
+  ck_assert_uint_eq(ours.syncs + ours.stream_waits, 0);
+  rp_ops_clear(&ops);
+}
+END_TEST
+
+START_TEST(weir_asks_for_nothing_in_steady_state)
+{
+  rp_ops ops = {0};
+  rp_result all, part;
+  if (!rows[_i].steady) return;
+  read_trace(&ops, _i);
+  ck_assert_int_eq(rp_replay(&all, &ops, &rp_weir, &(rp_options){0}), WEIR_OK);
+  ops.count = ops.count / 3 * 2;
+  ck_assert_int_eq(rp_replay(&part, &ops, &rp_weir, &(rp_options){0}), WEIR_OK);
+  if (strcmp(rows[_i].name, "serving") != 0)
+    ck_assert_uint_eq(part.segment_calls, all.segment_calls);
+  ck_assert_uint_le(all.segment_calls - part.segment_calls, 16); /* in a thousand decoding steps */
+  rp_ops_clear(&ops);
+}
+END_TEST
+
+START_TEST(weir_succeeds_while_98_percent_of_the_device_is_live)
+{
+  rp_ops ops = {0};
+  rp_result r;
+  if (!rows[_i].full) return;
+  read_trace(&ops, _i);
+  ck_assert_int_eq(rp_replay(&r, &ops, &rp_weir, &(rp_options){0}), WEIR_OK);
+  rp_options tight = {.capacity = r.peak_live * 100 / 98};
+  ck_assert_int_eq(rp_replay(&r, &ops, &rp_weir, &tight), WEIR_OK);
+  ck_assert_uint_eq(r.failed, 0);
+  ck_assert_uint_le(r.peak_reserved, tight.capacity);
+  rp_ops_clear(&ops);
+}
+END_TEST
+
+START_TEST(a_one_shot_stream_strands_one_percent_at_most_in_weir)
+{
+  rp_ops plain = {0}, side = {0};
+  rp_result without, with;
+  read_trace(&plain, 0);
+  read_trace(&side, 6);
+  ck_assert_int_eq(rp_replay(&without, &plain, &rp_weir, &(rp_options){0}), WEIR_OK);
+  ck_assert_int_eq(rp_replay(&with, &side, &rp_weir, &(rp_options){0}), WEIR_OK);
+  ck_assert_uint_le(with.peak_reserved, without.peak_reserved / 100 * 101);
+  rp_ops_clear(&plain);
+  rp_ops_clear(&side);
+}
+END_TEST
+
 /* What of a segment is not used stays with the stream that took it. */
 START_TEST(a_one_shot_stream_strands_memory_in_pytorchs_policy)
 {
@@ -116,6 +188,10 @@ int main(void)
   tcase_set_timeout(c, 0);
   tcase_add_loop_test(c, a_trace_keeps_the_rules_and_is_what_it_says, 0, ROWS);
   tcase_add_loop_test(c, every_policy_runs_every_trace, 0, ROWS);
+  tcase_add_loop_test(c, weir_reserves_no_more_than_any_peer, 0, ROWS);
+  tcase_add_loop_test(c, weir_asks_for_nothing_in_steady_state, 0, ROWS);
+  tcase_add_loop_test(c, weir_succeeds_while_98_percent_of_the_device_is_live, 0, ROWS);
+  tcase_add_test(c, a_one_shot_stream_strands_one_percent_at_most_in_weir);
   tcase_add_test(c, a_one_shot_stream_strands_memory_in_pytorchs_policy);
   tcase_add_test(c, the_generator_writes_the_same_bytes_again);
   suite_add_tcase(s, c);
