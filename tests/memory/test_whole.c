@@ -288,7 +288,7 @@ START_TEST(a_miss_says_why)
   give(b, -1);
   give(a, -1); /* 8 MiB are more than may be kept */
   ck_assert_uint_eq(told.count[WEIR_WHOLE_LIMIT], 1);
-  a = take(4 * MIB, true);
+  take(4 * MIB, true);
   b = take(4 * MIB, false);
   missed(b, WEIR_WHOLE_LIMIT);
   give(c, -1);
