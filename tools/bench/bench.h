@@ -39,6 +39,9 @@ extern const char *bench_scratch;
 void measure_call(measured *m);
 void measure_call_stack(measured *m);
 void measure_program(measured *m);
+void measure_reroute_alloc(measured *m);
+void measure_reroute_free(measured *m);
+void measure_staging(measured *m);
 void measure_dlsym(measured *m);
 /* rows_trace.c */
 void measure_sigkill(measured *m);

@@ -2,14 +2,18 @@
  *
  *   calls query BURSTS CALLS DEPTH PAUSE_US   ns a cuEventQuery, called from DEPTH frames down
  *   calls program CALLS GAP_NS                seconds for CALLS queries with GAP_NS of work after
- * each calls dlsym BURSTS CALLS                  ns a dlsym of names that are not CUDA's calls
- * count FILE                          queries for ever; FILE holds the number of those done
+ *                                             each
+ *   calls dlsym BURSTS CALLS                  ns a dlsym of names that are not CUDA's
+ *   calls alloc|free BURSTS PAUSE_US          ns a cuMemAlloc, or cuMemFree, of 64 KiB
+ *   calls copy COPIES BYTES                   GB/s of a pageable copy to the device
+ *   calls count FILE                          queries for ever; FILE holds the number of those done
  *
  * Bursts are short enough for a thread's ring, and the pause lets the collector drain it: what is
  * measured is the cost of a call, not of a collector that is behind.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +169,65 @@ static int run_dlsym(int bursts, int calls)
   return found != bursts * calls;
 }
 
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+static int (*mem_alloc)(uint64_t *, size_t), (*mem_free)(uint64_t);
+static int (*copy_to)(uint64_t, const void *, size_t);
+
+static void find_memory(void)
+{
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
+  mem_alloc = (int (*)(uint64_t *, size_t))find(cuda, "cuMemAlloc_v2");
+  mem_free = (int (*)(uint64_t))find(cuda, "cuMemFree_v2");
+  copy_to = (int (*)(uint64_t, const void *, size_t))find(cuda, "cuMemcpyHtoD_v2");
+}
+
+/* ns an allocation, or a free, of 64 KiB: bursts of BLOCKS. */
+static int run_memory(bool frees, int bursts, int pause_us)
+{
+  enum { BLOCKS = 64, BYTES = 64 << 10 };
+  uint64_t at[BLOCKS];
+  double *ns = calloc((size_t)bursts, sizeof *ns);
+  struct timespec pause = {0, pause_us * 1000L};
+  int errors = 0;
+  find_memory();
+  for (int i = -2; ns && i < bursts; i++) {
+    (void)nanosleep(&pause, NULL);
+    double begin = now_ns();
+    for (int k = 0; k < BLOCKS; k++)
+      errors += mem_alloc(&at[k], BYTES) != 0;
+    double middle = now_ns();
+    for (int k = 0; k < BLOCKS; k++)
+      errors += mem_free(at[k]) != 0;
+    double end = now_ns();
+    if (i >= 0) ns[i] = (frees ? end - middle : middle - begin) / BLOCKS;
+  }
+  if (ns) print_median(ns, bursts);
+  free(ns);
+  return errors != 0;
+}
+
+/* GB/s of a copy of pageable memory to the device. */
+static int run_copy(int copies, size_t bytes)
+{
+  uint64_t at = 0;
+  char *host = malloc(bytes);
+  double *rate = calloc((size_t)copies, sizeof *rate);
+  find_memory();
+  int errors = !host || mem_alloc(&at, bytes) != 0;
+  for (int i = -2; !errors && rate && i < copies; i++) {
+    memset(host, i, bytes);
+    double begin = now_ns();
+    errors += copy_to(at, host, bytes) != 0;
+    if (i >= 0) rate[i] = (double)bytes / (now_ns() - begin);
+  }
+  if (rate) print_median(rate, copies);
+  free(rate);
+  free(host);
+  return errors != 0;
+}
+
 /* ---- count -------------------------------------------------------------------------------------
  */
 
@@ -197,6 +260,12 @@ int main(int argc, char **argv)
     return run_query((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]),
                      (int)number(argv[5]));
   if (!strcmp(mode, "program") && argc == 4) return run_program(number(argv[2]), number(argv[3]));
+  if (!strcmp(mode, "alloc") && argc == 4)
+    return run_memory(false, (int)number(argv[2]), (int)number(argv[3]));
+  if (!strcmp(mode, "free") && argc == 4)
+    return run_memory(true, (int)number(argv[2]), (int)number(argv[3]));
+  if (!strcmp(mode, "copy") && argc == 4)
+    return run_copy((int)number(argv[2]), (size_t)number(argv[3]));
   if (!strcmp(mode, "count") && argc == 3) return run_count(argv[2]);
   (void)fprintf(stderr, "calls: wrong arguments\n");
   return 2;

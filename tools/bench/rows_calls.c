@@ -6,21 +6,27 @@
 
 enum { PAIRS = 9 };
 
+/* What children run with beside their arguments. */
+static const char *mode = "observe", *const *extra; /* extra: NAME=VALUE words, NULL ends */
+
 /* One child that runs `calls` with three or four arguments, under weir run or plainly. */
 static bool run_calls(double *value, bool under, const char *stacks, const char *const *args)
 {
-  const char *argv[20];
+  const char *argv[28];
   int n = 0;
+  argv[n++] = "env";
+  for (int i = 0; extra && extra[i]; i++)
+    argv[n++] = extra[i];
   if (under) {
     argv[n++] = bench_text("%s/bin/weir", bench_build);
     argv[n++] = "run";
     argv[n++] = "--sim";
     argv[n++] = bench_text("--stacks=%s", stacks);
+    argv[n++] = bench_text("--mode=%s", mode);
     argv[n++] = "-o";
     argv[n++] = bench_text("%s/calls.db", bench_scratch);
     argv[n++] = "--";
   } else {
-    argv[n++] = "env";
     argv[n++] = bench_text("LD_LIBRARY_PATH=%s/lib/sim", bench_build);
   }
   argv[n++] = bench_text("%s/bench/calls", bench_build);
@@ -63,6 +69,49 @@ void measure_call_stack(measured *m)
   const char *const args[] = {"query", "100", "2000", "28", "20000", NULL};
   if (compare(m, "32", args, &m->value))
     (void)snprintf(m->note, sizeof m->note, "the same from 32 frames down, %d pairs", PAIRS);
+}
+
+/* The call's whole time when it is served from a cache, and what the device below takes. */
+static void rerouted(measured *m, const char *what)
+{
+  const char *const args[] = {what, "200", "2000", NULL};
+  double added;
+  mode = "relaxed";
+  if (compare(m, "off", args, &added)) {
+    m->value = m->with;
+    (void)snprintf(
+        m->note, sizeof m->note,
+        "ns a call, all of it, event included; relaxed; the software device's own beside");
+  }
+  mode = "observe";
+}
+
+void measure_reroute_alloc(measured *m)
+{
+  rerouted(m, "alloc");
+}
+
+void measure_reroute_free(measured *m)
+{
+  rerouted(m, "free");
+}
+
+/* A link as PCIe 4's behind a host that copies slowly. */
+void measure_staging(measured *m)
+{
+  static const char *const slow[] = {"WEIR_SIM_LINK=h2d:25G,pageable:1500M", "WEIR_STAGING=on",
+                                     NULL};
+  const char *const args[] = {"copy", "9", "67108864", NULL};
+  double added;
+  mode = "strict";
+  extra = slow;
+  if (compare(m, "off", args, &added)) {
+    m->value = m->with / m->without;
+    (void)snprintf(m->note, sizeof m->note,
+                   "GB/s staged / the software device's pageable copy, whose host copies 1.5 GB/s");
+  }
+  extra = NULL;
+  mode = "observe";
 }
 
 void measure_program(measured *m)
