@@ -453,7 +453,7 @@ START_TEST(a_device_hands_out_private_pools)
   fake f;
   weir_graph_pool *g;
   weir_stream *s;
-  void *out;
+  void *out = NULL;
   const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
   ck_assert_int_ne(weir_graph_pool_create(&g, cuda0), WEIR_OK);
   fake_init(&f, 64 * MIB, 2 * MIB);
