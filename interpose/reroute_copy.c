@@ -82,7 +82,7 @@ static bool stage(weir_call *c, const wanted *w)
   /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
   if (w->waits && wait(stream) != CUDA_SUCCESS) return false;
   weir_stage_copy copy = {.to_device = to,
-                          .wait = w->waits && weir_mode_now() == WEIR_STRICT,
+                          .wait = w->waits,
                           .stream = stream,
                           .host = (char *)(uintptr_t)(to ? w->src : w->dst),
                           .host_pitch = to ? w->src_pitch : w->dst_pitch,
