@@ -12,7 +12,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +38,7 @@ typedef struct slot {
 } slot;
 
 typedef struct ring {
-  pthread_mutex_t lock;
+  _Atomic bool taken; /* by the copy that uses it */
   slot slots[SLOTS];
   bool made, failed; /* failed: the driver gave no memory, nothing is staged here */
 } ring;
@@ -49,21 +48,22 @@ enum verdict { UNKNOWN, TRYING, WORTH, NOT_WORTH };
 static weir_stage_options options;
 static ring rings[RINGS][2];               /* by number of context; to the device, from it */
 static _Atomic uint8_t verdicts[RINGS][2]; /* by device; enum verdict */
-static pthread_once_t rings_once = PTHREAD_ONCE_INIT;
-
-static void rings_init(void)
-{
-  for (int i = 0; i < RINGS; i++)
-    for (int d = 0; d < 2; d++)
-      pthread_mutex_init(&rings[i][d].lock, NULL);
-}
 
 void weir_stage_start(const weir_stage_options *o)
 {
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
   options = *o;
-  if (!options.threads) options.threads = cores > 4 ? 4 : cores > 1 ? (unsigned)cores : 1;
-  pthread_once(&rings_once, rings_init);
+}
+
+/* That copy on the host. Asked for at the first copy: most programs that start never make one. */
+static unsigned copy_threads(void)
+{
+  static _Atomic unsigned known;
+  unsigned n = atomic_load_explicit(&known, memory_order_relaxed);
+  if (n) return n;
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  n = options.threads ? options.threads : cores > 4 ? 4 : cores > 1 ? (unsigned)cores : 1;
+  atomic_store_explicit(&known, n, memory_order_relaxed);
+  return n;
 }
 
 /* ---- the driver -------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ static void move(const weir_stage_copy *c, const piece *p, char *memory)
   if (flat(c)) {
     char *host = c->host + p->offset;
     weir_stage_memcpy(c->to_device ? memory : host, c->to_device ? host : memory, p->bytes,
-                      options.threads);
+                      copy_threads());
     return;
   }
   for (size_t i = 0; i < p->rows; i++) {
@@ -249,10 +249,10 @@ static bool ready(ring *g, const weir_stage_copy *c)
 static bool run(const weir_stage_copy *c, unsigned number, CUresult *result)
 {
   ring *g = &rings[number][!c->to_device];
-  if (pthread_mutex_trylock(&g->lock)) return false;
+  if (atomic_exchange_explicit(&g->taken, true, memory_order_acquire)) return false;
   bool now = ring_make(g) && ready(g, c);
   if (now) *result = c->to_device ? to_device(g, c) : from_device(g, c);
-  pthread_mutex_unlock(&g->lock);
+  atomic_store_explicit(&g->taken, false, memory_order_release);
   return now;
 }
 
@@ -275,7 +275,7 @@ static bool verdict_path(char path[PATH_MAX], unsigned device, bool make)
   if (make) (void)mkdir(folder, 0700);
   n = snprintf(path, PATH_MAX, "%s/weir", folder);
   if (make) (void)mkdir(path, 0700);
-  return snprintf(path + n, PATH_MAX - (size_t)n, "/staging-%s-%u", name, options.threads) > 0;
+  return snprintf(path + n, PATH_MAX - (size_t)n, "/staging-%s-%u", name, copy_threads()) > 0;
 }
 
 /* "TO FROM\n", each the measured ratio in percent; 0: not measured. */

@@ -35,6 +35,15 @@ extern int weir_clock_kind_in_use;
 /* Decides the clock. Idempotent, any thread. */
 void weir_clock_init(void);
 
+/* CLOCK_MONOTONIC in ms, as fine as the kernel's tick and cheap to read. Wraps: compare
+ * differences. */
+static inline uint32_t weir_clock_coarse_ms(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
+}
+
 static inline uint64_t weir_clock_monotonic_ns(void)
 {
   struct timespec t;

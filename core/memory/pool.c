@@ -15,7 +15,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "core/base/clock.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"
 
@@ -27,13 +27,6 @@ static _Atomic uint64_t serials; /* given so far */
 uint64_t weir_heap_serial(void)
 {
   return ++serials;
-}
-
-static uint32_t now_ms(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-  return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
 }
 
 /* ---- blocks out and in ------------------------------------------------------------------------
@@ -392,8 +385,8 @@ weir_status weir_pool_new_host(weir_pool **out, const weir_backend *backend,
   p->host = host;
   if (host) make_host_heap(&p->common[HEAP_IDLE]);
   p->config = config ? *config : weir_config_default;
-  p->clock = now_ms;
-  p->decayed = now_ms();
+  p->clock = weir_clock_coarse_ms;
+  p->decayed = weir_clock_coarse_ms();
   p->fraction = 1;
   if (!(st = weir_heap_number(&p->common[HEAP_IDLE], p)) &&
       !(st = weir_heap_number(&p->common[HEAP_HOLE], p)))

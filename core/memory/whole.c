@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include "core/base/clock.h"
 
 typedef uint32_t rec_id; /* 0: none */
@@ -217,18 +216,11 @@ static void pull(rec_id *head, rec_id id)
   if (r->next) recs[r->next].prev = r->prev;
 }
 
-static uint32_t now_ms(void)
-{
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-  return (uint32_t)((uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000);
-}
-
 static void idle_in(weir_whole *w, rec_id id)
 {
   rec *r = &recs[id];
   r->state = WEIR_WHOLE_IDLE;
-  r->when = now_ms();
+  r->when = weir_clock_coarse_ms();
   push(&w->bins[bin_of(r->bytes)], id);
   r->newer = 0;
   r->older = w->newest;
@@ -416,7 +408,7 @@ static weir_status trim(weir_whole *w, uint64_t keep, weir_whole_why why)
 /* What is cached keeps below the bound, as far as it is complete, and what is old goes. */
 static void decay(weir_whole *w)
 {
-  uint32_t now = now_ms();
+  uint32_t now = weir_clock_coarse_ms();
   uint64_t most = w->options.keep_bytes;
   if (w->stats.idle_bytes + w->stats.waiting_bytes > most) {
     poll(w);
