@@ -64,7 +64,7 @@ const char *built(const char *relative)
   return path;
 }
 
-static void set_names(void)
+void set_names(void)
 {
   (void)setenv("BUILD", build_tree(), 1);
   (void)setenv("WEIR", built("bin/weir"), 1);

@@ -20,6 +20,9 @@ void leave_scratch(void);
 /* Absolute path of a file in the build tree (borrowed until the next call). */
 const char *built(const char *relative);
 
+/* Sets $WEIR, $VICTIM, $BUILD and $WEIR_SOURCE; what runs command lines does so itself. */
+void set_names(void);
+
 /* Runs a shell command line with $WEIR, $VICTIM and $BUILD set, stdin from /dev/null.
  * The outcome is valid until leave_scratch(). */
 outcome *sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
