@@ -104,4 +104,7 @@ int weir_collector_start(const char *program, const char *directory, const char 
  */
 void weir_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A remark in the trace; any program may call it (process.c). */
+__attribute__((visibility("default"))) void weir_note(const char *text);
+
 #endif

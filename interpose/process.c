@@ -32,6 +32,7 @@
 #include "interpose/hook.h"
 #include "interpose/loader.h"
 #include "interpose/reroute.h"
+#include "interpose/tools.h"
 
 #if defined(__aarch64__)
 #define WIPE_BYTES 65536 /* the largest page there is */
@@ -68,6 +69,7 @@ static struct {
   uint64_t api_hash;    /* of our table of functions, 0: not made yet */
   pthread_key_t key;    /* its destructor ends a thread */
   weir_route_options route;      /* mode and caches */
+  const char *tool;              /* because of which all is observed only, NULL: none */
   char directory[PATH_MAX];      /* of spools; "": none */
   char output[PATH_MAX];         /* trace, when automatic */
   char home[PATH_MAX];           /* folder of our own file; "": not known */
@@ -78,6 +80,7 @@ static struct {
           .route = {.keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS},
           .depth = STACKS_DEPTH};
 
+static _Atomic bool tool_unsaid;                      /* until the first event */
 static _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_*, for spools still to come */
 static _Atomic uint32_t unknown_lookups;
 static char unknown_name[64];
@@ -222,6 +225,14 @@ static void read_options(void)
     weir_keep_deepbind = s == WEIR_OK && choice == 1;
     bad_option("WEIR_DEEPBIND", s);
   }
+}
+
+/* Beside a tool that watches the program's memory nothing is rerouted. */
+static void make_way(void)
+{
+  if (life.route.mode == WEIR_OBSERVE || !(life.tool = weir_tool_at_start())) return;
+  life.route.mode = WEIR_OBSERVE;
+  atomic_store(&tool_unsaid, true);
 }
 
 /* Makes `text` absolute, with the folder the process started in. False: it can't be. */
@@ -589,6 +600,7 @@ static void say_what_is_missing(weir_thread *t, const char *unwinder)
     note(t, "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
   if (atomic_exchange(&stacks_left_off, false))
     note(t, "forked while other threads called CUDA: no stacks are taken in this process");
+  if (atomic_exchange(&tool_unsaid, false)) weir_tool_say(life.tool);
   say_namespace(t);
 }
 
@@ -682,8 +694,6 @@ bool weir_call_abandoned(weir_thread *t)
 
 /* The program's own remark in its trace: found by dlsym(RTLD_DEFAULT, "weir_note") or as a weak
  * symbol. */
-__attribute__((visibility("default"))) void weir_note(const char *text);
-
 void weir_note(const char *text)
 {
   weir_thread *t = &weir_self;
@@ -717,6 +727,7 @@ void weir_set_up(void)
   }
   find_home();
   read_options();
+  make_way();
   read_directory();
   if (((uintptr_t)&wiped | WIPE_BYTES) % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
     madvise(&wiped, WIPE_BYTES, MADV_WIPEONFORK);

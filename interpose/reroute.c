@@ -17,6 +17,7 @@
 #include "interpose/pointers.h"
 #include "interpose/reroute_device.h"
 #include "interpose/reroute_stats.h"
+#include "interpose/tools.h"
 #include "interpose/work.h"
 
 enum { CACHES = 256, STREAMS = 64 };
@@ -82,11 +83,24 @@ static uint64_t most_pinned(void)
   return ram / 10 < CACHE_MOST ? ram / 10 : CACHE_MOST;
 }
 
+/* Ahead of the first cache: a debugger may have come since the start. Under the lock. */
+static bool debugged(void)
+{
+  static bool asked;
+  const char *tool = asked ? NULL : weir_tool_of_driver();
+  asked = true;
+  if (!tool) return weir_mode_now() == WEIR_OBSERVE;
+  atomic_store(&weir_mode, WEIR_OBSERVE);
+  weir_tool_say(tool);
+  return true;
+}
+
 static weir_whole *cache_make(cache *k, const weir_thread *t, bool host)
 {
   pthread_mutex_lock(&making);
-  if (!k->whole && weir_route_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context,
-                                          t->last_context_number, t->last_device, host)) {
+  if (!k->whole && !debugged() &&
+      weir_route_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context,
+                             t->last_context_number, t->last_device, host)) {
     weir_whole_options o = {.keep_bytes = host ? most_pinned() : most_cached(t->last_device),
                             .decay_ms = options.decay_ms,
                             .on_given = weir_stats_given};

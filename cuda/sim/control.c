@@ -10,6 +10,11 @@
 
 #define SIM_EXPORT __attribute__((visibility("default")))
 
+/* What a debugger sets to announce itself (cudadebugger.h: CUDBG_IPC_FLAG_NAME,
+ * CUDBG_APICLIENT_PID). No debugger works on this driver; tests write them in its place. */
+extern uint32_t cudbgIpcFlag, cudbgApiClientPid;
+SIM_EXPORT uint32_t cudbgIpcFlag, cudbgApiClientPid;
+
 struct rule { /* one FUNCTION:CALL=ERROR */
   unsigned api;
   uint64_t call; /* from 1; 0: every one */

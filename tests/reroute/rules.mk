@@ -8,25 +8,30 @@ $(REROUTE_OBJ)/kernels.o: tests/reroute/kernels.cu cuda/sim/weir_kernel.h cuda/s
 	$(say) NVCC $<
 	$(Q)$(EX_NVCC) -gencode arch=compute_75,code=compute_75 -c $< -o $@
 
-$(REROUTE)/trap $(REROUTE)/differ: $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(REROUTE_OBJ)/kernels.o
+$(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject: $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(REROUTE_OBJ)/kernels.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_LIB) -lcudart -L$(CUDA_LIB)/stubs -lcuda -lpthread
+
+$(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^
 
 $(REROUTE_OBJ)/test_differ_all.o: tests/reroute/test_differ.c | check-tools
 	@mkdir -p $(@D)
 	$(say) CC "$< (1000 seeds)"
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DSEEDS=1000 -c $< -o $@
 
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps differ differ_all)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps differ differ_all asked)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-TESTS      += $(addprefix $(REROUTE)/test_,traps differ)
+TESTS      += $(addprefix $(REROUTE)/test_,traps differ asked)
 TESTS_ALL  += $(REROUTE)/test_differ_all
-NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_differ
-NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_differ
-TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ)
+NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_differ tests/reroute/test_asked
+NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_differ tests/reroute/test_asked
+TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject tracer)

@@ -1,0 +1,17 @@
+/* tools.h: other tools in the program's process that watch its memory: compute-sanitizer,
+ * cuda-memcheck, cuda-gdb. What they say of a program's allocations must be true of the program,
+ * not of our caches: beside one of them everything is observed only, and that is said. */
+#ifndef WEIR_INTERPOSE_TOOLS_H
+#define WEIR_INTERPOSE_TOOLS_H
+
+/* The tool this process was started under; NULL: none. Asks the environment and /proc; a string
+ * constant. Keeps errno. */
+const char *weir_tool_at_start(void);
+
+/* "cuda-gdb" when a debugger has announced itself to the driver; NULL: none, or no driver. */
+const char *weir_tool_of_driver(void);
+
+/* Says on stderr and in the trace that `tool` was found and what that means. */
+void weir_tool_say(const char *tool);
+
+#endif
