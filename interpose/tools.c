@@ -23,8 +23,6 @@
 #include "interpose/hook.h"
 #include "interpose/loader.h"
 
-extern char **environ;
-
 /* In any of a list of paths, the last part of it. */
 static bool names_library(const char *list, const char *part)
 {
