@@ -123,6 +123,9 @@ static void write_to(runner *r, buffer *b)
     for (unsigned i = 0; i < b->n; i++)
       r->host[i] = first + i;
     DO(cudaMemcpy(b->p, r->host, b->n * sizeof *b->p, cudaMemcpyHostToDevice));
+    /* A small one may still be on its way in the default stream, which ours do not wait for. */
+    DO(cudaEventRecord(r->event, cudaStreamLegacy));
+    DO(cudaStreamWaitEvent(r->streams[0], r->event, 0));
   } else {
     DO(cudaMemsetAsync(b->p, (int)first, b->n * sizeof *b->p, on(r, b, (int)(next(r) % STREAMS))));
   }
