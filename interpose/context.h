@@ -30,6 +30,8 @@
   X(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)                                             \
   X(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)                                             \
   X(cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020)                                                 \
+  X(cuMemcpyDtoDAsync_v2, PFN_cuMemcpyDtoDAsync_v3020)                                             \
+  X(cuMemsetD8Async, PFN_cuMemsetD8Async_v3020)                                                    \
   X(cuEventSynchronize, PFN_cuEventSynchronize_v2000)                                              \
   X(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)                                            \
   X(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)                                                       \

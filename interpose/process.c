@@ -31,6 +31,7 @@
 #include "core/trace/api.h"
 #include "interpose/hook.h"
 #include "interpose/loader.h"
+#include "interpose/poison.h"
 #include "interpose/reroute.h"
 #include "interpose/tools.h"
 
@@ -185,6 +186,26 @@ static void bad_option(const char *name, weir_status status)
   unsetenv(name);
 }
 
+static bool flag_of(const char *name)
+{
+  bool on = false;
+  const char *text = getenv(name);
+  if (text) bad_option(name, weir_option_bool(&on, name, text));
+  return on;
+}
+
+static void read_fill(void)
+{
+  bool zero = flag_of("WEIR_ZERO"), poison = flag_of("WEIR_POISON");
+  if (zero && poison) {
+    weir_say("WEIR_ZERO and WEIR_POISON exclude each other; neither is used.");
+    unsetenv("WEIR_ZERO");
+    unsetenv("WEIR_POISON");
+    return;
+  }
+  life.route.fill = zero ? WEIR_FILL_ZERO : poison ? WEIR_FILL_POISON : WEIR_FILL_NONE;
+}
+
 static void read_options(void)
 {
   static const char *const modes[] = {"observe", "strict", "relaxed", NULL}, *const binds[] = {
@@ -205,6 +226,7 @@ static void read_options(void)
     if (s == WEIR_OK) life.route.stage.use = (enum weir_stage_use)choice;
     bad_option("WEIR_STAGING", s);
   }
+  read_fill();
   if ((text = getenv("WEIR_CACHE_LIMIT")))
     bad_option("WEIR_CACHE_LIMIT",
                weir_option_size(&life.route.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));
@@ -504,6 +526,7 @@ static void end_thread(void *self)
 {
   weir_thread *t = self;
 
+  weir_poison_flush();
   if (t->depth) { /* cancelled in a call, whose event is lost */
     weir_spool_drop(1, ECANCELED);
     t->depth = 0;
@@ -594,6 +617,17 @@ void weir_note_namespace(void)
     say_namespace(t);
 }
 
+/* Whoever looks at memory wants to know it. */
+static void note_poison(weir_thread *t)
+{
+  char text[128];
+  if (weir_fill_use != WEIR_FILL_POISON) return;
+  (void)snprintf(text, sizeof text,
+                 "poison: fresh and recycled device memory repeats the word 0x%016llx",
+                 (unsigned long long)weir_fill_pattern());
+  note(t, text);
+}
+
 static void say_what_is_missing(weir_thread *t, const char *unwinder)
 {
   if (unwinder && strcmp(unwinder, "backtrace") == 0)
@@ -601,6 +635,7 @@ static void say_what_is_missing(weir_thread *t, const char *unwinder)
   if (atomic_exchange(&stacks_left_off, false))
     note(t, "forked while other threads called CUDA: no stacks are taken in this process");
   if (atomic_exchange(&tool_unsaid, false)) weir_tool_say(life.tool);
+  if (unwinder) note_poison(t);
   say_namespace(t);
 }
 
@@ -756,6 +791,7 @@ __attribute__((destructor(101))) static void at_end(void)
 {
   int saved = errno;
 
+  weir_poison_flush();
   weir_spool_close();
   errno = saved;
 }

@@ -10,11 +10,13 @@
 #include "interpose/reroute.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 #include "core/memory/whole.h"
 #include "interpose/context.h"
 #include "interpose/event_fill.h"
 #include "interpose/pointers.h"
+#include "interpose/poison.h"
 #include "interpose/reroute_device.h"
 #include "interpose/reroute_stats.h"
 #include "interpose/tools.h"
@@ -49,6 +51,7 @@ void weir_route_start(const weir_route_options *o)
 {
   options = *o;
   weir_stage_start(&o->stage);
+  weir_fill_start(o->mode == WEIR_OBSERVE ? WEIR_FILL_NONE : o->fill);
   atomic_store(&weir_mode, (uint8_t)o->mode);
 }
 
@@ -146,6 +149,8 @@ void weir_route_context_gone(unsigned number)
   weir_work_forget_context(number);
   if (!number || number >= CACHES - 1) return;
   weir_stage_context_gone(number);
+  weir_fill_context_gone(number);
+  weir_poison_context_gone(number);
   pthread_mutex_lock(&making);
   abandon(&caches[number]);
   for (int i = 0; i < HOSTS; i++)
@@ -301,11 +306,31 @@ static uint8_t why_missed(uint64_t address)
   return (uint8_t)weir_whole_find(address).why;
 }
 
+/* What has to be in a block is in it; false: it went back, the original has to do it. */
+static bool filled(weir_call *c, const cache *k, uint64_t at, uint64_t bytes, bool hit)
+{
+  bool full;
+  CUresult r = weir_fill_device(k->device.number, at, weir_whole_round(bytes), hit);
+  if (r == CUDA_SUCCESS) return true;
+  (void)weir_route_failed((int)r);
+  (void)weir_whole_free(at, NULL, 0, &full);
+  return left(c, WEIR_WHY_ERROR);
+}
+
+/* Memory that the driver gave to the program itself. */
+static void fill_passed(uint64_t at, uint64_t bytes)
+{
+  if (weir_fill_use != WEIR_FILL_POISON || !at || weir_route_hands_off()) return;
+  weir_context_refresh(&weir_self);
+  (void)weir_fill_device(weir_self.last_context_number, at, bytes, false);
+}
+
 /* Memory from the cache or for it; false: the original has to do it. */
 static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
 {
   bool hit;
   if (!bytes) return false;
+  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0)) weir_poison_poll();
   if (weir_route_hands_off()) return left(c, hands_off_why());
   cache *k = runtime_is_elsewhere(c) ? NULL : cache_here();
   if (!k) return left(c, WEIR_WHY_NO_CACHE);
@@ -320,6 +345,7 @@ static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
     (void)relieve();
     return left(c, WEIR_WHY_NO_MEMORY);
   }
+  if (__builtin_expect(weir_fill_use, 0) && !filled(c, k, *address, bytes, hit)) return false;
   if (hit)
     c->flags |= WEIR_EVF_CACHED;
   else
@@ -332,7 +358,11 @@ cudaError_t weir_r_cudaMalloc(weir_call *c, cudaError_t (*real)(void **, size_t)
                               size_t bytes)
 {
   uint64_t at;
-  if (!out || !serve(c, bytes, &at)) return real(out, bytes);
+  if (!out || !serve(c, bytes, &at)) {
+    cudaError_t r = real(out, bytes);
+    if (r == cudaSuccess && out) fill_passed((uint64_t)(uintptr_t)*out, bytes);
+    return r;
+  }
   *out = (void *)(uintptr_t)at;
   return cudaSuccess;
 }
@@ -341,7 +371,11 @@ CUresult weir_r_cuMemAlloc(weir_call *c, CUresult (*real)(CUdeviceptr *, size_t)
                            size_t bytes)
 {
   uint64_t at;
-  if (!out || !serve(c, bytes, &at)) return real(out, bytes);
+  if (!out || !serve(c, bytes, &at)) {
+    CUresult r = real(out, bytes);
+    if (r == CUDA_SUCCESS && out) fill_passed(*out, bytes);
+    return r;
+  }
   *out = at;
   return CUDA_SUCCESS;
 }
@@ -404,7 +438,10 @@ cudaError_t weir_r_cudaMallocPitch(weir_call *c,
     return cudaSuccess;
   }
   cudaError_t r = real(out, pitch, width, height);
-  if (r == cudaSuccess && pitch && height) pitch_learn(key, *pitch);
+  if (r == cudaSuccess && out && pitch && height) {
+    pitch_learn(key, *pitch);
+    fill_passed((uint64_t)(uintptr_t)*out, *pitch * height);
+  }
   return r;
 }
 
@@ -419,7 +456,10 @@ cudaError_t weir_r_cudaMalloc3D(weir_call *c,
     return cudaSuccess;
   }
   cudaError_t r = real(out, extent);
-  if (r == cudaSuccess && out && extent.height && extent.depth) pitch_learn(key, out->pitch);
+  if (r == cudaSuccess && out && extent.height && extent.depth) {
+    pitch_learn(key, out->pitch);
+    fill_passed((uint64_t)(uintptr_t)out->ptr, out->pitch * extent.height * extent.depth);
+  }
   return r;
 }
 
@@ -436,7 +476,10 @@ CUresult weir_r_cuMemAllocPitch(weir_call *c,
     return CUDA_SUCCESS;
   }
   CUresult r = real(out, pitch, width, height, element);
-  if (r == CUDA_SUCCESS && pitch && height) pitch_learn(key, *pitch);
+  if (r == CUDA_SUCCESS && out && pitch && height) {
+    pitch_learn(key, *pitch);
+    fill_passed(*out, *pitch * height);
+  }
   return r;
 }
 
@@ -494,6 +537,7 @@ static weir_whole_block look(weir_call *c, uint64_t address)
 static fate keep(weir_call *c, uint64_t address, bool host)
 {
   weir_whole_block b = look(c, address);
+  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0)) weir_poison_poll();
   if (b.state == WEIR_WHOLE_NONE) return FATE_FOREIGN;
   cache *k = cache_of(&b);
   if (k->device.host != host) return FATE_FOREIGN; /* by the wrong function */
@@ -584,6 +628,7 @@ static int host_alloc(weir_call *c, const host_way *h, void **out, size_t bytes)
   if (!k) return host_get(h, out, bytes);
   if (weir_whole_reuse(k->whole, bytes, &at)) {
     *out = (void *)(uintptr_t)at;
+    if (weir_fill_use == WEIR_FILL_ZERO) memset(*out, 0, bytes);
     c->flags |= WEIR_EVF_CACHED;
     c->routed = true;
     return 0;
@@ -694,6 +739,7 @@ static CUresult wait_by(CUresult (*real)(void))
   CUresult r = real();
   if (r == CUDA_SUCCESS && tell) waited(&m);
   (void)weir_route_failed((int)r);
+  if (weir_fill_use == WEIR_FILL_POISON) weir_poison_poll();
   return r;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "interpose/context.h"
 #include "interpose/event_fill.h"
+#include "interpose/poison.h"
 #include "interpose/reroute.h"
 #include "interpose/staging.h"
 
@@ -65,6 +66,12 @@ static bool fits(const wanted *w, bool to)
   return pageable(to ? w->src : w->dst, host) && on_device(to ? w->dst : w->src, device);
 }
 
+static CUstream stream_of(const weir_call *c, const wanted *w)
+{
+  if (w->stream) return (CUstream)(uintptr_t)w->stream;
+  return c->flags & WEIR_EVF_PTDS ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+}
+
 static bool stage(weir_call *c, const wanted *w)
 {
   PFN_cuStreamSynchronize_v2000 wait =
@@ -75,10 +82,7 @@ static bool stage(weir_call *c, const wanted *w)
   bool to = w->kind == WEIR_KIND_HTOD ||
             (w->kind == WEIR_KIND_DEFAULT && weir_tag_mem(weir_pointer_tag(w->dst)));
   if (!fits(w, to)) return false;
-  bool per_thread = c->flags & WEIR_EVF_PTDS;
-  CUstream stream = w->stream    ? (CUstream)(uintptr_t)w->stream
-                    : per_thread ? CU_STREAM_PER_THREAD
-                                 : CU_STREAM_LEGACY;
+  CUstream stream = stream_of(c, w);
   /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
   if (w->waits && wait(stream) != CUDA_SUCCESS) return false;
   weir_stage_copy copy = {.to_device = to,
@@ -95,18 +99,57 @@ static bool stage(weir_call *c, const wanted *w)
   return r == CUDA_SUCCESS;
 }
 
-static bool stage_flat(weir_call *c, uint64_t dst, uint64_t src, uint64_t bytes,
-                       enum weir_kind kind, uint64_t stream, bool waits)
+static wanted flat(uint64_t dst, uint64_t src, uint64_t bytes, unsigned kind, uint64_t stream,
+                   bool waits)
 {
-  wanted w = {.dst = dst,
-              .src = src,
-              .width = bytes,
-              .rows = 1,
-              .kind = kind,
-              .stream = stream,
-              .waits = waits};
-  if (bytes < WEIR_STAGE_MIN || kind == WEIR_KIND_HTOH || kind == WEIR_KIND_DTOD) return false;
-  return stage(c, &w);
+  return (wanted){.dst = dst,
+                  .src = src,
+                  .width = bytes,
+                  .rows = 1,
+                  .kind = (enum weir_kind)kind,
+                  .stream = stream,
+                  .waits = waits};
+}
+
+static bool stage_flat(weir_call *c, const wanted *w)
+{
+  if (w->width < WEIR_STAGE_MIN || w->kind == WEIR_KIND_HTOH || w->kind == WEIR_KIND_DTOD)
+    return false;
+  return stage(c, w);
+}
+
+/* ---- poison -----------------------------------------------------------------------------------
+ */
+
+static bool to_host(const wanted *w)
+{
+  if (!w->width || !w->rows || (w->rows > 1 && w->dst_pitch < w->width)) return false;
+  if (w->kind != WEIR_KIND_DEFAULT) return w->kind == WEIR_KIND_DTOH;
+  unsigned to = weir_tag_mem(weir_pointer_tag(w->dst));
+  return weir_tag_mem(weir_pointer_tag(w->src)) == WEIR_MEM_DEVICE &&
+         (to == WEIR_MEM_PINNED || (!to && !driver_knows(w->dst)));
+}
+
+/* What such a copy has brought back is looked at. Into memory that the driver knows not, a copy is
+ * complete when it returns ("API synchronization behavior"). */
+static void look_at(const weir_call *c, const wanted *w)
+{
+  weir_poison_copy copy = {w->src, w->dst, w->src_pitch, w->dst_pitch, w->width, w->rows};
+  if (atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0) return;
+  weir_poison_poll();
+  if (!to_host(w)) return;
+  weir_context_refresh(&weir_self);
+  if (w->waits || c->flags & WEIR_EVF_STAGED ||
+      (!weir_pointer_tag(w->dst) && !driver_knows(w->dst)))
+    weir_poison_look(&copy);
+  else
+    weir_poison_look_later(&copy, stream_of(c, w));
+}
+
+static int done(const weir_call *c, const wanted *w, int result)
+{
+  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0) && !result) look_at(c, w);
+  return result;
 }
 
 #define AT(p)     ((uint64_t)(uintptr_t)(p))
@@ -120,9 +163,8 @@ cudaError_t weir_r_cudaMemcpy(weir_call *c,
                                                   enum cudaMemcpyKind),
                               void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind)
 {
-  return stage_flat(c, AT(dst), AT(src), bytes, (enum weir_kind)kind, 0, true)
-             ? cudaSuccess
-             : real(dst, src, bytes, kind);
+  wanted w = flat(AT(dst), AT(src), bytes, kind, 0, true);
+  return (cudaError_t)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes, kind));
 }
 
 cudaError_t weir_r_cudaMemcpyAsync(weir_call *c,
@@ -131,18 +173,13 @@ cudaError_t weir_r_cudaMemcpyAsync(weir_call *c,
                                    void *dst, const void *src, size_t bytes,
                                    enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  return stage_flat(c, AT(dst), AT(src), bytes, (enum weir_kind)kind, STREAM(stream), false)
-             ? cudaSuccess
-             : real(dst, src, bytes, kind, stream);
+  wanted w = flat(AT(dst), AT(src), bytes, kind, STREAM(stream), false);
+  return (cudaError_t)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes, kind, stream));
 }
 
-static bool stage_rows(weir_call *c, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
-                       size_t width, size_t rows, enum cudaMemcpyKind kind, uint64_t stream,
-                       bool waits)
+static bool stage_rows(weir_call *c, const wanted *w)
 {
-  wanted w = {AT(dst), AT(src), dst_pitch, src_pitch, width, rows, (enum weir_kind)kind,
-              stream,  waits};
-  return kind != cudaMemcpyHostToHost && kind != cudaMemcpyDeviceToDevice && stage(c, &w);
+  return w->kind != WEIR_KIND_HTOH && w->kind != WEIR_KIND_DTOD && stage(c, w);
 }
 
 cudaError_t weir_r_cudaMemcpy2D(weir_call *c,
@@ -151,9 +188,9 @@ cudaError_t weir_r_cudaMemcpy2D(weir_call *c,
                                 void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
                                 size_t width, size_t rows, enum cudaMemcpyKind kind)
 {
-  return stage_rows(c, dst, dst_pitch, src, src_pitch, width, rows, kind, 0, true)
-             ? cudaSuccess
-             : real(dst, dst_pitch, src, src_pitch, width, rows, kind);
+  wanted w = {AT(dst), AT(src), dst_pitch, src_pitch, width, rows, (enum weir_kind)kind, 0, true};
+  return (cudaError_t)done(
+      c, &w, stage_rows(c, &w) ? 0 : (int)real(dst, dst_pitch, src, src_pitch, width, rows, kind));
 }
 
 cudaError_t
@@ -163,9 +200,11 @@ weir_r_cudaMemcpy2DAsync(weir_call *c,
                          void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
                          size_t width, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-  return stage_rows(c, dst, dst_pitch, src, src_pitch, width, rows, kind, STREAM(stream), false)
-             ? cudaSuccess
-             : real(dst, dst_pitch, src, src_pitch, width, rows, kind, stream);
+  wanted w = {AT(dst),        AT(src), dst_pitch, src_pitch, width, rows, (enum weir_kind)kind,
+              STREAM(stream), false};
+  return (cudaError_t)done(
+      c, &w,
+      stage_rows(c, &w) ? 0 : (int)real(dst, dst_pitch, src, src_pitch, width, rows, kind, stream));
 }
 
 /* ---- the driver's -----------------------------------------------------------------------------
@@ -174,78 +213,79 @@ weir_r_cudaMemcpy2DAsync(weir_call *c,
 CUresult weir_r_cuMemcpy(weir_call *c, CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t),
                          CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
-  return stage_flat(c, dst, src, bytes, WEIR_KIND_DEFAULT, 0, true) ? CUDA_SUCCESS
-                                                                    : real(dst, src, bytes);
+  wanted w = flat(dst, src, bytes, WEIR_KIND_DEFAULT, 0, true);
+  return (CUresult)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes));
 }
 
 CUresult weir_r_cuMemcpyAsync(weir_call *c,
                               CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t, CUstream),
                               CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
 {
-  return stage_flat(c, dst, src, bytes, WEIR_KIND_DEFAULT, STREAM(stream), false)
-             ? CUDA_SUCCESS
-             : real(dst, src, bytes, stream);
+  wanted w = flat(dst, src, bytes, WEIR_KIND_DEFAULT, STREAM(stream), false);
+  return (CUresult)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes, stream));
 }
 
 CUresult weir_r_cuMemcpyHtoD(weir_call *c, CUresult (*real)(CUdeviceptr, const void *, size_t),
                              CUdeviceptr dst, const void *src, size_t bytes)
 {
-  return stage_flat(c, dst, AT(src), bytes, WEIR_KIND_HTOD, 0, true) ? CUDA_SUCCESS
-                                                                     : real(dst, src, bytes);
+  wanted w = flat(dst, AT(src), bytes, WEIR_KIND_HTOD, 0, true);
+  return (CUresult)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes));
 }
 
 CUresult weir_r_cuMemcpyHtoDAsync(weir_call *c,
                                   CUresult (*real)(CUdeviceptr, const void *, size_t, CUstream),
                                   CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
 {
-  return stage_flat(c, dst, AT(src), bytes, WEIR_KIND_HTOD, STREAM(stream), false)
-             ? CUDA_SUCCESS
-             : real(dst, src, bytes, stream);
+  wanted w = flat(dst, AT(src), bytes, WEIR_KIND_HTOD, STREAM(stream), false);
+  return (CUresult)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes, stream));
 }
 
 CUresult weir_r_cuMemcpyDtoH(weir_call *c, CUresult (*real)(void *, CUdeviceptr, size_t), void *dst,
                              CUdeviceptr src, size_t bytes)
 {
-  return stage_flat(c, AT(dst), src, bytes, WEIR_KIND_DTOH, 0, true) ? CUDA_SUCCESS
-                                                                     : real(dst, src, bytes);
+  wanted w = flat(AT(dst), src, bytes, WEIR_KIND_DTOH, 0, true);
+  return (CUresult)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes));
 }
 
 CUresult weir_r_cuMemcpyDtoHAsync(weir_call *c,
                                   CUresult (*real)(void *, CUdeviceptr, size_t, CUstream),
                                   void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
 {
-  return stage_flat(c, AT(dst), src, bytes, WEIR_KIND_DTOH, STREAM(stream), false)
-             ? CUDA_SUCCESS
-             : real(dst, src, bytes, stream);
+  wanted w = flat(AT(dst), src, bytes, WEIR_KIND_DTOH, STREAM(stream), false);
+  return (CUresult)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes, stream));
 }
 
-/* Between host memory and device memory, neither an array. */
-static bool stage_structure(weir_call *c, const CUDA_MEMCPY2D *p, uint64_t stream, bool waits)
+/* Between host memory and device memory, neither an array; false: it is another kind of copy. */
+static bool structure(const CUDA_MEMCPY2D *p, uint64_t stream, bool waits, wanted *w)
 {
   if (!p) return false;
   bool to = p->srcMemoryType == CU_MEMORYTYPE_HOST && p->dstMemoryType == CU_MEMORYTYPE_DEVICE;
   bool from = p->srcMemoryType == CU_MEMORYTYPE_DEVICE && p->dstMemoryType == CU_MEMORYTYPE_HOST;
   if (!to && !from) return false;
-  wanted w = {.dst_pitch = p->dstPitch ? p->dstPitch : p->WidthInBytes,
-              .src_pitch = p->srcPitch ? p->srcPitch : p->WidthInBytes,
-              .width = p->WidthInBytes,
-              .rows = p->Height,
-              .kind = to ? WEIR_KIND_HTOD : WEIR_KIND_DTOH,
-              .stream = stream,
-              .waits = waits};
-  w.dst = (to ? p->dstDevice : AT(p->dstHost)) + p->dstY * w.dst_pitch + p->dstXInBytes;
-  w.src = (to ? AT(p->srcHost) : p->srcDevice) + p->srcY * w.src_pitch + p->srcXInBytes;
-  return stage(c, &w);
+  *w = (wanted){.dst_pitch = p->dstPitch ? p->dstPitch : p->WidthInBytes,
+                .src_pitch = p->srcPitch ? p->srcPitch : p->WidthInBytes,
+                .width = p->WidthInBytes,
+                .rows = p->Height,
+                .kind = to ? WEIR_KIND_HTOD : WEIR_KIND_DTOH,
+                .stream = stream,
+                .waits = waits};
+  w->dst = (to ? p->dstDevice : AT(p->dstHost)) + p->dstY * w->dst_pitch + p->dstXInBytes;
+  w->src = (to ? AT(p->srcHost) : p->srcDevice) + p->srcY * w->src_pitch + p->srcXInBytes;
+  return true;
 }
 
 CUresult weir_r_cuMemcpy2D(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *),
                            const CUDA_MEMCPY2D *p)
 {
-  return stage_structure(c, p, 0, true) ? CUDA_SUCCESS : real(p);
+  wanted w;
+  if (!structure(p, 0, true, &w)) return real(p);
+  return (CUresult)done(c, &w, stage(c, &w) ? 0 : (int)real(p));
 }
 
 CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *, CUstream),
                                 const CUDA_MEMCPY2D *p, CUstream stream)
 {
-  return stage_structure(c, p, STREAM(stream), false) ? CUDA_SUCCESS : real(p, stream);
+  wanted w;
+  if (!structure(p, STREAM(stream), false, &w)) return real(p, stream);
+  return (CUresult)done(c, &w, stage(c, &w) ? 0 : (int)real(p, stream));
 }

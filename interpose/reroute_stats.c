@@ -10,7 +10,7 @@
 
 static void put(weir_thread *t, const weir_event *fact)
 {
-  uint32_t stack = weir_stack_capture(&t->stacks, &t->writer) & 0xffffff;
+  uint32_t stack = fact->stack ? fact->stack : weir_stack_capture(&t->stacks, &t->writer);
   weir_event *slot = weir_writer_slots(&t->writer, 1);
   if (!slot) return;
   slot->kind = WEIR_EV_CACHE;
@@ -19,7 +19,7 @@ static void put(weir_thread *t, const weir_event *fact)
   slot->start = fact->start;
   weir_event_set_duration(slot, weir_ticks() - fact->start);
   slot->status = 0;
-  slot->stack = stack | (uint32_t)t->last_context_number << 24;
+  slot->stack = (stack & 0xffffff) | (uint32_t)t->last_context_number << 24;
   slot->device = fact->device;
   slot->src_device = WEIR_DEVICE_NONE;
   slot->copy = fact->copy;
@@ -77,5 +77,17 @@ void weir_stats_staging(uint64_t start, unsigned device, bool to, unsigned perce
                      .device = (uint8_t)device,
                      .a = to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
                      .b = percent,
+                     .bytes = bytes});
+}
+
+void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack)
+{
+  tell(&(weir_event){.start = weir_ticks(),
+                     .stack = stack,
+                     .copy = WEIR_CACHE_UNWRITTEN,
+                     .device = weir_self.last_device,
+                     .mem = WEIR_MEM_DEVICE,
+                     .a = block,
+                     .b = offset,
                      .bytes = bytes});
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reports/lifetime.h"
+#include "reports/sites.h"
 #include "reports/util.h"
 
 enum { KEPT = WEIR_EVF_CACHED };
@@ -269,6 +270,53 @@ static weir_status take_end(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+/* ---- poison ------------------------------------------------------------------------------------
+ */
+
+typedef struct namer {
+  wr_cache *c;
+  wr_symbols *symbols;
+} namer;
+
+static weir_status take_unwritten(void *context, sqlite3_stmt *q)
+{
+  namer *n = context;
+  wr_cache *c = n->c;
+  wr_unwritten u = {.copies = (uint64_t)sqlite3_column_int64(q, 1),
+                    .bytes = (uint64_t)sqlite3_column_int64(q, 2),
+                    .time = sqlite3_column_int64(q, 3),
+                    .block = (uint64_t)sqlite3_column_int64(q, 4),
+                    .offset = (uint64_t)sqlite3_column_int64(q, 5),
+                    .first = (uint64_t)sqlite3_column_int64(q, 6)};
+  c->unwritten_copies += u.copies;
+  c->unwritten_bytes += u.bytes;
+  if (c->unwritten_count == WR_UNWRITTEN) return WEIR_OK;
+  weir_status s = wr_site_words(n->symbols, sqlite3_column_int64(q, 0), &u.where);
+  if (!s) c->unwritten[c->unwritten_count++] = u;
+  return s;
+}
+
+/* Of each place the earliest copy: SQLite takes bare columns from the row of the minimum. */
+static weir_status load_unwritten(wr_cache *c, const wr_db *db)
+{
+  namer n = {.c = c};
+  weir_status s = wr_symbols_open(&n.symbols, db);
+  if (s) return s;
+  s = wr_db_each(db,
+                 "SELECT ifnull(stack, 0), count(*), sum(bytes), min(start), a, b, bytes FROM event"
+                 " WHERE kind = 13 AND copy = 4 GROUP BY 1 ORDER BY 4",
+                 take_unwritten, &n);
+  wr_symbols_close(n.symbols);
+  return s;
+}
+
+void wr_cache_free(wr_cache *c)
+{
+  for (size_t i = 0; i < c->unwritten_count; i++)
+    free(c->unwritten[i].where);
+  c->unwritten_count = 0;
+}
+
 weir_status wr_cache_load(wr_cache *c, const wr_db *db)
 {
   *c = (wr_cache){.mode = "observe"};
@@ -280,6 +328,7 @@ weir_status wr_cache_load(wr_cache *c, const wr_db *db)
   s = wr_db_each(db, "SELECT max(\"end\") FROM event", take_end, c);
   if (!s) s = walk(&p);
   if (!s) s = wr_db_each(db, copies_sql, take_copies, c);
+  if (!s) s = load_unwritten(c, db);
   wr_map_free(&p.by_pointer);
   free(p.places);
   return s;

@@ -9,6 +9,7 @@
 #define WEIR_REPORTS_CACHE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include "core/trace/event.h"
 #include "reports/schema.h"
 
@@ -16,6 +17,7 @@
 enum {
   WR_REASONS = 1 WEIR_REASON_MAP(WR_REASON_COUNT), /* NONE first */
   WR_CURVE = 100,                                  /* slices of the run */
+  WR_UNWRITTEN = 20,                               /* places that are listed */
   WR_CACHE_DEVICE = 0,
   WR_CACHE_PINNED = 1
 };
@@ -39,6 +41,14 @@ typedef struct wr_staging {   /* copies of 1 MiB and more between pageable memor
   bool told, earlier; /* there was a verdict; an earlier program measured it */
 } wr_staging;
 
+/* Copies to the host, of one place in the program, that brought back poison. */
+typedef struct wr_unwritten {
+  uint64_t copies, bytes;        /* bytes that nobody had written */
+  uint64_t block, offset, first; /* of the first of them: where, how many bytes */
+  int64_t time;                  /* and when, ns since the trace began */
+  char *where;                   /* owned; never NULL */
+} wr_unwritten;
+
 typedef struct wr_cache {
   bool rerouted;
   const char *mode; /* observe, strict, relaxed */
@@ -48,10 +58,13 @@ typedef struct wr_cache {
   wr_tally given[WR_REASONS], tainted[WR_REASONS];
   uint64_t kept_frees, kept_bytes;                   /* into a cache */
   uint64_t waits_kept, waits_kept_ns, waits_avoided; /* of frees */
-  uint64_t held_peak_bytes; /* device memory, live and cached, at one moment */
-  uint64_t end_ns;          /* of the last event */
-  uint64_t curve[WR_CURVE]; /* most device bytes cached in each slice of end_ns */
-  wr_staging staging[2];    /* h2d, d2h */
+  uint64_t held_peak_bytes;                   /* device memory, live and cached, at one moment */
+  uint64_t end_ns;                            /* of the last event */
+  uint64_t curve[WR_CURVE];                   /* most device bytes cached in each slice of end_ns */
+  wr_staging staging[2];                      /* h2d, d2h */
+  wr_unwritten unwritten[WR_UNWRITTEN];       /* the earliest first */
+  size_t unwritten_count;                     /* of these */
+  uint64_t unwritten_copies, unwritten_bytes; /* in all */
 } wr_cache;
 
 /* The name of a reason in traces and JSON; "none" for numbers that are none. */
@@ -59,5 +72,6 @@ const char *wr_reason_name(unsigned reason);
 
 /* Fills *c; all but `mode` is 0 where no process was rerouted. */
 weir_status wr_cache_load(wr_cache *c, const wr_db *db);
+void wr_cache_free(wr_cache *c);
 
 #endif

@@ -69,6 +69,27 @@ static json_t *staging(const wr_staging *s, const char *direction)
   return o;
 }
 
+static json_t *unwritten(const wr_cache *c)
+{
+  json_t *o = json_object(), *list = json_array();
+  json_object_set_new(o, "copies", number(c->unwritten_copies));
+  json_object_set_new(o, "bytes", number(c->unwritten_bytes));
+  for (size_t i = 0; i < c->unwritten_count; i++) {
+    const wr_unwritten *u = &c->unwritten[i];
+    json_t *x = json_object();
+    json_object_set_new(x, "copies", number(u->copies));
+    json_object_set_new(x, "bytes", number(u->bytes));
+    json_object_set_new(x, "first_ns", json_integer(u->time));
+    json_object_set_new(x, "first_block", number(u->block));
+    json_object_set_new(x, "first_offset", number(u->offset));
+    json_object_set_new(x, "first_bytes", number(u->first));
+    json_object_set_new(x, "site", json_string(u->where));
+    json_array_append_new(list, x);
+  }
+  json_object_set_new(o, "sites", list);
+  return o;
+}
+
 json_t *wr_cache_json(const wr_cache *c)
 {
   const wr_cache_side *d = &c->side[WR_CACHE_DEVICE], *p = &c->side[WR_CACHE_PINNED];
@@ -93,6 +114,7 @@ json_t *wr_cache_json(const wr_cache *c)
   json_array_append_new(both, staging(&c->staging[0], "h2d"));
   json_array_append_new(both, staging(&c->staging[1], "d2h"));
   json_object_set_new(o, "staging", both);
+  json_object_set_new(o, "uninitialised", unwritten(c));
   json_object_set_new(o, "curve_slice_ns", number(c->end_ns / WR_CURVE));
   for (int i = 0; c->rerouted && i < WR_CURVE; i++)
     json_array_append_new(curve, number(c->curve[i]));

@@ -107,6 +107,27 @@ static void staging(wr_page *p, const wr_staging *s, const char *what)
     LINE(p, false, "%s: staging could not be measured, and is left off", what);
 }
 
+static void unwritten(wr_page *p, const wr_cache *c, bool whole)
+{
+  if (!c->unwritten_copies) return;
+  LINE(p, false, "uninitialised: %s copies to the host brought back %s that nothing had written",
+       COUNT(c->unwritten_copies), BYTES(c->unwritten_bytes));
+  if (!whole) return;
+  wr_page_begin(p, "rrrrrf");
+  TITLES(p, "copies", "bytes", "first in block", "at", "bytes", "copied in");
+  for (size_t i = 0; i < c->unwritten_count; i++) {
+    const wr_unwritten *u = &c->unwritten[i];
+    wr_grid_row(&p->grid);
+    CELL(p, "%s", COUNT(u->copies));
+    CELL(p, "%s", BYTES(u->bytes));
+    CELL(p, "0x%llx", (unsigned long long)u->block);
+    CELL(p, "+%llu", (unsigned long long)u->offset);
+    CELL(p, "%llu", (unsigned long long)u->first);
+    CELL(p, "%s", u->where);
+  }
+  wr_page_end(p);
+}
+
 static uint64_t bar_top(const wr_cache *c)
 {
   uint64_t top = 0;
@@ -144,6 +165,7 @@ void wr_cache_section(wr_page *p, const wr_cache *c, bool whole)
   if (!c->rerouted) return;
   if (!d->hits && !d->misses && !h->hits && !h->misses)
     wr_page_line(p, false, "no allocation went through a cache");
+  unwritten(p, c, whole);
   side_line(p, d, "device");
   side_line(p, h, "host, pinned");
   if (whole)

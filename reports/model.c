@@ -576,6 +576,7 @@ void wr_model_free(wr_model *m)
     free(m->processes[i].end_reason);
     free(m->processes[i].mode);
   }
+  wr_cache_free(&m->cache);
   free_strings(m->notes, m->note_count);
   free_strings(m->coverage.passed_names, m->coverage.passed_count);
   free_strings(m->coverage.embedding, m->coverage.embedding_count);

@@ -35,9 +35,11 @@ weir_status weir_report_cache(FILE *out, const char *trace, const weir_report_op
   if (s) return s;
   s = wr_cache_load(&c, &in.db);
   wr_input_close(&in);
-  if (s) return s;
-  return o->format == WEIR_REPORT_JSON ? wr_cache_render_json(out, &c, trace)
-                                       : wr_cache_render_text(out, &c, trace, o);
+  if (!s)
+    s = o->format == WEIR_REPORT_JSON ? wr_cache_render_json(out, &c, trace)
+                                      : wr_cache_render_text(out, &c, trace, o);
+  wr_cache_free(&c);
+  return s;
 }
 
 weir_status weir_report_figures(weir_figures *out, const char *trace)

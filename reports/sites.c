@@ -168,6 +168,24 @@ static bool fill_place(wr_site *s, const wr_frame *f)
   return s->function && s->module && (s->file || !f->file);
 }
 
+weir_status wr_site_words(wr_symbols *symbols, int64_t stack, char **out)
+{
+  const wr_frame *frames = NULL;
+  size_t count = 0;
+  wr_site site = {0};
+  weir_status s = stack ? wr_symbols_stack(symbols, stack, &frames, &count) : WEIR_OK;
+  if (s) return s;
+  size_t at = site_frame(frames, count);
+  bool good = fill_place(&site, at < count ? &frames[at] : count ? &frames[count - 1] : NULL);
+  *out = !good       ? NULL
+         : site.file ? wr_format("%s  %s:%d", site.function, base_name(site.file), site.line)
+                     : wr_format("%s", site.function);
+  free(site.function);
+  free(site.module);
+  free(site.file);
+  return *out ? WEIR_OK : weir_fail(WEIR_ENOMEM, "naming a call site: out of host memory");
+}
+
 static weir_status place_of(maker *k, int64_t stack, size_t *out)
 {
   const uint64_t *known = wr_map_get(&k->by_stack, (uint64_t)stack);

@@ -8,6 +8,7 @@
 #define WEIR_REPORTS_SITES_H
 
 #include "reports/model.h"
+#include "reports/symbolize.h"
 
 /* Sums of one stack and function. */
 typedef struct wr_site_sum {
@@ -44,5 +45,8 @@ void wr_site_sums_free(wr_site_sums *s);
 /* Fills the model's lists of sites, `top` of each. m->apis must be there. */
 weir_status wr_sites_make(wr_model *m, const wr_site_sums *sums, const wr_db *db, int top);
 void wr_sites_free(wr_sites *s);
+
+/* The site of one stack in words: "function  file:line", or as much of it as is known; new. */
+weir_status wr_site_words(wr_symbols *symbols, int64_t stack, char **out);
 
 #endif

@@ -46,12 +46,173 @@ static void debugged(void)
   churn();
 }
 
+int trap_launch_fill(cudaStream_t s, unsigned *p, unsigned n, unsigned value, unsigned turns);
+
+/* Of what a copy brought back: "zero", or how many bytes are not. */
+static void say_bytes(const char *what, const unsigned char *p, size_t bytes)
+{
+  size_t other = 0;
+  for (size_t i = 0; i < bytes; i++)
+    other += p[i] != 0;
+  printf("%s: %zu of %zu not zero\n", what, other, bytes);
+}
+
+/* Blocks that come back from a cache, dirty: what is in them when they are handed out again, read
+ * in three streams, of which two wait for nobody. */
+static void recycled(void)
+{
+  static unsigned char host[3 * MIB];
+  cudaStream_t streams[3] = {NULL, cudaStreamPerThread, NULL};
+  MUST(cudaStreamCreateWithFlags(&streams[2], cudaStreamNonBlocking));
+  for (int i = 0; i < 3; i++) {
+    unsigned *p = get(sizeof host), *small = get(1000), *pinned;
+    MUST(cudaMallocHost((void **)&pinned, MIB));
+    say_bytes("pinned", (unsigned char *)pinned, MIB);
+    MUST(cudaMemcpyAsync(host, p, sizeof host, cudaMemcpyDeviceToHost, streams[i]));
+    say_bytes("large", host, sizeof host);
+    MUST(cudaMemcpyAsync(host, small, 1000, cudaMemcpyDeviceToHost, streams[i]));
+    say_bytes("small", host, 1000);
+    MUST(trap_launch_fill(streams[i], p, sizeof host / 4, 0x01010101, 0));
+    MUST(trap_launch_fill(streams[i], small, 250, 0x01010101, 0));
+    memset(pinned, 1, MIB);
+    MUST(cudaFree(p));
+    MUST(cudaFree(small));
+    MUST(cudaFreeHost(pinned));
+    MUST(cudaDeviceSynchronize());
+  }
+}
+
+/* Everything is written before it is read: by a memset, a copy, a kernel. */
+static void initialised(void)
+{
+  static unsigned char host[64 << 10];
+  for (int i = 0; i < 3; i++) {
+    unsigned *p = get(MIB);
+    MUST(cudaMemset(p, i, MIB / 2));
+    MUST(trap_launch_fill(NULL, p + MIB / 8, MIB / 8, 0x01010101, 0));
+    MUST(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost));
+    say_bytes("set", host, sizeof host);
+    MUST(cudaMemcpy(host, (char *)p + MIB / 2, sizeof host, cudaMemcpyDeviceToHost));
+    say_bytes("filled", host, sizeof host);
+    memset(host, 3, sizeof host);
+    MUST(cudaMemcpy(p, host, sizeof host, cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(host, p, sizeof host, cudaMemcpyDeviceToHost));
+    say_bytes("copied", host, sizeof host);
+    MUST(cudaFree(p));
+  }
+}
+
+/* Reads back 40 KiB of which the last 8 KiB were never written, in the way that is asked for. */
+enum { ALL = 40 << 10, WRITTEN = 32 << 10 };
+
+static char *partly(void)
+{
+  char *p = get(MIB);
+  MUST(cudaMemset(p, 0, WRITTEN));
+  MUST(cudaDeviceSynchronize());
+  return p;
+}
+
+static void unwritten_sync(void)
+{
+  static char host[ALL + 4];
+  char *p = partly();
+  MUST(cudaMemcpy(host, p, ALL, cudaMemcpyDeviceToHost));
+  MUST(cudaMemcpy(host, p + 4, ALL - 4, cudaMemcpyDefault)); /* not at a whole word */
+  MUST(cuMemcpyDtoH(host, (CUdeviceptr)p, ALL));
+  MUST(cudaFree(p));
+}
+
+static void unwritten_async(void)
+{
+  static char pageable[ALL];
+  char *p = partly(), *pinned;
+  cudaStream_t s;
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  MUST(cudaMallocHost((void **)&pinned, 2 * ALL));
+  MUST(cudaMemcpyAsync(pageable, p, ALL, cudaMemcpyDeviceToHost, s));
+  MUST(cudaMemcpyAsync(pinned, p, ALL, cudaMemcpyDeviceToHost, s));
+  MUST(cudaMemcpyAsync(pinned + ALL, p, ALL, cudaMemcpyDeviceToHost, cudaStreamPerThread));
+  MUST(cudaStreamSynchronize(s));
+  MUST(cudaStreamSynchronize(cudaStreamPerThread));
+  MUST(cudaFree(p));
+}
+
+/* Nothing but the process's end comes after the copy. */
+static void unwritten_last(void)
+{
+  char *p = partly(), *pinned;
+  MUST(cudaMallocHost((void **)&pinned, ALL));
+  MUST(cudaMemcpyAsync(pinned, p, ALL, cudaMemcpyDeviceToHost, NULL));
+  MUST(cudaStreamSynchronize(NULL));
+}
+
+/* Rows of 1000 bytes, the last five of 40 never written. */
+static void unwritten_rows(void)
+{
+  static char host[40][1024];
+  char *p;
+  size_t pitch;
+  for (int i = 0; i < 2; i++) {
+    MUST(cudaMallocPitch((void **)&p, &pitch, 1000, 40));
+    MUST(cudaMemset2D(p, pitch, 0, 1000, 35));
+    MUST(cudaMemcpy2D(host, 1024, p, pitch, 1000, 40, cudaMemcpyDeviceToHost));
+    MUST(cudaFree(p));
+  }
+}
+
+static void unwritten_staged(void)
+{
+  size_t bytes = 5 * MIB;
+  char *p = get(2 * bytes), *host = malloc(bytes);
+  MUST(cudaMemset(p, 0, bytes - ALL));
+  MUST(cudaMemcpy(host, p, bytes, cudaMemcpyDeviceToHost));
+  MUST(cudaFree(p));
+  free(host);
+}
+
+static void unwritten_scalars(void)
+{
+  double host[3];
+  double *p = get(sizeof host);
+  MUST(cudaMemset(p, 0, sizeof *p));
+  for (int i = 0; i < 3; i++)
+    MUST(cudaMemcpy(&host[i], &p[i], sizeof *host, cudaMemcpyDeviceToHost));
+  MUST(cudaFree(p));
+}
+
+/* A capture is live: memory is the driver's, and nothing is filled. */
+static void captured(void)
+{
+  cudaStream_t s;
+  cudaGraph_t graph;
+  void *p = get(2 * MIB), *q;
+  MUST(cudaFree(p));
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  MUST(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+  q = get(2 * MIB);
+  MUST(cudaMemsetAsync(q, 1, MIB, s));
+  MUST(cudaStreamEndCapture(s, &graph));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaFree(q));
+  printf("done\n");
+}
+
 static const struct what {
   const char *name;
   void (*run)(void);
 } whats[] = {
     {"churn", churn},
     {"debugged", debugged},
+    {"recycled", recycled},
+    {"initialised", initialised},
+    {"unwritten_sync", unwritten_sync},
+    {"unwritten_async", unwritten_async},
+    {"unwritten_last", unwritten_last},
+    {"unwritten_rows", unwritten_rows},
+    {"unwritten_staged", unwritten_staged},
+    {"unwritten_scalars", unwritten_scalars},
+    {"captured", captured},
 };
 
 int main(int argc, char **argv)

@@ -76,6 +76,100 @@ START_TEST(a_debugger_that_told_the_driver_is_noticed_before_the_first_cache)
 }
 END_TEST
 
+/* ---- zero and poison --------------------------------------------------------------------------
+ */
+
+static const char *const modes[] = {"strict", "relaxed"};
+
+START_TEST(what_a_cache_hands_out_again_is_zero)
+{
+  const outcome *o = sh_status(0, RUN "--mode=%s --zero -- " SUBJECT "recycled", modes[_i]);
+  ck_assert_uint_eq(times(o->out, ": 0 of "), 9);
+  ck_assert_int_eq(ask("t.db", HITS), 6);
+  o = sh_status(0, "WEIR_ZERO=1 " RUN "--mode=%s -- " SUBJECT "recycled", modes[_i]);
+  ck_assert_uint_eq(times(o->out, ": 0 of "), 9);
+  o = sh_status(0, RUN "--mode=%s -- " SUBJECT "recycled", modes[_i]);
+  ck_assert_uint_lt(times(o->out, ": 0 of "), 9); /* else it tells nothing */
+}
+END_TEST
+
+START_TEST(a_program_that_initialises_its_memory_sees_no_poison)
+{
+  char plain[65536];
+  (void)snprintf(plain, sizeof plain, "%s",
+                 sh_status(0, "LD_LIBRARY_PATH=$BUILD/lib/sim " SUBJECT "initialised")->out);
+  const outcome *o = sh_status(0, RUN "--mode=%s --poison -- " SUBJECT "initialised", modes[_i]);
+  ck_assert_str_eq(o->out, plain);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event WHERE kind = 13 AND copy = 4"), 0);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM note WHERE text LIKE 'poison: %'"), 1);
+}
+END_TEST
+
+static const struct read { /* of memory that nobody has written */
+  const char *subject;
+  int copies, bytes, offset; /* that read it, of it, of the first in its block */
+} reads[] = {
+    {"unwritten_sync", 3, 3 * (8 << 10), 32 << 10},
+    {"unwritten_async", 3, 3 * (8 << 10), 32 << 10},
+    {"unwritten_last", 1, 8 << 10, 32 << 10},
+    {"unwritten_rows", 2, 2 * 5 * 1000, 35 * 1024},
+    {"unwritten_staged", 1, 40 << 10, (5 << 20) - (40 << 10)},
+    {"unwritten_scalars", 2, 16, 8},
+    {"captured", 0, 0, 0},
+};
+
+START_TEST(a_copy_back_of_what_nobody_wrote_is_reported_with_its_place)
+{
+  const struct read *r = &reads[_i];
+  for (int i = 0; i < 2; i++) {
+    sh_status(0, "WEIR_STAGING=on " RUN "--mode=%s --poison -- " SUBJECT "%s", modes[i],
+              r->subject);
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event WHERE kind = 13 AND copy = 4"),
+                     r->copies);
+    ck_assert_int_eq(
+        ask("t.db", "SELECT ifnull(sum(bytes), 0) FROM event WHERE kind = 13 AND copy = 4"),
+        r->bytes);
+    ck_assert_int_eq(
+        ask("t.db", "SELECT ifnull(min(b), 0) FROM event WHERE kind = 13 AND copy = 4"), r->offset);
+    const outcome *o = sh_status(0, "$WEIR report cache t.db");
+    ck_assert_msg(!strstr(o->out, r->subject) == !r->copies, "%s", o->out);
+    ck_assert_int_eq(!strstr(o->out, "uninitialised: "), !r->copies);
+    o = sh_status(0, "$WEIR report cache --format json t.db |"
+                     " python3 -c 'import json,sys; u=json.load(sys.stdin)[\"cache\"]"
+                     "[\"uninitialised\"]; print(u[\"copies\"], u[\"bytes\"])'");
+    char expected[64];
+    (void)snprintf(expected, sizeof expected, "%d %d\n", r->copies, r->bytes);
+    ck_assert_str_eq(o->out, expected);
+  }
+}
+END_TEST
+
+/* Programs with captures, graphs and streams that wait for nobody. */
+START_TEST(no_program_that_is_right_prints_anything_else_with_a_fill)
+{
+  static const char *const traps[] = {"capture", "per_thread_streams", "pitches",
+                                      "graph_after_free", "threads"};
+  char plain[65536];
+  const outcome *o = sh_status(0,
+                               "WEIR_SIM_MEMORY=1G LD_LIBRARY_PATH=$BUILD/lib/sim "
+                               "$BUILD/tests/reroute/trap %s",
+                               traps[_i % 5]);
+  (void)snprintf(plain, sizeof plain, "%s", o->out);
+  o = sh_status(0, "WEIR_SIM_MEMORY=1G " RUN "--mode=%s %s -- $BUILD/tests/reroute/trap %s",
+                modes[_i / 5 % 2], _i < 10 ? "--poison" : "--zero", traps[_i % 5]);
+  ck_assert_str_eq(o->out, plain);
+}
+END_TEST
+
+START_TEST(zero_and_poison_exclude_each_other)
+{
+  const outcome *o = sh_status(2, RUN "--zero --poison -- true");
+  ck_assert_ptr_nonnull(strstr(o->err, "--zero and --poison exclude each other"));
+  o = sh_status(0, "WEIR_ZERO=1 WEIR_POISON=1 " RUN "--mode=strict -- " SUBJECT "churn");
+  ck_assert_uint_eq(times(o->err, "WEIR_ZERO and WEIR_POISON exclude each other"), 1);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reroute/asked");
@@ -87,6 +181,12 @@ int main(void)
   tcase_add_test(c, who_only_observes_is_told_of_no_tool);
   tcase_add_test(c, under_cuda_gdb_all_is_observed_only);
   tcase_add_test(c, a_debugger_that_told_the_driver_is_noticed_before_the_first_cache);
+  tcase_add_loop_test(c, what_a_cache_hands_out_again_is_zero, 0, 2);
+  tcase_add_loop_test(c, a_program_that_initialises_its_memory_sees_no_poison, 0, 2);
+  tcase_add_loop_test(c, a_copy_back_of_what_nobody_wrote_is_reported_with_its_place, 0,
+                      (int)(sizeof reads / sizeof *reads));
+  tcase_add_loop_test(c, no_program_that_is_right_prints_anything_else_with_a_fill, 0, 20);
+  tcase_add_test(c, zero_and_poison_exclude_each_other);
   suite_add_tcase(s, c);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_ENV);

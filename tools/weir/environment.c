@@ -145,6 +145,8 @@ void environment_apply(const environment *e)
   set("WEIR_SPOOL_DIR", e->spool_dir);
   set("WEIR_MODE", e->mode);
   set("WEIR_STACKS", e->stacks);
+  set("WEIR_ZERO", e->zero ? "1" : NULL);
+  set("WEIR_POISON", e->poison ? "1" : NULL);
   if (!e->sim) return;
   prepend("LD_LIBRARY_PATH", e->sim_lib);
   set("WEIR_SIM_DEVICES", e->sim_devices);

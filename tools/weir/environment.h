@@ -10,6 +10,7 @@ typedef struct environment {
   const char *sim_devices; /* its N, or NULL */
   const char *mode;        /* --mode, or NULL */
   const char *stacks;      /* --stacks, or NULL */
+  bool zero, poison;       /* --zero, --poison */
   char *preload;           /* our preload library */
   char *sim_lib;           /* folder of the software device */
   char *spool_dir;

@@ -30,7 +30,16 @@
 #include "tools/weir/process.h"
 #include "tools/weir/signals.h"
 
-enum { OPT_OUTPUT, OPT_SIM, OPT_MODE, OPT_STACKS, OPT_NO_WAIT, OPT_UNSUPPORTED };
+enum {
+  OPT_OUTPUT,
+  OPT_SIM,
+  OPT_MODE,
+  OPT_STACKS,
+  OPT_ZERO,
+  OPT_POISON,
+  OPT_NO_WAIT,
+  OPT_UNSUPPORTED
+};
 
 const cmd_option run_options[] = {
     [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace (default weir.PID.db)"},
@@ -40,6 +49,9 @@ const cmd_option run_options[] = {
                   "observe (log only), strict or relaxed: memory through caches"},
     [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
                     "frames kept of each call's stack, 1 to 128, or off (default 32)"},
+    [OPT_ZERO] = {"zero", 0, CMD_ARG_NONE, NULL, "zero the memory that a cache hands out again"},
+    [OPT_POISON] = {"poison", 0, CMD_ARG_NONE, NULL,
+                    "fill device memory with a pattern, report what of it is copied back"},
     [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
                      "finish when PROGRAM ends, though others of its tree live"},
     [OPT_UNSUPPORTED] = {"list-unsupported", 0, CMD_ARG_NONE, NULL,
@@ -84,6 +96,12 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     return true;
   case OPT_UNSUPPORTED:
     r->list_unsupported = true;
+    return true;
+  case OPT_ZERO:
+    r->env.zero = true;
+    return true;
+  case OPT_POISON:
+    r->env.poison = true;
     return true;
   case OPT_SIM:
     r->env.sim = true;
@@ -381,6 +399,9 @@ int run_main(const cmd *c, int argc, char **argv)
   if (at < 0) return CMD_USAGE;
   if (helped) return 0;
   if (r.list_unsupported && !r.env.sim) return cmd_usage(c, "--list-unsupported goes with --sim");
+  if (r.env.zero && r.env.poison) return cmd_usage(c, "--zero and --poison exclude each other");
+  if ((r.env.zero || r.env.poison) && r.env.mode && !strcmp(r.env.mode, "observe"))
+    return cmd_usage(c, "--%s is for the modes strict and relaxed", r.env.zero ? "zero" : "poison");
   r.argv = argv + at; /* NULL-terminated, as argv is */
   int status = prepare_and_run(c, &r);
   environment_clear(&r.env);
