@@ -1,4 +1,9 @@
-/* lifetime.c: see lifetime.h. */
+/* lifetime.c: see lifetime.h.
+ *
+ * Two threads' clocks agree to within a tremor (the collector corrects its idea of them as it
+ * goes), and an allocator can hand memory on within less. So an address that is allocated while it
+ * is live was most likely freed just before, by a thread whose free is still to come in the pass:
+ * its block is kept *replaced* for a while, and a free of another thread's that soon is its own. */
 #include "reports/lifetime.h"
 #include <stdlib.h>
 #include "core/trace/event.h"
@@ -9,9 +14,10 @@
 #define REGISTERED 7 /* classes 0-6 are weir_mem */
 #define SUM        8 /* the device side of one device */
 #define CLASSES    9
+#define TREMOR_NS  10000000
 
 typedef struct memory_event {
-  int64_t id, process, kind, time, pointer, bytes, stack, context;
+  int64_t id, process, kind, time, pointer, bytes, stack, context, thread;
   int device; /* NO_DEVICE: none */
   int mem;
   bool registration;
@@ -19,8 +25,10 @@ typedef struct memory_event {
 
 typedef struct live_block {
   memory_event alloc;
-  int64_t born; /* place of the allocation in the pass, 0: this slot is unused */
-  size_t next;  /* free list */
+  int64_t born;    /* place of the allocation in the pass, 0: this slot is unused */
+  size_t next;     /* free list */
+  size_t replaced; /* slot + 1 of the block that was there before, its free not seen; 0: none */
+  int64_t died;    /* of a replaced block: place of the allocation that took its place; else 0 */
 } live_block;
 
 typedef struct account {
@@ -95,8 +103,8 @@ static void set(wr_row *row, int column, bool known, int64_t value)
 
 /* The row of one block. `end`: what ended it, NULL while it lives. `alloc` NULL: only a free known.
  */
-static weir_status emit(pass *p, const memory_event *alloc, int64_t born, const memory_event *end,
-                        int how)
+static weir_status emit_at(pass *p, const memory_event *alloc, int64_t born,
+                           const memory_event *end, int how, int64_t place)
 {
   wr_row *row = wr_batch_row(p->batch, WR_TABLE_BLOCK);
   if (!row) return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
@@ -114,11 +122,17 @@ static weir_status emit(pass *p, const memory_event *alloc, int64_t born, const 
   set(row, 9, alloc, any->time);
   set(row, 10, end, end ? end->time : 0);
   set(row, 11, alloc, born);
-  set(row, 12, end, p->place);
+  set(row, 12, end, place);
   set(row, 13, alloc && any->stack, any->stack);
   set(row, 14, true, any->context);
   if (p->batch->rows[WR_TABLE_BLOCK].count < WR_BATCH_EVENTS) return WEIR_OK;
   return wr_batch_flush(p->batch, true);
+}
+
+static weir_status emit(pass *p, const memory_event *alloc, int64_t born, const memory_event *end,
+                        int how)
+{
+  return emit_at(p, alloc, born, end, how, p->place);
 }
 
 static weir_status out_of_memory(void)
@@ -126,29 +140,53 @@ static weir_status out_of_memory(void)
   return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
 }
 
+/* The block that `b` replaced has its row, and its slot is free: ended by `end`, or, NULL, by b. */
+static weir_status end_replaced(pass *p, live_block *b, const memory_event *end)
+{
+  if (!b->replaced) return WEIR_OK;
+  live_block *old = &p->blocks[b->replaced - 1];
+  live_block was = *old;
+  *old = (live_block){.next = p->unused};
+  p->unused = b->replaced;
+  b->replaced = 0;
+  return emit_at(p, &was.alloc, was.born, end ? end : &b->alloc,
+                 end ? WR_BLOCK_FREED : WR_BLOCK_REPLACED, was.died);
+}
+
+/* The block is no more live from `time` on. */
+static void leave(pass *p, const memory_event *alloc, int64_t time)
+{
+  uint64_t *live = wr_map_get(&p->per_device, device_key(alloc->process, alloc->device));
+  if (live && *live) --*live;
+  count_block(p, alloc, false, time);
+}
+
 /* Takes the block in `slot` out of the live set. */
 static weir_status end_block(pass *p, size_t slot, const memory_event *end, int how)
 {
   if (!p->blocks) return WEIR_OK; /* nothing was ever live */
+  weir_status s = end_replaced(p, &p->blocks[slot], NULL);
   live_block *b = &p->blocks[slot];
   memory_event alloc = b->alloc;
   int64_t born = b->born;
-  uint64_t *live = wr_map_get(&p->per_device, device_key(alloc.process, alloc.device));
-  if (live && *live) --*live;
   wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
-  count_block(p, &alloc, false, end->time);
+  leave(p, &alloc, end->time);
   *b = (live_block){.next = p->unused};
   p->unused = slot + 1;
-  return emit(p, &alloc, born, end, how);
+  return s ? s : emit(p, &alloc, born, end, how);
 }
 
 static weir_status begin_block(pass *p, const memory_event *e)
 {
   uint64_t key = block_key(e, e->mem == WEIR_MEM_ARRAY);
   uint64_t *known = wr_map_get(&p->by_pointer, key);
-  if (known) {
-    weir_status s = end_block(p, (size_t)*known, e, WR_BLOCK_REPLACED);
+  size_t replaced = known ? (size_t)*known + 1 : 0;
+  if (replaced) {
+    live_block *old = &p->blocks[replaced - 1];
+    weir_status s = end_replaced(p, old, NULL);
     if (s) return s;
+    leave(p, &old->alloc, e->time);
+    old->died = p->place;
   }
   size_t slot = p->unused ? p->unused - 1 : p->block_count;
   if (!wr_grow(&p->blocks, &p->block_capacity, slot + 1, sizeof(live_block)))
@@ -160,7 +198,7 @@ static weir_status begin_block(pass *p, const memory_event *e)
     p->unused = p->blocks[slot].next;
   else
     p->block_count++;
-  p->blocks[slot] = (live_block){.alloc = *e, .born = p->place};
+  p->blocks[slot] = (live_block){.alloc = *e, .born = p->place, .replaced = replaced};
   if (e->device != NO_DEVICE && e->context) {
     uint64_t *home =
         wr_map_put(&p->context_device, device_key(e->process, (int)(e->context & 255)), NULL);
@@ -178,6 +216,9 @@ static weir_status free_block(pass *p, const memory_event *e)
   bool array = e->mem == WEIR_MEM_ARRAY;
   uint64_t *slot = wr_map_get(&p->by_pointer, block_key(e, array));
   if (!slot && !e->registration) slot = wr_map_get(&p->by_pointer, block_key(e, !array));
+  live_block *b = slot ? &p->blocks[*slot] : NULL;
+  if (b && b->replaced && e->thread != b->alloc.thread && e->time - b->alloc.time < TREMOR_NS)
+    return end_replaced(p, b, e);
   if (slot) return end_block(p, (size_t)*slot, e, WR_BLOCK_FREED);
   return emit(p, NULL, 0, e, WR_BLOCK_UNKNOWN);
 }
@@ -204,7 +245,7 @@ static weir_status reset_device(pass *p, const memory_event *e)
   if (!live_on(p, e->process, e->device) && !live_on(p, e->process, NO_DEVICE)) return s;
   for (size_t i = 0; !s && i < p->block_count; i++) {
     const live_block *b = &p->blocks[i];
-    if (!b->born || b->alloc.process != e->process) continue;
+    if (!b->born || b->died || b->alloc.process != e->process) continue;
     bool gone = e->bytes == 1 ? e->context && b->alloc.context == e->context
                               : home_of(p, &b->alloc) == e->device && e->device != NO_DEVICE;
     if (gone) s = end_block(p, i, e, WR_BLOCK_RESET);
@@ -237,7 +278,8 @@ static void load(sqlite3_stmt *q, memory_event *e)
                       .pointer = sqlite3_column_int64(q, 6),
                       .bytes = sqlite3_column_int64(q, 7),
                       .stack = sqlite3_column_int64(q, 8),
-                      .context = sqlite3_column_int64(q, 9)};
+                      .context = sqlite3_column_int64(q, 9),
+                      .thread = sqlite3_column_int64(q, 10)};
   e->registration = e->kind == WEIR_EV_HOSTREG;
 }
 
@@ -248,7 +290,7 @@ static weir_status walk(pass *p)
   static const char sql[] =
       "SELECT id, process, kind,"
       " CASE WHEN kind = 1 OR (kind = 11 AND bytes <> 0) THEN \"end\" ELSE start END AS t,"
-      " device, mem, a, bytes, stack, context FROM event"
+      " device, mem, a, bytes, stack, context, thread FROM event"
       " WHERE kind IN (1, 2, 10, 11) AND status = 0 AND NOT (flags & 16) ORDER BY t, id";
   sqlite3_stmt *q = NULL;
   weir_status s = wr_db_prepare(&p->batch->db, sql, &q);
@@ -260,8 +302,12 @@ static weir_status walk(pass *p)
   }
   if (!s && code != SQLITE_DONE) s = wr_db_fail(&p->batch->db, "reading");
   sqlite3_finalize(q);
-  for (size_t i = 0; !s && i < p->block_count; i++)
-    if (p->blocks[i].born) s = emit(p, &p->blocks[i].alloc, p->blocks[i].born, NULL, WR_BLOCK_LIVE);
+  for (size_t i = 0; !s && i < p->block_count; i++) {
+    live_block *b = &p->blocks[i];
+    if (!b->born || b->died) continue;
+    s = end_replaced(p, b, NULL);
+    if (!s) s = emit(p, &b->alloc, b->born, NULL, WR_BLOCK_LIVE);
+  }
   return s;
 }
 
