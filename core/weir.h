@@ -13,6 +13,7 @@
 #include "core/weir/memory.h"
 #include "core/weir/oom.h"
 #include "core/weir/pools.h"
+#include "core/weir/torch.h"
 
 #ifdef __cplusplus
 extern "C" {

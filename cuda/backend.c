@@ -28,26 +28,36 @@ static int device_count;
 
 CUresult weir_cuda_enter(const weir_cuda_device *d, weir_cuda_scope *s)
 {
+  const weir_listener *l = weir_cuda_core_of->listener;
   CUcontext now = NULL;
+  s->hushed = s->hushed && l && l->hush(s);
   CUresult r = weir_cuda.cuCtxGetCurrent(&now);
   s->pushed = !r && now != d->context;
   if (s->pushed) r = weir_cuda.cuCtxPushCurrent(d->context);
-  if (r) return r;
-  s->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  r = weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
-  if (r && s->pushed) (void)weir_cuda.cuCtxPopCurrent(&now);
+  if (!r) {
+    s->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    r = weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
+    if (r && s->pushed) (void)weir_cuda.cuCtxPopCurrent(&now);
+  }
+  if (r && s->hushed) l->unhush();
   return r;
 }
 
 /* Pops may return "error codes from previous, asynchronous launches" and still have popped: what is
  * current tells. */
-void weir_cuda_leave(const weir_cuda_device *d, weir_cuda_scope *s)
+static void pop(const weir_cuda_device *d)
 {
   CUcontext now = NULL;
+  if (!weir_cuda.cuCtxPopCurrent(&now)) return;
+  if (!weir_cuda.cuCtxGetCurrent(&now) && now == d->context) (void)weir_cuda.cuCtxPopCurrent(&now);
+}
+
+void weir_cuda_leave(const weir_cuda_device *d, weir_cuda_scope *s)
+{
   if (weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode))
     (void)weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
-  if (!s->pushed || !weir_cuda.cuCtxPopCurrent(&now)) return;
-  if (!weir_cuda.cuCtxGetCurrent(&now) && now == d->context) (void)weir_cuda.cuCtxPopCurrent(&now);
+  if (s->pushed) pop(d);
+  if (s->hushed) weir_cuda_core_of->listener->unhush();
 }
 
 /* ---- memory -----------------------------------------------------------------------------------
@@ -64,11 +74,52 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
   return weir_driver_fail(r, "cuMemGetInfo on cuda:%d", d->index);
 }
 
+/* Calls that take memory and give it back, and those who listen told which. Within the context. */
+
+static CUresult device_take(const weir_cuda_device *d, CUdeviceptr *at, uint64_t bytes)
+{
+  CUresult r = weir_cuda.cuMemAlloc(at, bytes);
+  weir_cuda_told_mapped(d, r, *at, bytes, WEIR_MEM_DEVICE);
+  return r;
+}
+
+static CUresult device_give(const weir_cuda_device *d, CUdeviceptr at, uint64_t bytes)
+{
+  weir_cuda_told_unmapped(at);
+  CUresult r = weir_cuda.cuMemFree(at);
+  if (r) weir_cuda_told_mapped(d, CUDA_SUCCESS, at, bytes, WEIR_MEM_DEVICE);
+  return r;
+}
+
+static CUresult host_lock(const weir_cuda_device *d, void *at, uint64_t bytes, unsigned flags)
+{
+  CUresult r = weir_cuda.cuMemHostRegister(at, bytes, flags);
+  weir_cuda_told_mapped(d, r, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
+  return r;
+}
+
+static CUresult host_take(const weir_cuda_device *d, void **at, uint64_t bytes, unsigned flags)
+{
+  CUresult r = weir_cuda.cuMemHostAlloc(at, bytes, flags);
+  weir_cuda_told_mapped(d, r, r ? 0 : (uint64_t)(uintptr_t)*at, bytes, WEIR_MEM_PINNED);
+  return r;
+}
+
+static CUresult host_give(const weir_cuda_device *d, void *at, uint64_t bytes,
+                          CUresult (*give)(void *))
+{
+  weir_cuda_told_unmapped((uint64_t)(uintptr_t)at);
+  CUresult r = give(at);
+  if (r) weir_cuda_told_mapped(d, CUDA_SUCCESS, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
+  return r;
+}
+
 static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemFree(address));
+  WEIR_CUDA_WITHIN(d, r, device_give(d, address, bytes));
+  weir_cuda_told_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemFree of %llu bytes at 0x%llx on cuda:%d",
                           (unsigned long long)bytes, (unsigned long long)address, d->index);
 }
@@ -78,7 +129,8 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
   weir_cuda_device *d = self;
   CUdeviceptr at = 0;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemAlloc(&at, bytes));
+  WEIR_CUDA_WITHIN(d, r, device_take(d, &at, bytes));
+  weir_cuda_told_taken(d, r, WEIR_MEM_DEVICE, (int64_t)bytes);
   if (r)
     return weir_driver_fail(r, "cuMemAlloc of %llu bytes on cuda:%d", (unsigned long long)bytes,
                             d->index);
@@ -103,7 +155,8 @@ static weir_status host_register(void *self, void *memory, uint64_t bytes, unsig
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemHostRegister(memory, bytes, flags));
+  WEIR_CUDA_WITHIN(d, r, host_lock(d, memory, bytes, flags));
+  weir_cuda_told_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostRegister of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
 }
@@ -112,7 +165,8 @@ static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemHostUnregister(memory));
+  WEIR_CUDA_WITHIN(d, r, host_give(d, memory, bytes, weir_cuda.cuMemHostUnregister));
+  weir_cuda_told_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostUnregister of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
 }
@@ -121,7 +175,8 @@ static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void *
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemHostAlloc(out, bytes, flags));
+  WEIR_CUDA_WITHIN(d, r, host_take(d, out, bytes, flags));
+  weir_cuda_told_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostAlloc of %llu bytes for cuda:%d", (unsigned long long)bytes,
                           d->index);
 }
@@ -130,7 +185,8 @@ static weir_status host_free(void *self, void *memory, uint64_t bytes)
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemFreeHost(memory));
+  WEIR_CUDA_WITHIN(d, r, host_give(d, memory, bytes, weir_cuda.cuMemFreeHost));
+  weir_cuda_told_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemFreeHost of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
 }
@@ -253,7 +309,7 @@ static weir_status stream_create(void *self, void **stream)
   weir_cuda_device *d = self;
   CUstream s = NULL;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
   if (!r) *stream = s;
   return weir_driver_fail(r, "cuStreamCreate on cuda:%d", d->index);
 }
@@ -262,7 +318,7 @@ static weir_status stream_destroy(void *self, void *stream)
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuStreamDestroy(stream));
+  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamDestroy(stream));
   return weir_driver_fail(r, "cuStreamDestroy of %p on cuda:%d", stream, d->index);
 }
 

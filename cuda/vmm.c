@@ -40,6 +40,7 @@ static weir_status create(void *self, uint64_t *page)
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemCreate(&handle, d->backend.source.page_bytes, &d->page, 0));
   if (!r) *page = handle;
+  weir_cuda_told_taken(d, r, WEIR_MEM_DEVICE, (int64_t)d->backend.source.page_bytes);
   return weir_driver_fail(r, "cuMemCreate of a page of %llu bytes on cuda:%d",
                           (unsigned long long)d->backend.source.page_bytes, d->index);
 }
@@ -49,14 +50,32 @@ static weir_status destroy(void *self, uint64_t page)
   weir_cuda_device *d = self;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemRelease(page));
+  weir_cuda_told_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)d->backend.source.page_bytes);
   return weir_driver_fail(r, "cuMemRelease of a page on cuda:%d", d->index);
+}
+
+/* Within the context: where a page is told as well. */
+static CUresult page_map(const weir_cuda_device *d, uint64_t address, uint64_t page)
+{
+  uint64_t bytes = d->backend.source.page_bytes;
+  CUresult r = weir_cuda.cuMemMap(address, bytes, 0, page, 0);
+  weir_cuda_told_mapped(d, r, address, bytes, WEIR_MEM_DEVICE);
+  return r;
+}
+
+static CUresult page_unmap(const weir_cuda_device *d, uint64_t address, uint64_t bytes)
+{
+  weir_cuda_told_unmapped(address);
+  CUresult r = weir_cuda.cuMemUnmap(address, bytes);
+  if (r) weir_cuda_told_mapped(d, CUDA_SUCCESS, address, bytes, WEIR_MEM_DEVICE);
+  return r;
 }
 
 static weir_status map(void *self, uint64_t address, uint64_t page)
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemMap(address, d->backend.source.page_bytes, 0, page, 0));
+  WEIR_CUDA_WITHIN(d, r, page_map(d, address, page));
   return weir_driver_fail(r, "cuMemMap of a page at 0x%llx on cuda:%d", (unsigned long long)address,
                           d->index);
 }
@@ -65,7 +84,7 @@ static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemUnmap(address, bytes));
+  WEIR_CUDA_WITHIN(d, r, page_unmap(d, address, bytes));
   return weir_driver_fail(r, "cuMemUnmap of a page at 0x%llx on cuda:%d",
                           (unsigned long long)address, d->index);
 }

@@ -63,6 +63,10 @@ EXTRACTORS = {
 }
 BEFORE_ROLES = ('ptr',)
 
+# Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.
+ENGINE = [('weir_malloc', 'ALLOC'), ('weir_free', 'FREE'), ('weir_pinned_malloc', 'ALLOC'), ('weir_pinned_free', 'FREE')]
+ENGINE_LAYER = 2
+
 # ---- inputs ---------------------------------------------------------------------------------------
 
 
@@ -176,6 +180,7 @@ def api_rows(rows):
     want = [(n, rt, guess_category(n, g)) for n, rt, g in all_names()]
     listed = {n for n, _, _ in want}
     want += [(n, rt, c) for n, (rt, c) in hooked.items() if n not in listed]
+    want += [(n, ENGINE_LAYER, c) for n, c in ENGINE]
     out, last = {}, max([k[0] for k in known.values()], default=0)
     for name, (number, rt, cat) in known.items():
         out[name] = [number, name, rt, cat, 0]
@@ -389,7 +394,7 @@ class Generator:
     def emit_names(self):
         """Every name there is, hashed: api number and row of each bank + 1."""
         size, slots = 4096, {}
-        names = [a[1] for a in self.api]
+        names = [a[1] for a in self.api if a[2] != ENGINE_LAYER]
         for i, name in enumerate(names):
             h = 2166136261
             for ch in name.encode():
@@ -427,7 +432,8 @@ class Generator:
                f'#define WEIR_GEN_CUDA {self.version} /* CUDA_VERSION of the headers it was made from */\n'
                f'#define WEIR_ROWS {len(self.entries)} /* rows of weir_rows[] */\n'
                f'#define WEIR_ABI_NEWEST {newest} /* highest version any driver function here has */\n\n'
-               '/* X(symbol): what libcuda.so.1 exports. */\n#define WEIR_DRIVER_SYMBOLS(X) \\\n']
+               + ''.join(f'#define WEIR_API_{n} {self.number[n]}\n' for n, _ in ENGINE) +
+               '\n/* X(symbol): what libcuda.so.1 exports. */\n#define WEIR_DRIVER_SYMBOLS(X) \\\n']
         out.append(' \\\n'.join(f'  X({n})' for n, rt, _ in all_names() if not rt))
         out.append('\n\n/* X(symbol): what a libcudart exports and we wrap. */\n#define WEIR_RUNTIME_SYMBOLS(X) \\\n')
         seen = dict.fromkeys(s for b, s, _ in self.entries if b)

@@ -6,6 +6,11 @@
 #define WEIR_ROWS 705 /* rows of weir_rows[] */
 #define WEIR_ABI_NEWEST 13000 /* highest version any driver function here has */
 
+#define WEIR_API_weir_malloc 1100
+#define WEIR_API_weir_free 1101
+#define WEIR_API_weir_pinned_malloc 1102
+#define WEIR_API_weir_pinned_free 1103
+
 /* X(symbol): what libcuda.so.1 exports. */
 #define WEIR_DRIVER_SYMBOLS(X) \
   X(cuArray3DCreate) \

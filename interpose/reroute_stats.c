@@ -91,3 +91,12 @@ void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint3
                      .b = offset,
                      .bytes = bytes});
 }
+
+void weir_stats_reserved(unsigned device, weir_mem mem, uint64_t bytes)
+{
+  tell(&(weir_event){.start = weir_ticks(),
+                     .copy = WEIR_CACHE_RESERVED,
+                     .device = (uint8_t)device,
+                     .mem = (uint8_t)mem,
+                     .bytes = bytes});
+}

@@ -20,4 +20,7 @@ void weir_stats_staging(uint64_t start, unsigned device, bool to, unsigned perce
  * first at `offset` in the block. */
 void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack);
 
+/* What libweir has from the driver in all: of a device's memory, or page-locked for it. */
+void weir_stats_reserved(unsigned device, weir_mem mem, uint64_t bytes);
+
 #endif

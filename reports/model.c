@@ -527,6 +527,7 @@ static weir_status run(load *l, int top)
   if (!s) s = list_apis(l);
   if (!s) s = list_routes(l);
   if (!s) s = wr_cache_load(&l->m->cache, l->db);
+  if (!s) s = wr_reserved_load(l->m, l->db);
   if (s) return s;
   list_split(l);
   for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished trace has no duration yet */

@@ -23,14 +23,16 @@
   X(memset_calls) X(memset_bytes)                                                                  \
   X(sync_explicit_calls) X(sync_explicit_ns) X(sync_implicit_calls) X(sync_implicit_ns)            \
   X(launches) X(events) X(dropped)                                                                 \
-  X(failed_calls) X(captured_events) X(unmatched_frees)
+  X(failed_calls) X(captured_events) X(unmatched_frees)                                            \
+  X(weir_reserved_peak_bytes) X(weir_pinned_reserved_peak_bytes)
 
 /* The same for one device. A peer copy is "out" where it reads and "in" where it writes. */
 #define WR_DEVICE_MAP(X)                                                                           \
   X(alloc_calls) X(alloc_bytes) X(free_calls) X(peak_bytes) X(peak_at_ns) X(live_at_exit_bytes)    \
   X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes)                    \
   X(p2p_out_calls) X(p2p_out_bytes) X(p2p_in_calls) X(p2p_in_bytes)                                \
-  X(memset_calls) X(memset_bytes) X(sync_explicit_calls) X(sync_explicit_ns) X(launches)
+  X(memset_calls) X(memset_bytes) X(sync_explicit_calls) X(sync_explicit_ns) X(launches)           \
+  X(weir_reserved_peak_bytes)
 /* clang-format on */
 
 #define WR_FIELD(name) uint64_t name;
@@ -138,5 +140,8 @@ typedef struct wr_model {
 /* Computes the model of an open trace; `top` places a list. */
 weir_status wr_model_load(wr_model *m, const wr_db *db, int top);
 void wr_model_free(wr_model *m);
+
+/* reserved.c: what libweir's allocator had from the driver, at most. */
+weir_status wr_reserved_load(wr_model *m, const wr_db *db);
 
 #endif

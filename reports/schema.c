@@ -101,6 +101,7 @@ const char *wr_api_name(uint32_t api, char buffer[24])
 /* Every known function: its native row, and its name where Nsight's queries look for it. */
 static weir_status insert_apis(const wr_db *db)
 {
+  static const char *const layers[] = {"driver", "runtime", "weir"};
   sqlite3_stmt *row = NULL, *string = NULL;
   weir_status s = wr_db_prepare(db, "INSERT INTO api VALUES(?,?,?,?,?)", &row);
   if (!s) s = wr_db_prepare(db, "INSERT INTO StringIds VALUES(?,?)", &string);
@@ -109,7 +110,7 @@ static weir_status insert_apis(const wr_db *db)
     if (!info) continue;
     sqlite3_bind_int(row, 1, (int)i);
     sqlite3_bind_text(row, 2, info->name, -1, SQLITE_STATIC);
-    sqlite3_bind_text(row, 3, info->runtime ? "runtime" : "driver", -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 3, layers[info->runtime % 3], -1, SQLITE_STATIC);
     sqlite3_bind_text(row, 4, wr_api_category_name(info->category), -1, SQLITE_STATIC);
     sqlite3_bind_int(row, 5, info->hooked);
     s = wr_db_run(db, row);

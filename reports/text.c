@@ -224,6 +224,16 @@ static void owners(wr_page *p)
   if (shown) wr_page_end(p);
 }
 
+/* The memory that blocks of libweir's are cut from. */
+static void reserved(uint64_t device, uint64_t pinned, wr_page *p)
+{
+  if (device)
+    LINE(p, false, "libweir's allocator had at most %s of the devices' memory from the driver",
+         BYTES(device));
+  if (pinned)
+    LINE(p, false, "libweir's allocator had at most %s of host memory page-locked", BYTES(pinned));
+}
+
 static void memory(wr_page *p)
 {
   const wr_totals *t = &p->m->total;
@@ -249,6 +259,7 @@ static void memory(wr_page *p)
     CELL(p, "%s", BYTES(t->register_bytes));
   }
   wr_page_end(p);
+  reserved(t->weir_reserved_peak_bytes, t->weir_pinned_reserved_peak_bytes, p);
   owners(p);
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/device/plugin.h"
+#include "core/memory/told.h"
 #include "core/weir.h"
 
 enum { UNTRIED, TRYING, OPEN, MISSING };
@@ -108,7 +109,9 @@ static weir_status find_plugin(const weir_cuda_plugin **out)
 
 static weir_status start(void)
 {
-  static const weir_cuda_core core = {weir_fail};
+  static weir_cuda_core core = {.fail = weir_fail};
+  weir_told_start();
+  core.listener = weir_listening;
   weir_status st = find_plugin(&cuda.plugin);
   atomic_store(&cuda.state, TRYING); /* from here on the driver may be awake */
   if (!st) st = cuda.plugin->start(&core, &cuda.devices);

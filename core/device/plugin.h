@@ -8,6 +8,7 @@
 #define WEIR_DEVICE_PLUGIN_H
 
 #include "core/device/backend.h"
+#include "core/trace/listener.h"
 #include "core/weir/cuda.h"
 
 #define WEIR_CUDA_PLUGIN      "libweir-cuda.so"
@@ -16,6 +17,7 @@
 typedef struct weir_cuda_core {
   weir_status (*fail)(weir_status status, const char *format, ...)
       __attribute__((format(printf, 2, 3))); /* weir_fail() */
+  const weir_listener *listener;             /* static; NULL: nobody listens */
 } weir_cuda_core;
 
 typedef struct weir_cuda_plugin {

@@ -9,6 +9,7 @@
 #include "core/memory/history.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"
+#include "core/memory/told.h"
 
 weir_attached weir_devices[WEIR_DEVICES];
 
@@ -48,6 +49,7 @@ static weir_status attach(const weir_backend *backend, const char *conf)
 {
   weir_config config = weir_config_default;
   weir_attached *d = &weir_devices[backend->index];
+  weir_told_start();
   if (d->pool) return weir_fail(WEIR_EINVAL, "cuda:%d has a backend already", backend->index);
   weir_status st = weir_config_parse(&config, "WEIR_ALLOC_CONF", getenv("WEIR_ALLOC_CONF"));
   if (!st) st = weir_config_parse(&config, "conf", conf);
@@ -224,7 +226,8 @@ static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes
   return WEIR_OK;
 }
 
-weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
+static inline __attribute__((always_inline)) weir_status
+malloc_plain(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
   const weir_attached *d = weir_attached_of(device);
   weir_heap *h = stream ? (weir_heap *)stream : d ? weir_now_seen(d) : NULL;
@@ -233,8 +236,53 @@ weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_strea
   return malloc_odd(out, bytes, device, stream);
 }
 
+/* The handle of the stream that a call of these arguments allocates for. */
+static uint64_t native_of(weir_device device, const weir_stream *stream)
+{
+  weir_attached *d = weir_attached_of(device);
+  const weir_heap *h = stream ? (const weir_heap *)stream : d ? weir_now_heap(d) : NULL;
+  return h ? (uint64_t)(uintptr_t)h->stream : 0;
+}
+
+/* Somebody listens: the call is told, with what came of it. */
+static __attribute__((noinline)) weir_status malloc_told(void **out, size_t bytes,
+                                                         weir_device device, weir_stream *stream)
+{
+  weir_told call;
+  bool told = weir_listening->begin(&call);
+  weir_status st = malloc_plain(out, bytes, device, stream);
+  if (told)
+    weir_listening->end(&call, &(weir_told_block){.api = WEIR_TOLD_MALLOC,
+                                                  .status = weir_told_status(st),
+                                                  .address = st ? 0 : (uint64_t)(uintptr_t)*out,
+                                                  .bytes = bytes,
+                                                  .stream = native_of(device, stream),
+                                                  .device = (int)weir_device_index(device)});
+  return st;
+}
+
+weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
+{
+  if (__builtin_expect(weir_listening != NULL, 0)) return malloc_told(out, bytes, device, stream);
+  return malloc_plain(out, bytes, device, stream);
+}
+
+static __attribute__((noinline)) weir_status free_told(void *ptr)
+{
+  weir_told call;
+  bool told = weir_listening->begin(&call);
+  weir_status st = weir_front_free(ptr);
+  if (told)
+    weir_listening->end(&call, &(weir_told_block){.api = WEIR_TOLD_FREE,
+                                                  .status = weir_told_status(st),
+                                                  .address = (uint64_t)(uintptr_t)ptr,
+                                                  .device = -1});
+  return st;
+}
+
 weir_status weir_free(void *ptr)
 {
+  if (__builtin_expect(weir_listening != NULL, 0)) return ptr ? free_told(ptr) : WEIR_OK;
   return ptr ? weir_front_free(ptr) : WEIR_OK;
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include "core/memory/devices.h"
 #include "core/memory/host.h"
+#include "core/memory/told.h"
 #include "core/weir/memory.h"
 
 _Static_assert((int)WEIR_PINNED_PORTABLE == (int)WEIR_HOST_PORTABLE &&
@@ -168,7 +169,8 @@ static inline weir_status host_malloc(weir_host *s, void **out, size_t bytes)
   return weir_front_malloc_host(&s->pool->common[HEAP_IDLE], bytes, out);
 }
 
-weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device, unsigned flags)
+static inline __attribute__((always_inline)) weir_status
+malloc_plain(void **out, size_t bytes, weir_device device, unsigned flags)
 {
   unsigned d = weir_device_index(device);
   bool good = device.type == WEIR_DEVICE_CUDA && d < WEIR_DEVICES && flags < HOST_FLAGS;
@@ -184,15 +186,50 @@ weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device devic
   return host_malloc(s, out, bytes);
 }
 
+static __attribute__((noinline)) weir_status malloc_told(void **out, size_t bytes,
+                                                         weir_device device, unsigned flags)
+{
+  weir_told call;
+  bool told = weir_listening->begin(&call);
+  weir_status st = malloc_plain(out, bytes, device, flags);
+  if (told)
+    weir_listening->end(&call, &(weir_told_block){.api = WEIR_TOLD_PINNED_MALLOC,
+                                                  .status = weir_told_status(st),
+                                                  .address = st ? 0 : (uint64_t)(uintptr_t)*out,
+                                                  .bytes = bytes,
+                                                  .device = -1});
+  return st;
+}
+
+weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device, unsigned flags)
+{
+  if (__builtin_expect(weir_listening != NULL, 0)) return malloc_told(out, bytes, device, flags);
+  return malloc_plain(out, bytes, device, flags);
+}
+
 weir_status weir_pinned_malloc(void **out, size_t bytes)
 {
   return weir_pinned_malloc_flags(out, bytes, (weir_device){WEIR_DEVICE_CUDA, -1}, 0);
+}
+
+static __attribute__((noinline)) weir_status free_told(void *ptr)
+{
+  weir_told call;
+  bool told = weir_listening->begin(&call);
+  weir_status st = weir_front_free_host(ptr);
+  if (told)
+    weir_listening->end(&call, &(weir_told_block){.api = WEIR_TOLD_PINNED_FREE,
+                                                  .status = weir_told_status(st),
+                                                  .address = (uint64_t)(uintptr_t)ptr,
+                                                  .device = -1});
+  return st;
 }
 
 weir_status weir_pinned_free(void *ptr)
 {
   if (__builtin_expect(!ptr || atomic_load_explicit(&forked, memory_order_relaxed), 0))
     return WEIR_OK; /* a child's copy of a program's objects may well be freed there */
+  if (__builtin_expect(weir_listening != NULL, 0)) return free_told(ptr);
   return weir_front_free_host(ptr);
 }
 

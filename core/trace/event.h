@@ -114,8 +114,10 @@ typedef enum weir_cache_fact {
   WEIR_CACHE_TAINTED = 2,    /* block a (0: all live ones) will not be cached; b: reason */
   WEIR_CACHE_STAGING = 3,    /* a: copy kind; b: driver's time in % of staging's; bytes measured,
                                 0: as an earlier program measured */
-  WEIR_CACHE_UNWRITTEN = 4   /* a copy to the host brought back `bytes` that nobody had written,
+  WEIR_CACHE_UNWRITTEN = 4,  /* a copy to the host brought back `bytes` that nobody had written,
                                 the first of them b bytes into block a; stack: the copy's */
+  WEIR_CACHE_RESERVED = 5 /* libweir has `bytes` of the device's memory, or of what is page-locked
+                          for it (mem), in all from the driver: after a change */
 } weir_cache_fact;
 
 typedef enum weir_name_kind {

@@ -1,0 +1,78 @@
+/* torch.c: the allocator as PyTorch's pluggable one (core/weir/torch.h). PyTorch names streams by
+ * their native handles, so each thread keeps the few that it used lately: finding one anew asks the
+ * driver whose it is. An entry is believed as long as its device's generation is the same. */
+#include "core/weir/torch.h"
+
+#include "core/memory/devices.h"
+#include "core/weir/memory.h"
+
+enum { SEEN = 4 };
+
+typedef struct seen {
+  void *native;
+  weir_stream *stream; /* borrowed; NULL: no entry */
+  uint64_t generation; /* the device's, when it was looked up */
+  int device;
+} seen;
+
+static __thread seen recent[SEEN] __attribute__((tls_model("initial-exec")));
+
+static seen *slot_of(int device, void *native)
+{
+  uint64_t mixed = ((uint64_t)(uintptr_t)native >> 4) + (unsigned)device;
+  return &recent[mixed * UINT64_C(0x9e3779b97f4a7c15) >> 62];
+}
+
+static weir_status look(int device, void *native, weir_stream **out)
+{
+  weir_device d = {WEIR_DEVICE_CUDA, device};
+  if (device < 0 || device >= WEIR_DEVICES)
+    return weir_fail(WEIR_EINVAL, "cuda:%d is none of the %d devices there can be", device,
+                     WEIR_DEVICES);
+  weir_status st = weir_stream_from_native(out, d, native);
+  const weir_attached *a = st ? NULL : weir_attached_of(d);
+  if (a) *slot_of(device, native) = (seen){native, *out, atomic_load(&a->generation), device};
+  return st;
+}
+
+static weir_status stream_of(int device, void *native, weir_stream **out)
+{
+  const seen *s = slot_of(device, native);
+  const weir_attached *a =
+      s->stream ? weir_attached_of((weir_device){WEIR_DEVICE_CUDA, s->device}) : NULL;
+  if (__builtin_expect(a && s->native == native && s->device == device &&
+                           s->generation ==
+                               atomic_load_explicit(&a->generation, memory_order_acquire),
+                       1)) {
+    *out = s->stream;
+    return WEIR_OK;
+  }
+  return look(device, native, out);
+}
+
+void *weir_torch_malloc(ssize_t size, int device, void *stream)
+{
+  weir_stream *s;
+  void *out = NULL;
+  if (size < 0) {
+    (void)weir_fail(WEIR_EINVAL, "%lld bytes cannot be allocated", (long long)size);
+    return NULL;
+  }
+  if (stream_of(device, stream, &s)) return NULL;
+  return weir_malloc(&out, (size_t)size, (weir_device){WEIR_DEVICE_CUDA, device}, s) ? NULL : out;
+}
+
+void weir_torch_free(void *ptr, ssize_t size, int device, void *stream)
+{
+  (void)size, (void)device, (void)stream;
+  (void)weir_free(ptr);
+}
+
+/* The device is the block's. */
+void weir_torch_record_stream(void *ptr, void *stream)
+{
+  weir_stream *s;
+  block_id id = weir_page_map_find((uint64_t)(uintptr_t)ptr);
+  if (id && !stream_of(weir_heaps[block(id)->heap]->pool->backend->index, stream, &s))
+    (void)weir_record_stream(ptr, s);
+}

@@ -1,0 +1,65 @@
+/* listener.h: how the engine tells the preload library, where both are in one process, what it
+ * does.
+ *
+ * The engine's blocks are what the program allocates; the memory they are cut from is the engine's.
+ * So that one trace counts both once, a call of the program's into the engine is one event, as a
+ * call of CUDA's is, with nothing below it; the engine's own calls into the driver are hushed, so
+ * that they are neither events nor served from the preload library's caches; and what it took from
+ * the driver is told as what it is.
+ *
+ * The preload library exports one function without a version, which libweir.so knows as a weak
+ * symbol: without that library its address is NULL, and a call costs the engine one branch.
+ */
+#ifndef WEIR_TRACE_LISTENER_H
+#define WEIR_TRACE_LISTENER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/trace/event.h"
+
+#define WEIR_LISTENER_VERSION 1u
+
+/* The functions of the engine that a trace names. Rows of api.def; gen.py lists them as well. */
+enum weir_told_api {
+  WEIR_TOLD_MALLOC,
+  WEIR_TOLD_FREE,
+  WEIR_TOLD_PINNED_MALLOC,
+  WEIR_TOLD_PINNED_FREE,
+  WEIR_TOLD_APIS
+};
+
+typedef struct weir_told { /* one call, on its thread's stack; the listener's own */
+  uint64_t room[12];
+} weir_told;
+
+typedef struct weir_told_block {
+  enum weir_told_api api;
+  unsigned status;  /* a cudaError_t's number: 0, 1 invalid value, 2 out of memory, 999 unknown */
+  uint64_t address; /* 0: none */
+  uint64_t bytes;   /* as asked for; 0 of a free */
+  uint64_t stream;  /* of an allocation: native handle, 0 the legacy default one */
+  int device;       /* of an allocation: ordinal; -1: host memory */
+} weir_told_block;
+
+typedef struct weir_listener {
+  /* Around a call of the program's into the engine. False: nobody listens, end() is not called. */
+  bool (*begin)(weir_told *call);
+  void (*end)(weir_told *call, const weir_told_block *what);
+  /* Around the engine's own calls into the driver, which are made by functions called from the one
+   * that has `scope` on its stack. True: unhush() must follow. */
+  bool (*hush)(const void *scope);
+  void (*unhush)(void);
+  /* The driver has no memory left: true when caches gave some back, so that a try is worth it. */
+  bool (*relieve)(void);
+  /* The range is the engine's, of the thread's current context; or about to be so no more. */
+  void (*mapped)(uint64_t address, uint64_t bytes, weir_mem mem, int device);
+  void (*unmapped)(uint64_t address);
+  /* Bytes that the engine has from the driver of a device's memory, or of page-locked memory
+   * (`device` is then the one it was locked for), in all, after a change. */
+  void (*reserved)(int device, weir_mem mem, uint64_t bytes);
+} weir_listener;
+
+/* NULL: of another version, or not to be told (set-uid programs). The preload library's. */
+const weir_listener *weir_note_engine(uint32_t version) __attribute__((visibility("default")));
+
+#endif
