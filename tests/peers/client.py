@@ -9,6 +9,7 @@ failed.
 import hashlib
 import os
 import re
+import subprocess
 import sys
 import traceback
 
@@ -244,6 +245,14 @@ def shared():
     print(child.exitcode)
 
 
+def pluggable():
+    here = os.path.dirname(os.path.abspath(__file__))
+    done = subprocess.run([sys.executable, os.path.join(here, "pluggable.py"), os.environ["WEIR_LIBRARY"]],
+                          stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout, done.returncode)
+    assert done.returncode == 0
+
+
 def loader():
     data = torch.utils.data.TensorDataset(pattern(64 * 1024, 11).view(64, 1024))
     loaded = torch.utils.data.DataLoader(data, batch_size=16, num_workers=2, pin_memory=True)
@@ -272,7 +281,7 @@ def threads():
 
 
 CASES = [devices, empty, pageable, pinned, within, streams, events, cache, memory, two_devices, registered,
-         threads, graph, loader, workers, shared]
+         threads, graph, loader, workers, shared, pluggable]
 
 
 def main():

@@ -17,6 +17,7 @@ unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING
 # Handles that could be exported make PyTorch ask NVML about the fabric; there is no NVML here.
 export TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC=0
 export PYTHONDONTWRITEBYTECODE=1
+export WEIR_LIBRARY="$out/lib/libweir.so"
 
 passed=0
 failed=0
@@ -47,7 +48,7 @@ for setting in cache no-cache expandable; do
   for mode in $modes; do
     run=$scratch/$setting-$mode
     under=0
-    timeout 600 "$out/bin/weir" run --sim=2 -o "$run.db" -- "$python" "$here/client.py" "$@" >"$run.out" 2>"$run.err" || under=$?
+    timeout 600 "$out/bin/weir" run --sim=2 --mode="$mode" -o "$run.db" -- "$python" "$here/client.py" "$@" >"$run.out" 2>"$run.err" || under=$?
     same=0
     { [ $under = $status ] && cmp -s "$bare.out" "$run.out"; } || same=1
     check "$setting, $mode" $same
