@@ -307,9 +307,10 @@ static inline bool by_front(const weir_heap *h, uint64_t bytes)
   return bytes <= CLASS_LIMIT && h->by_front;
 }
 
-static inline bool hit(weir_front *f, const uint8_t *class_of, uint64_t bytes, void **out)
+static inline bool hit(weir_front *f, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
 {
-  unsigned class = class_of[(bytes + UNIT - 1) >> UNIT_SHIFT];
+  unsigned class =
+      atomic_load_explicit(&class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], memory_order_relaxed);
   block_id id = f->bins[class].head;
   if (__builtin_expect(!id, 0)) return false;
   weir_block *b = block(id);
@@ -321,8 +322,8 @@ static inline bool hit(weir_front *f, const uint8_t *class_of, uint64_t bytes, v
 }
 
 /* History knows the names of these two: it leaves them out of stacks. */
-static __attribute__((noinline)) weir_status weir_front_miss(weir_heap *h, const uint8_t *class_of,
-                                                             uint64_t bytes, void **out)
+static __attribute__((noinline)) weir_status
+weir_front_miss(weir_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
 {
   weir_front *f = by_front(h, bytes) ? front_of(h) : NULL;
   if (f && enter(f)) {
@@ -350,8 +351,8 @@ static __attribute__((noinline)) weir_status weir_front_miss(weir_heap *h, const
   return st;
 }
 
-static inline weir_status front_malloc(weir_heap *h, const uint8_t *class_of, uint64_t bytes,
-                                       void **out)
+static inline weir_status front_malloc(weir_heap *h, const _Atomic uint8_t *class_of,
+                                       uint64_t bytes, void **out)
 {
   weir_front *f = __builtin_expect(by_front(h, bytes), 1) ? front_seen(h) : NULL;
   if (__builtin_expect(f && enter(f), 1)) {

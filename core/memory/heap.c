@@ -10,8 +10,8 @@
 
 enum { LOOKS = 4, STAMP_LOOKS = 64 };
 
-uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
-uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1];
+_Atomic uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
+_Atomic uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1];
 uint32_t weir_class_bytes[CLASSES];
 int64_t weir_class_live[CLASSES];
 
@@ -191,7 +191,18 @@ block_id weir_block_give(weir_heap *h, block_id id)
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------
+ * Up to CLASS_LIMIT sizes are classes, for the fronts' sake: 8 a doubling up to COARSE_UNITS, 32
+ * above. That wastes up to 1/32 of a block, which is nothing to a few blocks and pages to hundreds
+ * of one size (a network's rows of weights). So where a pool cuts exactly anyway, a size above
+ * COARSE_UNITS that has come down to the heap LEARN_AFTER times, as that of so many blocks at once
+ * does, gets a class of its own, while there are any. Larger sizes are exact: no front keeps them.
  */
+
+enum { COARSE_UNITS = 128, COARSE_BITS = 3, FINE_BITS = 5, LEARN_AFTER = 32 };
+
+static pthread_mutex_t learn_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic unsigned class_count;
+static _Atomic uint8_t came[CLASS_LIMIT / UNIT + 1]; /* by units: times, at most LEARN_AFTER */
 
 /* Rounded up to 1/steps of the power of two below. */
 static uint64_t step_up(uint64_t units, int bits)
@@ -201,16 +212,23 @@ static uint64_t step_up(uint64_t units, int bits)
   return shift <= 0 ? units : (((units - 1) >> shift) + 1) << shift;
 }
 
-static uint64_t class_units(uint64_t units)
+static uint64_t fixed_units(uint64_t units)
 {
-  return step_up(units, units <= 128 ? 3 : 5);
+  return step_up(units, units <= COARSE_UNITS ? COARSE_BITS : FINE_BITS);
+}
+
+static uint64_t class_bytes(uint64_t units)
+{
+  if (units > CLASS_LIMIT / UNIT) return fixed_units(units) << UNIT_SHIFT;
+  return units ? weir_class_bytes[atomic_load_explicit(&weir_class_of[units], memory_order_acquire)]
+               : 0;
 }
 
 /* Host pools: 8 classes a doubling, whole pages of the machine where sizes are exact. */
 static uint64_t host_round(uint64_t bytes)
 {
   if (bytes >= HOST_EXACT) return (bytes + 4095) >> 12 << 12;
-  return step_up((bytes + UNIT - 1) >> UNIT_SHIFT, 3) << UNIT_SHIFT;
+  return step_up((bytes + UNIT - 1) >> UNIT_SHIFT, COARSE_BITS) << UNIT_SHIFT;
 }
 
 uint64_t weir_round(const weir_pool *p, uint64_t bytes)
@@ -220,27 +238,56 @@ uint64_t weir_round(const weir_pool *p, uint64_t bytes)
   if (!p->config.whole_block) {
     uint64_t n = p->config.roundup_divisions;
     if (!n && p->space && bytes > CLASS_LIMIT) return units << UNIT_SHIFT;
-    return (n ? step_up(units, __builtin_ctzll(n)) : class_units(units)) << UNIT_SHIFT;
+    return n ? step_up(units, __builtin_ctzll(n)) << UNIT_SHIFT : class_bytes(units);
   }
   if (bytes <= CLASS_LIMIT) return units << UNIT_SHIFT;
   return (bytes + (2 << 20) - 1) >> 21 << 21;
 }
 
+/* Under the lock, or before there are threads. */
+static void add_class(uint64_t units)
+{
+  unsigned count = atomic_load_explicit(&class_count, memory_order_relaxed);
+  weir_class_bytes[count] = (uint32_t)(units << UNIT_SHIFT);
+  weir_class_live[count] = LIVE_ONE + (int64_t)units;
+  atomic_store_explicit(&class_count, count + 1, memory_order_relaxed);
+}
+
+void weir_class_learn(const weir_pool *p, uint64_t bytes)
+{
+  uint64_t units = (bytes + UNIT - 1) >> UNIT_SHIFT;
+  if (!p->space || p->config.roundup_divisions || bytes > CLASS_LIMIT || units <= COARSE_UNITS ||
+      class_bytes(units) == units << UNIT_SHIFT ||
+      atomic_load_explicit(&class_count, memory_order_relaxed) == CLASSES)
+    return;
+  pthread_mutex_lock(&learn_lock);
+  unsigned count = atomic_load_explicit(&class_count, memory_order_relaxed);
+  if (came[units] < LEARN_AFTER && ++came[units] == LEARN_AFTER && count < CLASSES) {
+    add_class(units);
+    atomic_store_explicit(&weir_class_of[units], (uint8_t)count, memory_order_release);
+  }
+  pthread_mutex_unlock(&learn_lock);
+}
+
+void weir_class_forget(void)
+{
+  pthread_mutex_lock(&learn_lock);
+  atomic_store(&class_count, 0);
+  for (uint64_t u = 1; u <= CLASS_LIMIT / UNIT; u++) {
+    unsigned count = atomic_load(&class_count);
+    uint64_t c = fixed_units(u);
+    if (!count || weir_class_bytes[count - 1] != c << UNIT_SHIFT) add_class(c);
+    atomic_store(&weir_class_of[u], (uint8_t)(atomic_load(&class_count) - 1));
+    atomic_store(&came[u], 0);
+  }
+  atomic_store(&weir_class_of[0], 0);
+  pthread_mutex_unlock(&learn_lock);
+}
+
 __attribute__((constructor)) static void fill_classes(void)
 {
-  int count = 0;
-  uint64_t last = 0;
-  for (uint64_t u = 1; u <= CLASS_LIMIT / UNIT; u++) {
-    uint64_t c = class_units(u);
-    if (c != last) {
-      weir_class_bytes[count] = (uint32_t)(c << UNIT_SHIFT);
-      weir_class_live[count++] = LIVE_ONE + (int64_t)c;
-    }
-    last = c;
-    weir_class_of[u] = (uint8_t)(count - 1);
-  }
-  weir_class_of[0] = weir_class_of[1];
+  weir_class_forget();
   /* A host pool's classes are some of these: the sizes it rounds to. */
   for (uint64_t u = 0; u <= CLASS_LIMIT / UNIT; u++)
-    weir_host_class_of[u] = weir_class_of[step_up(u, 3)];
+    weir_host_class_of[u] = weir_class_of[step_up(u, COARSE_BITS)];
 }

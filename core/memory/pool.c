@@ -56,7 +56,8 @@ bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes)
 static uint8_t class_of(const weir_block *b)
 {
   if (b->bytes > CLASS_LIMIT) return NO_CLASS;
-  uint8_t class = weir_class_of[b->bytes >> UNIT_SHIFT];
+  uint8_t class =
+      atomic_load_explicit(&weir_class_of[b->bytes >> UNIT_SHIFT], memory_order_acquire);
   return weir_class_bytes[class] == b->bytes ? class : NO_CLASS;
 }
 
@@ -300,6 +301,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
 {
   weir_pool *p = h->pool;
   block_id id = 0;
+  weir_class_learn(p, bytes);
   uint64_t size = bytes >> 39 ? bytes : weir_round(p, bytes);
   weir_status st = p->capture_count ? weir_graph_route(&h) : WEIR_OK;
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");

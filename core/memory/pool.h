@@ -40,7 +40,7 @@ enum {
   UNIT_SHIFT = 9, /* blocks are multiples of 512 bytes, the driver's alignment */
   UNIT = 1 << UNIT_SHIFT,
   CLASS_LIMIT = 1 << 20, /* bytes; larger blocks pass by the fronts */
-  CLASSES = 168,
+  CLASSES = 255,         /* at most; 168 are fixed, the others learn theirs (heap.c) */
   NO_CLASS = 255,
   TLSF_FIRST = 27, /* first levels; the top one takes blocks up to 512 GiB */
   TLSF_SECOND = 32,
@@ -239,8 +239,11 @@ typedef struct weir_pool {
 extern weir_block *weir_blocks; /* all records; [0] is never used */
 extern weir_heap *_Atomic weir_heaps[HEAPS];
 extern weir_front *_Atomic weir_fronts[FRONTS];
-extern uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];      /* by units */
-extern uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1]; /* the same with 8 a doubling */
+/* The class that serves so many units. Of a size that is learned (heap.c) it changes once, without
+ * a lock; who loads it with acquire may read the class's bytes, and so may who got a block of it.
+ */
+extern _Atomic uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
+extern _Atomic uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1]; /* fixed, 8 a doubling */
 extern uint32_t weir_class_bytes[CLASSES];
 extern int64_t weir_class_live[CLASSES]; /* what one block of the class adds to a front's `live` */
 
@@ -272,6 +275,9 @@ void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest);
 block_id weir_block_give(weir_heap *h, block_id id);
 uint64_t weir_heap_largest(const weir_heap *h); /* bytes of the largest block, 0: none */
 uint64_t weir_round(const weir_pool *p, uint64_t bytes);
+/* A request of `bytes` has come here: a size that often does gets a class of its own. */
+void weir_class_learn(const weir_pool *p, uint64_t bytes);
+void weir_class_forget(void); /* all that was learned; no pool is open */
 
 /* back.c: memory from the source and to it. Pool's lock held. */
 weir_status weir_back_init(weir_pool *p);

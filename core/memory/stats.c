@@ -65,6 +65,7 @@ static void sum_served(const weir_pool *p, int64_t *blocks, int64_t *bytes)
     for (int c = 0; c < CLASSES; c++) {
       uint64_t served =
           atomic_load_explicit((_Atomic uint64_t *)&f->bins[c].served, memory_order_relaxed);
+      if (!served) continue; /* the class may not be made yet */
       *blocks += (int64_t)served;
       *bytes += (int64_t)(served * weir_class_bytes[c]);
     }

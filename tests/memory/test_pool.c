@@ -35,6 +35,26 @@ START_TEST(waste_is_bounded)
 }
 END_TEST
 
+START_TEST(many_blocks_of_one_size_waste_nothing)
+{
+  enum { N = 100, BYTES = 1243 * 512 }; /* between two classes */
+  char *at[N];
+  rig_start(&r, 512 * MIB, 2 * MIB, NULL);
+  for (int i = 0; i < N; i++)
+    at[i] = rig_malloc(&r, 0, BYTES - 300);
+  ck_assert_uint_eq(weir_round(r.p, BYTES - 300), BYTES);
+  ck_assert_uint_gt(weir_round(r.p, BYTES - 512), BYTES); /* its neighbours keep their class */
+  uint64_t waste = (uint64_t)RIG_STAT(&r, allocated_bytes) - (uint64_t)N * BYTES;
+  ck_assert_uint_le(waste, (uint64_t)32 * 5 * 512); /* of the first ones */
+  rig_free(&r, at[N - 1]);
+  ck_assert_ptr_eq(rig_malloc(&r, 0, BYTES), at[N - 1]); /* kept by the thread, as of any class */
+  ck_assert_uint_eq(weir_blocks[weir_page_map_find((uint64_t)at[N - 1])].bytes, BYTES);
+  for (int i = 0; i < N; i++)
+    rig_free(&r, at[i]);
+  rig_stop(&r);
+}
+END_TEST
+
 START_TEST(blocks_are_apart_and_writable)
 {
   rig_start(&r, 512 * MIB, ways[_i].page, ways[_i].conf);
@@ -303,6 +323,7 @@ int main(void)
   TCase *t = tcase_create("one stream");
   tcase_set_timeout(t, 120);
   tcase_add_test(t, waste_is_bounded);
+  tcase_add_test(t, many_blocks_of_one_size_waste_nothing);
   tcase_add_loop_test(t, blocks_are_apart_and_writable, 0, WAYS);
   tcase_add_loop_test(t, all_freed_coalesces_fully, 0, 4);
   tcase_add_loop_test(t, steady_state_calls_nothing, 0, WAYS);

@@ -15,7 +15,8 @@
  * each cudaFree; stream waits and events. Pages the engine holds unmapped count as reserved.
  *
  * The map from addresses to blocks is the process's, so every pool has addresses of its own: they
- * are given out by a counter that begins anew when no pool is open.
+ * are given out by a counter that begins anew when no pool is open. So do the classes of sizes that
+ * were learned.
  */
 #include <stdlib.h>
 #include "core/memory/pool.h"
@@ -358,7 +359,9 @@ static void engine_close(void *at)
   end_threads(h);
   wr_map_free(&h->streams);
   free(h);
-  if (!--open_pools) next_address = PAGE;
+  if (--open_pools) return;
+  next_address = PAGE;
+  weir_class_forget();
 }
 
 const rp_policy rp_weir = {
