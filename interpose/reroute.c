@@ -804,7 +804,8 @@ weir_routed weir_route_look(uint64_t address)
   if (b.state == WEIR_WHOLE_NONE) return (weir_routed){.what = WEIR_ROUTED_NOT};
   /* Past what the program asked for there is nothing that it could know of. */
   bool live = b.state == WEIR_WHOLE_LIVE && address - b.address < b.requested;
-  return (weir_routed){live ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.address, b.requested};
+  return (weir_routed){live ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.address, b.requested,
+                       b.why == WEIR_WHOLE_HIT ? b.serial : 0};
 }
 
 void weir_route_taint(uint64_t address, weir_reason why)

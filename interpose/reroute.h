@@ -187,6 +187,8 @@ CUresult weir_s_cuIpcGetMemHandle(int bank, bool per_thread,
 typedef struct weir_routed { /* what an address is */
   enum { WEIR_ROUTED_NOT, WEIR_ROUTED_LIVE, WEIR_ROUTED_CACHED } what;
   uint64_t base, requested; /* LIVE: start and bytes that the program knows of */
+  uint64_t again;           /* LIVE, and its memory was another block's before: the allocation's
+                               number, from 1; else 0 */
 } weir_routed;
 
 /* Any address, also inside a block. Asks the driver; not for hot paths. */

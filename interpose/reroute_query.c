@@ -41,13 +41,18 @@ CUresult weir_s_cuMemGetAddressRange_v2(int bank, bool per_thread,
   return r;
 }
 
-/* The range's size is what the program asked for; a token or a file descriptor shares the memory.
+/* The range's size is what the program asked for; a token or a file descriptor shares the memory. A
+ * buffer's id is "guaranteed to be unique within the process", and caches of registrations go by
+ * it; the driver's is one for all that we make of its memory, so the allocation's number is above
+ * it.
  */
 static void adjust(const weir_routed *what, CUpointer_attribute attribute, void *data,
                    CUdeviceptr ptr)
 {
   if (what->what != WEIR_ROUTED_LIVE) return;
   if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE && data) *(size_t *)data = what->requested;
+  if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID && data)
+    *(unsigned long long *)data ^= what->again << 32;
   if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) weir_route_taint(ptr, WEIR_WHY_TOKEN);
 }
 

@@ -13,6 +13,8 @@ $(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject: $(REROUTE)/%: $(REROUTE_OB
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_LIB) -lcudart -L$(CUDA_LIB)/stubs -lcuda -lpthread
 
+$(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o
+
 $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	@mkdir -p $(@D)
 	$(say) LD $@
@@ -23,15 +25,15 @@ $(REROUTE_OBJ)/test_differ_all.o: tests/reroute/test_differ.c | check-tools
 	$(say) CC "$< (1000 seeds)"
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DSEEDS=1000 -c $< -o $@
 
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps differ differ_all asked)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all asked)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-TESTS      += $(addprefix $(REROUTE)/test_,traps differ asked)
+TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked)
 TESTS_ALL  += $(REROUTE)/test_differ_all
-NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_differ tests/reroute/test_asked
-NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_differ tests/reroute/test_asked
+NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
+NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
 TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject tracer)

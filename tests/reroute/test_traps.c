@@ -37,6 +37,12 @@ static const struct trap {
     {"pageable_copies", "1G", true, false},
     {"graph_after_free", "1G", true, true},
     {"graph_of_nodes", "1G", true, false},
+    {"ipc_memory", "1G", true, true},
+    {"ipc_events", "1G", true, true},
+    {"attributes", "1G", true, false},
+    {"registrations", "1G", true, true},
+    {"managed_waits", "1G", false, true},
+    {"all_at_once", "1G", true, true},
 };
 
 enum { TRAPS = sizeof traps / sizeof *traps };

@@ -14,16 +14,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/reroute/trap.h"
 
-int trap_launch_fill(cudaStream_t s, unsigned *p, unsigned n, unsigned value, unsigned turns);
-int trap_launch_count(cudaStream_t s, const unsigned *p, unsigned n, unsigned value, unsigned *sum);
-
-enum { MIB = 1 << 20, SLOW = 20000000 };
-
-#define SAY(call) printf("%s: %d\n", #call, (int)(call))
-
-/* Elements of p that are not `value`, seen on the host after a wait for the stream. */
-static unsigned wrong(const unsigned *p, unsigned n, unsigned value, cudaStream_t s)
+unsigned trap_wrong(const unsigned *p, unsigned n, unsigned value, cudaStream_t s)
 {
   unsigned *host = malloc(n * sizeof *host), bad = 0;
   if (cudaMemcpyAsync(host, p, n * sizeof *host, cudaMemcpyDeviceToHost, s) ||
@@ -73,7 +66,7 @@ static void reuse(void)
     SAY(trap_launch_fill(b, q, MIB / 2, 200 + round, 0));
     SAY(cudaStreamSynchronize(b));
     SAY(cudaStreamSynchronize(a));
-    printf("wrong %u\n", wrong(q, MIB / 2, 200 + round, b));
+    printf("wrong %u\n", trap_wrong(q, MIB / 2, 200 + round, b));
     SAY(cudaFree(q));
   }
 }
@@ -92,7 +85,7 @@ static void stream_ends_busy(void)
     SAY(cudaMalloc((void **)&q, 3 * MIB));
     SAY(trap_launch_fill(b, q, MIB / 2, 9, 0));
     SAY(cudaDeviceSynchronize());
-    printf("wrong %u\n", wrong(q, MIB / 2, 9, b));
+    printf("wrong %u\n", trap_wrong(q, MIB / 2, 9, b));
     SAY(cudaFree(q));
   }
 }
@@ -107,7 +100,7 @@ static void per_thread_streams(void)
     SAY(cudaMalloc((void **)&q, 2 * MIB));
     SAY(trap_launch_fill(cudaStreamLegacy, q, MIB / 2, 2, 0));
     SAY(cudaDeviceSynchronize());
-    printf("wrong %u\n", wrong(q, MIB / 2, 2, cudaStreamLegacy));
+    printf("wrong %u\n", trap_wrong(q, MIB / 2, 2, cudaStreamLegacy));
     SAY(cudaFree(q));
   }
 }
@@ -557,14 +550,14 @@ static void graph_after_free(void)
     SAY(cuStreamEndCapture(s, &graph));
     SAY(cuGraphInstantiate(&exec, graph, 0));
     SAY(cuGraphLaunch(exec, s));
-    printf("wrong %u\n", wrong(p, MIB, 5, s));
+    printf("wrong %u\n", trap_wrong(p, MIB, 5, s));
     SAY(cudaFree(p));
     SAY(cudaMalloc((void **)&q, 2 * MIB)); /* no neighbour of the same size */
     SAY(cudaMemset(q, 0, 2 * MIB));
     SAY(cuGraphExecDestroy(exec));
     SAY(cuGraphDestroy(graph));
     SAY(cudaDeviceSynchronize());
-    printf("wrong %u\n", wrong(q, MIB / 2, 0, s));
+    printf("wrong %u\n", trap_wrong(q, MIB / 2, 0, s));
     SAY(cudaFree(q));
   }
   SAY(cudaMalloc((void **)&p, 4 * MIB));
@@ -619,7 +612,7 @@ static void *work(void *argument)
     unsigned value = w->number << 16 | i;
     w->failed += trap_launch_fill(s, p, n, value, 1000) != 0;
     w->failed += cudaMemcpyAsync(q, p, n * sizeof *p, cudaMemcpyDeviceToDevice, s) != cudaSuccess;
-    w->wrong += wrong(q, n, value, s);
+    w->wrong += trap_wrong(q, n, value, s);
     w->failed += trap_launch_fill(s, p, n, ~value, 1000) != 0;
     w->failed += cudaFree(p) != cudaSuccess;
     w->failed += cudaFree(q) != cudaSuccess;
@@ -678,10 +671,7 @@ static void layers_mixed(void)
   }
 }
 
-static const struct trap {
-  const char *name;
-  void (*run)(void);
-} traps[] = {
+static const trap traps[] = {
 #define TRAP(name)                                                                                 \
   {                                                                                                \
 #name, name                                                                                    \
@@ -714,13 +704,21 @@ static const struct trap {
     TRAP(graph_of_nodes),
 };
 
+static bool run(const trap *t, const char *name)
+{
+  if (!name) printf("%s\n", t->name);
+  if (!name || strcmp(name, t->name) != 0) return false;
+  t->run();
+  return true;
+}
+
 int main(int argc, char **argv)
 {
-  for (unsigned i = 0; i < sizeof traps / sizeof *traps; i++) {
-    if (argc < 2) printf("%s\n", traps[i].name);
-    if (argc < 2 || strcmp(argv[1], traps[i].name) != 0) continue;
-    traps[i].run();
-    return 0;
-  }
-  return argc >= 2;
+  const char *name = argc > 1 ? argv[1] : NULL;
+  if (name && !strcmp(name, "--other")) return trap_other();
+  for (unsigned i = 0; i < sizeof traps / sizeof *traps; i++)
+    if (run(&traps[i], name)) return 0;
+  for (const trap *t = trap_shared; t->name; t++)
+    if (run(t, name)) return 0;
+  return name != NULL;
 }

@@ -1,0 +1,444 @@
+/* trap_shared.c: traps with memory that somebody beside the program's own allocations knows of:
+ * another process, a pointer's attributes, a library that keeps registrations.
+ *
+ * A trap with two processes starts the other by fork and exec ahead of its own first CUDA call.
+ * TRAP_OTHER says how that one runs: "bare", or a mode of Weir's (with TRAP_PRELOAD in front);
+ * unset: as this one. The two go in lockstep, by pipes, and print to one stdout.
+ */
+#include <cuda.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "tests/reroute/trap.h"
+
+enum { FROM = 3, TO = 4 }; /* the other's descriptors */
+
+/* ---- two processes ----------------------------------------------------------------------------
+ */
+
+static int to_other = TO, from_other = FROM; /* the other's view; the first one sets its own */
+
+static void tell(const void *what, size_t bytes)
+{
+  (void)fflush(stdout);
+  if (write(to_other, what, bytes) != (ssize_t)bytes) _exit(20);
+}
+
+static void hear(void *what, size_t bytes)
+{
+  for (char *at = what; bytes;) {
+    ssize_t n = read(from_other, at, bytes);
+    if (n <= 0) _exit(21);
+    at += n, bytes -= (size_t)n;
+  }
+}
+
+static void step(void)
+{
+  char c = 1;
+  tell(&c, 1);
+}
+
+static void await(void)
+{
+  char c;
+  hear(&c, 1);
+}
+
+static void become_other(const char *how, const char *preload)
+{
+  static char name[] = "trap", role[] = "--other";
+  char *arguments[] = {name, role, NULL};
+  if (how && preload) {
+    if (!strcmp(how, "bare"))
+      unsetenv("LD_PRELOAD");
+    else
+      setenv("LD_PRELOAD", preload, 1);
+    setenv("WEIR_MODE", strcmp(how, "bare") ? how : "observe", 1);
+  }
+  (void)execv("/proc/self/exe", arguments);
+  _exit(22);
+}
+
+static pid_t start_other(void)
+{
+  int down[2], up[2];
+  if (pipe(down) || pipe(up)) exit(23);
+  pid_t child = fork();
+  if (!child) {
+    int in = dup(down[0]), out = dup(up[1]); /* out of the way of FROM and TO */
+    if (dup2(in, FROM) < 0 || dup2(out, TO) < 0) _exit(24);
+    for (int i = TO + 1; i < 32; i++)
+      (void)close(i);
+    become_other(getenv("TRAP_OTHER"), getenv("TRAP_PRELOAD"));
+  }
+  (void)close(down[0]);
+  (void)close(up[1]);
+  to_other = down[1], from_other = up[0];
+  return child;
+}
+
+static void end_other(pid_t child)
+{
+  int status = -1;
+  (void)waitpid(child, &status, 0);
+  printf("the other ended with %d\n", status);
+}
+
+/* ---- handles of memory and events -------------------------------------------------------------
+ */
+
+static const size_t sizes[] = {4 * MIB, 3 * MIB + 4096, 8192};
+enum { ROUNDS = sizeof sizes / sizeof *sizes };
+
+/* A block is exported, written by the other, and freed: first while the other has it, then not. */
+static void export_to_other(unsigned round, bool freed_first)
+{
+  cudaIpcMemHandle_t h, again, fresh;
+  unsigned *p, *q, n = (unsigned)(sizes[round] / sizeof *p);
+  SAY(cudaMalloc((void **)&p, sizes[round]));
+  SAY(trap_launch_fill(NULL, p, n, 100 + round, 0));
+  SAY(cudaDeviceSynchronize());
+  SAY(cudaIpcGetMemHandle(&h, p));
+  SAY(cudaIpcGetMemHandle(&again, p));
+  printf("one handle %d\n", !memcmp(&h, &again, sizeof h));
+  tell(&h, sizeof h);
+  await(); /* it has written */
+  printf("exporter: wrong %u\n", trap_wrong(p, n, 200 + round, NULL));
+  if (freed_first) SAY(cudaFree(p));
+  step();
+  await(); /* it has closed */
+  if (!freed_first) SAY(cudaFree(p));
+  SAY(cudaMalloc((void **)&q, sizes[round]));
+  SAY(cudaMemset(q, 0, sizes[round]));
+  SAY(cudaIpcGetMemHandle(&fresh, q));
+  printf("another handle %d\n", memcmp(&h, &fresh, sizeof h) != 0);
+  step();
+  await(); /* it has found the old handle dead */
+  printf("exporter: wrong %u\n", trap_wrong(q, n, 0, NULL));
+  SAY(cudaFree(q));
+}
+
+static void import_from_other(unsigned round)
+{
+  cudaIpcMemHandle_t h;
+  struct cudaPointerAttributes a;
+  unsigned *p = NULL, n = (unsigned)(sizes[round] / sizeof *p);
+  unsigned *host = malloc(sizes[round]);
+  void *gone = NULL;
+  hear(&h, sizeof h);
+  SAY(cudaIpcOpenMemHandle((void **)&p, h, cudaIpcMemLazyEnablePeerAccess));
+  printf("importer: wrong %u\n", trap_wrong(p, n, 100 + round, NULL));
+  SAY(cudaPointerGetAttributes(&a, p));
+  printf("type %d device %d\n", (int)a.type, a.device);
+  SAY(cudaFree(p)); /* not its own */
+  for (unsigned i = 0; i < n; i++)
+    host[i] = 200 + round;
+  SAY(cudaMemcpy(p, host, sizes[round], cudaMemcpyHostToDevice)); /* staged, where that is on */
+  SAY(cudaDeviceSynchronize());
+  step();
+  await(); /* the exporter has looked, and perhaps freed */
+  SAY(cudaIpcCloseMemHandle(p));
+  SAY(cudaIpcCloseMemHandle(p));
+  step();
+  await(); /* freed and allocated anew */
+  SAY(cudaIpcOpenMemHandle(&gone, h, cudaIpcMemLazyEnablePeerAccess));
+  SAY(cudaGetLastError());
+  step();
+  free(host);
+}
+
+/* Each exports to the other, with blocks of the sizes of what is cached, if anything is. */
+static void ipc_memory(void)
+{
+  pid_t child = start_other();
+  char what = 'm';
+  tell(&what, 1);
+  for (unsigned i = 0; i < 4; i++) {
+    void *p;
+    SAY(cudaMalloc(&p, sizes[i % ROUNDS]));
+    SAY(cudaFree(p));
+  }
+  for (unsigned round = 0; round < 2 * ROUNDS; round++) {
+    export_to_other(round % ROUNDS, round % 2);
+    step();
+    import_from_other(round % ROUNDS);
+    await();
+  }
+  end_other(child);
+}
+
+static void other_memory(void)
+{
+  for (unsigned round = 0; round < 2 * ROUNDS; round++) {
+    import_from_other(round % ROUNDS);
+    await();
+    export_to_other(round % ROUNDS, round % 2 == 0);
+    step();
+  }
+}
+
+/* The other's stream waits for an event of this one's, recorded behind slow work; then this one's
+ * for the other's. The memory is freed by its owner while the other still reads it by that order.
+ */
+static void ipc_events(void)
+{
+  pid_t child = start_other();
+  char what = 'e';
+  cudaIpcMemHandle_t m;
+  cudaIpcEventHandle_t h, back;
+  cudaEvent_t mine, theirs, plain;
+  cudaStream_t s;
+  unsigned *p;
+  tell(&what, 1);
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  SAY(cudaEventCreateWithFlags(&mine, cudaEventDisableTiming | cudaEventInterprocess));
+  SAY(cudaEventCreateWithFlags(&plain, cudaEventDisableTiming));
+  SAY(cudaIpcGetEventHandle(&h, plain)); /* not made for it */
+  SAY(cudaGetLastError());
+  SAY(cudaIpcGetEventHandle(&h, mine));
+  tell(&h, sizeof h);
+  hear(&back, sizeof back);
+  SAY(cudaIpcOpenEventHandle(&theirs, back));
+  for (unsigned round = 0; round < 3; round++) {
+    SAY(cudaMalloc((void **)&p, 2 * MIB));
+    SAY(cudaIpcGetMemHandle(&m, p));
+    SAY(trap_launch_fill(s, p, MIB / 2, round, SLOW / 4));
+    SAY(cudaEventRecord(mine, s));
+    tell(&m, sizeof m);
+    await(); /* its work is queued and its event recorded */
+    SAY(cudaStreamWaitEvent(s, theirs, 0));
+    SAY(trap_launch_fill(s, p, MIB / 2, 99, 0));
+    SAY(cudaStreamSynchronize(s));
+    step();
+    await(); /* it has looked and closed */
+    SAY(cudaFree(p));
+  }
+  SAY(cudaEventDestroy(theirs));
+  SAY(cudaEventDestroy(mine));
+  step();
+  end_other(child);
+}
+
+static void other_events(void)
+{
+  cudaIpcMemHandle_t m;
+  cudaIpcEventHandle_t h, mine;
+  cudaEvent_t theirs, done;
+  cudaStream_t s;
+  unsigned *p, *copy;
+  hear(&h, sizeof h);
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  SAY(cudaIpcOpenEventHandle(&theirs, h));
+  SAY(cudaEventCreateWithFlags(&done, cudaEventDisableTiming | cudaEventInterprocess));
+  SAY(cudaIpcGetEventHandle(&mine, done));
+  tell(&mine, sizeof mine);
+  for (unsigned round = 0; round < 3; round++) {
+    hear(&m, sizeof m);
+    SAY(cudaIpcOpenMemHandle((void **)&p, m, cudaIpcMemLazyEnablePeerAccess));
+    SAY(cudaMalloc((void **)&copy, 2 * MIB));
+    SAY(cudaStreamWaitEvent(s, theirs, 0));
+    SAY(cudaMemcpyAsync(copy, p, 2 * MIB, cudaMemcpyDeviceToDevice, s));
+    SAY(cudaEventRecord(done, s));
+    step();
+    await();
+    printf("importer: wrong %u\n", trap_wrong(copy, MIB / 2, round, s));
+    SAY(cudaFree(copy));
+    SAY(cudaIpcCloseMemHandle(p));
+    step();
+  }
+  await();
+  SAY(cudaEventDestroy(theirs));
+  SAY(cudaEventDestroy(done));
+}
+
+int trap_other(void)
+{
+  char what = 0;
+  hear(&what, 1);
+  if (what == 'm')
+    other_memory();
+  else
+    other_events();
+  return fflush(stdout) != 0;
+}
+
+/* ---- attributes -------------------------------------------------------------------------------
+ */
+
+static void attributes_of(CUdeviceptr p)
+{
+  unsigned sync = 7;
+  struct {
+    unsigned long long token;
+    unsigned space;
+  } tokens;
+  int fd = -1;
+  CUresult r = cuPointerGetAttribute(&sync, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p);
+  printf("sync_memops %d %u", (int)r, r ? 0 : sync);
+  r = cuPointerGetAttribute(&tokens, CU_POINTER_ATTRIBUTE_P2P_TOKENS, p);
+  printf(" tokens %d", (int)r);
+  r = cuMemGetHandleForAddressRange(&fd, p, 2 * MIB, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  printf(" dma_buf %d\n", (int)r);
+  if (!r) (void)close(fd);
+}
+
+/* What was set of a block is not of the next one that is got. */
+static void attributes(void)
+{
+  static const int on = 1;
+  CUdeviceptr p, q;
+  SAY(cudaFree(NULL));
+  for (int round = 0; round < 4; round++) {
+    SAY(cuMemAlloc(&p, 2 * MIB));
+    attributes_of(p);
+    if (round % 2)
+      SAY(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p + 512));
+    else
+      SAY(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p));
+    attributes_of(p);
+    SAY(cuMemFree(p));
+    SAY(cuMemAlloc(&q, 2 * MIB));
+    attributes_of(q);
+    SAY(cuMemFree(q));
+    SAY(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, q)); /* gone */
+  }
+}
+
+/* A cache of registrations, as UCX and MPI libraries have: by range and by an id that no two
+ * allocations of a process share. */
+static void registrations(void)
+{
+  enum { MOST = 64 };
+  unsigned long long seen[MOST];
+  unsigned known = 0, twice = 0;
+  for (unsigned round = 0; round < 8; round++)
+    for (unsigned i = 0; i < 6; i++) {
+      CUdeviceptr p, base = 0;
+      size_t asked = i < 3 ? (i + 1) * 1000 : i * MIB + 5, bytes = 0;
+      unsigned long long id = 0, inside = 0;
+      SAY(cudaMalloc((void **)&p, asked));
+      SAY(cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
+      SAY(cuPointerGetAttribute(&inside, CU_POINTER_ATTRIBUTE_BUFFER_ID, p + asked - 1));
+      SAY(cuMemGetAddressRange(&base, &bytes, p + asked / 2));
+      printf("one id %d range %d %zu\n", id == inside, base == p, bytes);
+      for (unsigned k = 0; k < known; k++)
+        twice += seen[k] == id;
+      if (known < MOST) seen[known++] = id;
+      SAY(cudaFree((void *)p));
+      printf("gone %d\n", (int)cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
+    }
+  printf("ids seen twice: %u\n", twice);
+}
+
+/* cudaFree is the only wait before managed memory is read: strict keeps it. */
+static void managed_waits(void)
+{
+  unsigned *managed;
+  void *other;
+  cudaStream_t s;
+  SAY(cudaMallocManaged((void **)&managed, MIB, cudaMemAttachGlobal));
+  SAY(cudaMalloc(&other, 2 * MIB));
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  for (unsigned round = 1; round < 4; round++) {
+    SAY(trap_launch_fill(s, managed, MIB / 4, round, SLOW));
+    SAY(cudaFree(other));
+    printf("%u %u\n", managed[0], managed[MIB / 4 - 1]);
+    SAY(cudaMalloc(&other, 2 * MIB));
+  }
+  SAY(cudaFree(managed));
+  SAY(cudaFree(other));
+}
+
+/* ---- many threads, all of it ------------------------------------------------------------------
+ */
+
+enum { THREADS = 16, TURNS = 24 };
+
+typedef struct worker {
+  unsigned number, wrong, failed, odd; /* odd: answers that are not the documented ones */
+  void *left;                          /* freed by the next thread */
+} worker;
+
+static worker workers[THREADS];
+
+static void misuse(worker *w, char *p, size_t bytes)
+{
+  size_t free_now, total;
+  CUdeviceptr base;
+  size_t size;
+  w->odd += cudaFree(p + 512) != cudaErrorInvalidValue;
+  w->odd += cudaFree(w) != cudaErrorInvalidValue;
+  w->odd += cuMemGetAddressRange(&base, &size, (CUdeviceptr)p + bytes - 1) || size != bytes ||
+            base != (CUdeviceptr)p;
+  w->odd += cudaMemGetInfo(&free_now, &total) || free_now > total;
+  (void)cudaGetLastError();
+}
+
+static void turn(worker *w, unsigned i, cudaStream_t s)
+{
+  unsigned n = 1000u << (i + w->number) % 9, value = w->number << 16 | i, *p, *q, *pinned;
+  size_t bytes = n * sizeof *p;
+  w->failed += cudaMalloc((void **)&p, bytes) || cudaMalloc((void **)&q, bytes) ||
+               cudaMallocHost((void **)&pinned, bytes);
+  w->failed += trap_launch_fill(s, p, n, value, 1000) != 0;
+  w->failed += cudaMemcpyAsync(q, p, bytes, cudaMemcpyDeviceToDevice, s) != cudaSuccess;
+  w->failed += cudaMemcpyAsync(pinned, q, bytes, cudaMemcpyDeviceToHost, s) != cudaSuccess;
+  misuse(w, (char *)p, bytes);
+  w->failed += cudaFree(p) != cudaSuccess;
+  w->failed += cudaStreamSynchronize(s) != cudaSuccess;
+  for (unsigned k = 0; k < n; k++)
+    w->wrong += pinned[k] != value;
+  w->failed += cudaFreeHost(pinned) != cudaSuccess;
+  w->failed += cudaFree(q) != cudaSuccess;
+}
+
+static void *work_on(void *argument)
+{
+  worker *w = argument;
+  cudaStream_t s;
+  w->failed += cudaSetDevice((int)(w->number % 2)) != cudaSuccess;
+  w->failed += cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking) != cudaSuccess;
+  for (unsigned i = 0; i < TURNS; i++)
+    turn(w, i, s);
+  w->failed += cudaMalloc(&w->left, MIB) != cudaSuccess;
+  w->failed += cudaStreamDestroy(s) != cudaSuccess;
+  return NULL;
+}
+
+/* On the other device, in another thread. */
+static void *free_left(void *argument)
+{
+  worker *w = argument;
+  w->failed += cudaSetDevice((int)(w->number % 2)) != cudaSuccess;
+  w->failed += cudaFree(workers[(w->number + 1) % THREADS].left) != cudaSuccess;
+  return NULL;
+}
+
+static void all_at_once(void)
+{
+  pthread_t t[THREADS];
+  for (unsigned pass = 0; pass < 2; pass++) {
+    for (unsigned i = 0; i < THREADS; i++) {
+      workers[i].number = i;
+      (void)pthread_create(&t[i], NULL, pass ? free_left : work_on, &workers[i]);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+      (void)pthread_join(t[i], NULL);
+  }
+  for (unsigned i = 0; i < THREADS; i++)
+    printf("thread %u: wrong %u failed %u odd %u\n", i, workers[i].wrong, workers[i].failed,
+           workers[i].odd);
+}
+
+const trap trap_shared[] = {{"ipc_memory", ipc_memory},
+                            {"ipc_events", ipc_events},
+                            {"attributes", attributes},
+                            {"registrations", registrations},
+                            {"managed_waits", managed_waits},
+                            {"all_at_once", all_at_once},
+                            {NULL, NULL}};
