@@ -97,7 +97,8 @@ WEIR_INLINE void weir_commit(const weir_call *c, const weir_fill *e)
   weir_thread *t = c->thread;
   uint32_t seen = atomic_load_explicit(&weir_called[c->api], memory_order_relaxed);
   if (__builtin_expect(seen != t->epoch, 0)) weir_called_first(c->api, t->epoch);
-  uint64_t stack = weir_stack_capture(&t->stacks, &t->writer), took = c->end - c->start;
+  uint64_t stack = weir_stacks_on() ? weir_stack_capture(&t->stacks, &t->writer) : 0;
+  uint64_t took = c->end - c->start;
   weir_event *slot = weir_writer_slots(&t->writer, 1);
   if (__builtin_expect(!slot, 0)) return;
   if (__builtin_expect(took >> 48, 0)) took = (UINT64_C(1) << 48) - 1;

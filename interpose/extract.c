@@ -14,16 +14,16 @@
 /* ---- memory -----------------------------------------------------------------------------------
  */
 
-static void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
-                     unsigned device, weir_tag more)
+WEIR_INLINE void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
+                          unsigned device, weir_tag more)
 {
   if (c->status != 0 || !ptr || c->routed) return;
   weir_tag tag = weir_tag_make(mem, device, c->thread->last_context_number);
   weir_block_add((weir_block){ptr, bytes, tag | more});
 }
 
-static weir_fill begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
-                             unsigned device, weir_tag more)
+WEIR_INLINE weir_fill begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
+                                  unsigned device, weir_tag more)
 {
   weir_fill e = weir_begin_here(c, WEIR_EV_ALLOC);
   remember(c, ptr, bytes, mem, device, more);
@@ -35,10 +35,10 @@ static weir_fill begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, unsigne
   return e;
 }
 
-/* The device a call without one works on. */
-static unsigned here(const weir_call *c)
+/* The device a call without one works on. Who took the memory from a cache has asked already. */
+WEIR_INLINE unsigned here(const weir_call *c)
 {
-  weir_context_refresh(c->thread);
+  if (!c->routed) weir_context_refresh(c->thread);
   return c->thread->last_device;
 }
 
@@ -157,9 +157,9 @@ static void free_before(weir_call *c, uint64_t ptr)
   c->held = weir_block_take(ptr);
 }
 
-static weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
+WEIR_INLINE weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
 {
-  weir_fill e = weir_begin(c, WEIR_EV_FREE);
+  weir_fill e = c->routed ? weir_begin_often(c, WEIR_EV_FREE) : weir_begin(c, WEIR_EV_FREE);
   weir_tag tag = c->held.tag;
   if (c->status != 0 && tag && !c->routed) weir_block_add(c->held);
   e.a = ptr;
@@ -176,7 +176,7 @@ static weir_fill begin_free(weir_call *c, uint64_t ptr, unsigned mem)
  * cuMemAllocAsync or cuMemAllocFromPoolAsync ... For all other pointers, this API may perform
  * implicit synchronization" (cuda.h; cudaFree says the same). Arrays and page-locked memory: no
  * word there, and the driver does as for device memory. */
-static void mark_free(const weir_call *c, weir_fill *e)
+WEIR_INLINE void mark_free(const weir_call *c, weir_fill *e)
 {
   e->b = c->waited;
   e->copy = c->why;

@@ -64,7 +64,8 @@ bool weir_route_enter(weir_call *c, int bank, unsigned flags)
 {
   weir_thread *t = &weir_self;
   if (t->depth || weir_mode_now() == WEIR_OBSERVE) return false;
-  *c = (weir_call){.thread = t, .bank = (uint8_t)bank, .flags = (uint8_t)flags};
+  *c = (weir_call){
+      .thread = t, .bank = (uint8_t)bank, .flags = (uint8_t)flags, .start = weir_ticks()};
   t->depth = 1;
   t->outermost = (uintptr_t)c;
   return true;
@@ -117,17 +118,18 @@ static weir_whole *cache_make(cache *k, const weir_thread *t, bool host)
 
 /* The cache of the thread's context (`host`: of page-locked memory got in that way, -1: of device
  * memory); NULL: none can be had. */
-static cache *cache_for(int host)
+WEIR_INLINE cache *cache_for(int host)
 {
   weir_thread *t = &weir_self;
   weir_context_refresh(t);
   unsigned n = t->last_context_number;
-  if (!n || n >= CACHES - 1) return NULL;
+  if (__builtin_expect(!n || n >= CACHES - 1, 0)) return NULL;
   cache *k = host < 0 ? &caches[n] : &hosts[n][host];
-  return __atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) || cache_make(k, t, host >= 0) ? k : NULL;
+  if (__builtin_expect(__atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) != NULL, 1)) return k;
+  return cache_make(k, t, host >= 0) ? k : NULL;
 }
 
-static cache *cache_here(void)
+WEIR_INLINE cache *cache_here(void)
 {
   return cache_for(-1);
 }
@@ -136,6 +138,13 @@ static cache *cache_here(void)
 static cache *cache_of(const weir_whole_block *b)
 {
   return weir_whole_backend(b->cache)->self;
+}
+
+/* What the pointer map says of a cache's memory. */
+static weir_tag tag_of(const cache *k)
+{
+  return weir_tag_make(k->device.host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                       (unsigned)k->device.backend.index, k->device.number);
 }
 
 static void abandon(cache *k)
@@ -274,14 +283,18 @@ bool weir_route_hands_off(void)
  */
 
 /* A runtime before 12 makes the device that was chosen current at its next call only. */
-static bool runtime_is_elsewhere(const weir_call *c)
+__attribute__((noinline)) static bool old_runtime_is_elsewhere(void)
 {
   typedef cudaError_t (*fn)(int *);
   int device = -1;
-  if (c->bank != WEIR_BANK_RT11) return false;
   fn ask = (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(WEIR_BANK_RT11), "cudaGetDevice");
   weir_context_refresh(&weir_self);
   return !ask || ask(&device) != cudaSuccess || device != (int)weir_self.last_device;
+}
+
+WEIR_INLINE bool runtime_is_elsewhere(const weir_call *c)
+{
+  return c->bank == WEIR_BANK_RT11 && old_runtime_is_elsewhere();
 }
 
 /* Why the hands are off: false, for what is the driver's. */
@@ -325,15 +338,11 @@ static void fill_passed(uint64_t at, uint64_t bytes)
   (void)weir_fill_device(weir_self.last_context_number, at, bytes, false);
 }
 
-/* Memory from the cache or for it; false: the original has to do it. */
-static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
+/* There was nothing idle, or what is has to be filled. */
+__attribute__((noinline)) static bool serve_slowly(weir_call *c, cache *k, uint64_t bytes,
+                                                   uint64_t *address)
 {
   bool hit;
-  if (!bytes) return false;
-  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0)) weir_poison_poll();
-  if (weir_route_hands_off()) return left(c, hands_off_why());
-  cache *k = runtime_is_elsewhere(c) ? NULL : cache_here();
-  if (!k) return left(c, WEIR_WHY_NO_CACHE);
   weir_status st = weir_whole_malloc(k->whole, bytes, address, &hit);
   if (st == WEIR_EOOM) {
     weir_whole_stats s;
@@ -350,6 +359,21 @@ static bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
     c->flags |= WEIR_EVF_CACHED;
   else
     c->why = why_missed(*address);
+  c->routed = true;
+  return true;
+}
+
+/* Memory from the cache or for it; false: the original has to do it. */
+WEIR_INLINE bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
+{
+  if (!bytes) return false;
+  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0)) weir_poison_poll();
+  if (__builtin_expect(weir_route_hands_off(), 0)) return left(c, hands_off_why());
+  cache *k = runtime_is_elsewhere(c) ? NULL : cache_here();
+  if (__builtin_expect(!k, 0)) return left(c, WEIR_WHY_NO_CACHE);
+  if (__builtin_expect(weir_fill_use, 0) || !weir_whole_reuse(k->whole, bytes, address))
+    return serve_slowly(c, k, bytes, address);
+  c->flags |= WEIR_EVF_CACHED;
   c->routed = true;
   return true;
 }
@@ -494,7 +518,8 @@ typedef enum fate {
 } fate;
 
 /* strict: as cudaFree, which waits for the work of the context that the memory is in. */
-static fate keep_strictly(weir_call *c, cache *k, uint64_t address)
+__attribute__((noinline)) static fate keep_strictly(weir_call *c, cache *k,
+                                                    const weir_whole_block *b)
 {
   bool full;
   uint64_t start = weir_ticks();
@@ -502,27 +527,29 @@ static fate keep_strictly(weir_call *c, cache *k, uint64_t address)
     c->why = WEIR_WHY_ERROR;
     return FATE_REAL;
   }
-  c->waited = weir_ticks() - start;
-  return weir_whole_free(address, NULL, 0, &full) ? FATE_REAL : FATE_KEPT;
+  uint64_t end = weir_ticks();
+  c->waited = end - start;
+  return weir_whole_release(b, NULL, 0, end, &full) ? FATE_REAL : FATE_KEPT;
 }
 
-static fate keep_relaxed(weir_call *c, cache *k, uint64_t address)
+WEIR_INLINE fate keep_relaxed(weir_call *c, cache *k, const weir_whole_block *b)
 {
   void *streams[STREAMS];
   bool full = false;
   int n = atomic_load_explicit(&weir_recording, memory_order_relaxed)
               ? weir_work_list(k->device.number, streams, STREAMS)
               : -1;
-  if (n < 0) return keep_strictly(c, k, address);
-  if (weir_whole_free(address, streams, (unsigned)n, &full)) return FATE_REAL;
-  uint64_t start = weir_ticks();
+  if (n < 0) return keep_strictly(c, k, b);
+  if (weir_whole_release(b, streams, (unsigned)n, c->start, &full)) return FATE_REAL;
   if (n) c->why = WEIR_WHY_PENDING;
-  if (full && wait_for(k) == CUDA_SUCCESS) c->waited = weir_ticks() - start;
+  if (!full) return FATE_KEPT;
+  uint64_t start = weir_ticks();
+  if (wait_for(k) == CUDA_SUCCESS) c->waited = weir_ticks() - start;
   return FATE_KEPT;
 }
 
 /* Whose memory it is; for the event, what is freed. */
-static weir_whole_block look(weir_call *c, uint64_t address)
+WEIR_INLINE weir_whole_block look(weir_call *c, uint64_t address)
 {
   weir_whole_block b = {.state = WEIR_WHOLE_NONE};
   if (address) b = weir_whole_find(address);
@@ -530,7 +557,7 @@ static weir_whole_block look(weir_call *c, uint64_t address)
   if (b.state == WEIR_WHOLE_NONE)
     c->held = weir_block_take(address);
   else if (b.state == WEIR_WHOLE_LIVE)
-    c->held = (weir_block){address, b.requested, weir_pointer_tag(address)};
+    c->held = (weir_block){address, b.requested, tag_of(cache_of(&b))};
   return b;
 }
 
@@ -547,8 +574,7 @@ static fate keep(weir_call *c, uint64_t address, bool host)
   else if (b.serial <= atomic_load(&tainted))
     c->why = WEIR_WHY_GRAPH;
   if (c->why) return FATE_REAL;
-  fate f =
-      weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, address) : keep_strictly(c, k, address);
+  fate f = weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, &b) : keep_strictly(c, k, &b);
   if (f != FATE_KEPT) return f;
   c->flags |= WEIR_EVF_CACHED;
   c->held.bytes = b.bytes; /* what is cached */
@@ -611,9 +637,7 @@ static void host_adopt(weir_call *c, const cache *k, void *ptr, size_t asked)
 {
   uint64_t at = (uint64_t)(uintptr_t)ptr;
   if (weir_whole_adopt(k->whole, asked, at)) return;
-  weir_block_add((weir_block){
-      at, weir_whole_round(asked),
-      weir_tag_make(WEIR_MEM_PINNED, (unsigned)k->device.backend.index, k->device.number)});
+  weir_block_add((weir_block){at, weir_whole_round(asked), tag_of(k)});
   c->routed = true;
 }
 

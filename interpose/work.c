@@ -11,6 +11,7 @@ _Atomic uint32_t weir_work_age = 1;
 static _Atomic uint32_t lost_age; /* in which a stream found no slot; 0: never */
 static _Atomic bool unseen;
 static _Atomic uint64_t claimed[WEIR_WORK_SLOTS / 64]; /* bitmap of slots */
+static _Atomic uint64_t claimed_words;                 /* bitmap of the words that are not 0 */
 
 static weir_work_slot *slot_of(unsigned context, uint64_t stream, bool claim)
 {
@@ -25,6 +26,7 @@ static weir_work_slot *slot_of(unsigned context, uint64_t stream, bool claim)
       if (atomic_compare_exchange_strong(&s->stream, &held, stream)) {
         unsigned n = at % WEIR_WORK_SLOTS;
         atomic_fetch_or(&claimed[n / 64], UINT64_C(1) << n % 64);
+        atomic_fetch_or(&claimed_words, UINT64_C(1) << n / 64);
         return s;
       }
     }
@@ -35,11 +37,15 @@ static weir_work_slot *slot_of(unsigned context, uint64_t stream, bool claim)
 }
 
 /* The first claimed slot from `i` on, -1: none. */
-static int next_claimed(int i)
+static inline int next_claimed(int i)
 {
-  for (; i < WEIR_WORK_SLOTS; i = (i | 63) + 1) {
-    uint64_t left = atomic_load_explicit(&claimed[i / 64], memory_order_acquire) >> i % 64;
-    if (left) return i + __builtin_ctzll(left);
+  _Static_assert(WEIR_WORK_SLOTS / 64 < 64, "one word tells of all");
+  uint64_t words = atomic_load_explicit(&claimed_words, memory_order_acquire) >> i / 64 << i / 64;
+  for (; words; words &= words - 1) {
+    int w = __builtin_ctzll(words);
+    uint64_t left = atomic_load_explicit(&claimed[w], memory_order_acquire);
+    if (w == i / 64) left = left >> i % 64 << i % 64;
+    if (left) return w * 64 + __builtin_ctzll(left);
   }
   return -1;
 }

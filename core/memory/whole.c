@@ -3,24 +3,27 @@
  * Everything is guarded by one lock, which is never held across a call that takes or gives memory:
  * such a call may take a millisecond, and a thread that needs no memory shall not wait for it. The
  * event calls are made under it: they only look. Nothing here waits for the device; who must, does
- * it outside and says so (weir_whole_complete).
+ * it outside and says so (weir_whole_complete). The lock is biased (core/base/bias.h): a thread
+ * that allocates alone takes it with two plain stores.
  *
- * A block is a record. Records are numbered, live in one array that grows by whole mappings, and
- * are found by address through an open-addressed index. An idle block is on two lists: the bin of
- * its size, newest first, and the list of all idle ones by age, from which decay takes the oldest.
- * A waiting block is on the waiting list, with a chain of uses: a stream and the epoch of it that
- * must be complete. As in epoch.c a marker recorded in the stream closes an epoch, only when
- * somebody needs to know, and covers all frees before it.
+ * A block is a record, and a record is one cache line. Records are numbered, live in one array that
+ * grows by whole mappings, and are found by address through an open-addressed index. An idle block
+ * is on two lists: the bin of its size, newest first, and the list of all idle ones by age, from
+ * which decay takes the oldest. A waiting block is on the waiting list, with a chain of uses: a
+ * stream and the epoch of it that must be complete. As in epoch.c a marker recorded in the stream
+ * closes an epoch, only when somebody needs to know, and covers all frees before it.
  */
 #include "core/memory/whole.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "core/base/bias.h"
 #include "core/base/clock.h"
 
 typedef uint32_t rec_id; /* 0: none */
+
+#define HOT static inline __attribute__((always_inline)) /* on the way of a hit */
 
 enum {
   SMALL_LIMIT = 1 << 20, /* bytes; up to here sizes are exact to SMALL_UNIT */
@@ -36,20 +39,27 @@ enum {
 
 enum { REC_SPARE = 8, REC_USE = 9 }; /* beside weir_whole_state */
 
-typedef struct rec {
+typedef struct rec { /* one cache line */
   uint64_t address;
   uint64_t bytes;
-  uint64_t requested; /* LIVE */
-  uint64_t serial;    /* LIVE; cached: the clock at the free; a use: the epoch */
+  uint64_t serial; /* LIVE; cached: the clock at the free; a use: the epoch */
   weir_whole *cache;
-  rec_id next, prev;   /* of its bin, of the waiting list, of spare records, of uses */
-  rec_id newer, older; /* IDLE: by age */
-  rec_id uses;         /* WAITING: first use */
-  uint32_t when;       /* IDLE: ms at which it became so */
-  uint16_t stream;     /* a use: number in the cache */
+  union {
+    uint64_t requested; /* LIVE: bytes */
+    struct {
+      rec_id newer, older; /* IDLE: by age */
+    };
+  };
+  rec_id next, prev; /* of its bin, of the waiting list, of spare records, of uses */
+  rec_id uses;       /* WAITING: first use */
+  uint32_t when;     /* IDLE: ms at which it became so */
+  uint32_t bin;      /* of its size */
+  uint16_t stream;   /* a use: number in the cache */
   uint8_t state;
   uint8_t why; /* LIVE: weir_whole_why */
 } rec;
+
+_Static_assert(sizeof(rec) == 64, "a block's record is one cache line");
 
 typedef struct stream {
   void *handle;
@@ -75,9 +85,10 @@ struct weir_whole {
   rec_id newest, oldest; /* idle */
   stream streams[STREAMS];
   unsigned stream_count; /* slots ever used */
+  unsigned ended;        /* streams that ended and are not forgotten */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static weir_bias lock = WEIR_BIAS_INITIALIZER;
 static rec *recs;
 static uint32_t recs_end = 1, recs_committed;
 static rec_id spare;
@@ -86,6 +97,25 @@ static struct {
   uint32_t mask, count;
 } map;
 static uint64_t serial;
+static struct {
+  uint64_t ticks; /* weir_ticks() when `ms` was read, or a little earlier */
+  uint32_t ms;    /* the time last read: all times here come from it, so that none is ahead */
+} clock_read;
+
+__attribute__((noinline)) static uint32_t time_now(void)
+{
+  return clock_read.ms = weir_clock_coarse_ms();
+}
+
+/* The time by ticks that the caller has read anyhow (0: none). How long a tick is need not be
+ * known: for as long as they have hardly moved on, the answer is the last one. */
+HOT uint32_t time_at(uint64_t ticks)
+{
+  enum { HARDLY = 1 << 20 }; /* half a millisecond of a TSC */
+  if (ticks && ticks - clock_read.ticks < HARDLY) return clock_read.ms;
+  clock_read.ticks = ticks;
+  return time_now();
+}
 
 /* ---- records ----------------------------------------------------------------------------------
  */
@@ -130,12 +160,12 @@ static void rec_drop(rec_id id)
 /* ---- the index --------------------------------------------------------------------------------
  */
 
-static uint32_t slot_of(uint64_t address)
+HOT uint32_t slot_of(uint64_t address)
 {
   return (uint32_t)((address >> 9) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & map.mask;
 }
 
-static uint32_t map_at(uint64_t address)
+HOT uint32_t map_at(uint64_t address)
 {
   uint32_t at = slot_of(address);
   while (map.slots[at] && recs[map.slots[at]].address != address)
@@ -143,7 +173,7 @@ static uint32_t map_at(uint64_t address)
   return at;
 }
 
-static rec_id map_find(uint64_t address)
+HOT rec_id map_find(uint64_t address)
 {
   return map.slots ? map.slots[map_at(address)] : 0;
 }
@@ -188,20 +218,20 @@ static void map_remove(rec_id id)
 /* ---- lists ------------------------------------------------------------------------------------
  */
 
-static uint64_t round_up(uint64_t bytes)
+HOT uint64_t round_up(uint64_t bytes)
 {
   uint64_t unit = bytes <= SMALL_LIMIT ? SMALL_UNIT : LARGE_UNIT;
   return (bytes + unit - 1) / unit * unit;
 }
 
-static unsigned bin_of(uint64_t bytes)
+HOT unsigned bin_of(uint64_t bytes)
 {
   if (bytes <= SMALL_LIMIT) return (unsigned)(bytes / SMALL_UNIT) - 1;
   uint64_t n = SMALL_BINS + bytes / LARGE_UNIT - 1;
   return n < BINS - 1 ? (unsigned)n : BINS - 1;
 }
 
-static void push(rec_id *head, rec_id id)
+HOT void push(rec_id *head, rec_id id)
 {
   recs[id].prev = 0;
   recs[id].next = *head;
@@ -209,19 +239,19 @@ static void push(rec_id *head, rec_id id)
   *head = id;
 }
 
-static void pull(rec_id *head, rec_id id)
+HOT void pull(rec_id *head, rec_id id)
 {
   rec *r = &recs[id];
   *(r->prev ? &recs[r->prev].next : head) = r->next;
   if (r->next) recs[r->next].prev = r->prev;
 }
 
-static void idle_in(weir_whole *w, rec_id id)
+HOT void idle_in(weir_whole *w, rec_id id, uint32_t now)
 {
   rec *r = &recs[id];
   r->state = WEIR_WHOLE_IDLE;
-  r->when = weir_clock_coarse_ms();
-  push(&w->bins[bin_of(r->bytes)], id);
+  r->when = now;
+  push(&w->bins[r->bin], id);
   r->newer = 0;
   r->older = w->newest;
   *(w->newest ? &recs[w->newest].newer : &w->oldest) = id;
@@ -230,10 +260,10 @@ static void idle_in(weir_whole *w, rec_id id)
   w->stats.idle_bytes += r->bytes;
 }
 
-static void idle_out(weir_whole *w, rec_id id)
+HOT void idle_out(weir_whole *w, rec_id id)
 {
   rec *r = &recs[id];
-  pull(&w->bins[bin_of(r->bytes)], id);
+  pull(&w->bins[r->bin], id);
   *(r->newer ? &recs[r->newer].older : &w->newest) = r->older;
   *(r->older ? &recs[r->older].newer : &w->oldest) = r->newer;
   w->stats.idle--;
@@ -244,7 +274,7 @@ static void waiting_in(weir_whole *w, rec_id id)
 {
   recs[id].state = WEIR_WHOLE_WAITING;
   push(&w->waiting, id);
-  w->in_bin[bin_of(recs[id].bytes)]++;
+  w->in_bin[recs[id].bin]++;
   w->stats.waiting++;
   w->stats.waiting_bytes += recs[id].bytes;
 }
@@ -255,6 +285,7 @@ static void let_go(weir_whole *w, stream *s)
   if (!s->ended || s->uses || s->marked > s->done) return;
   if (s->marker) (void)w->backend->event_destroy(w->backend->self, s->marker);
   *s = (stream){.used = false};
+  w->ended--;
 }
 
 static void uses_drop(weir_whole *w, rec_id id)
@@ -273,7 +304,7 @@ static void waiting_out(weir_whole *w, rec_id id)
 {
   pull(&w->waiting, id);
   uses_drop(w, id);
-  w->in_bin[bin_of(recs[id].bytes)]--;
+  w->in_bin[recs[id].bin]--;
   w->stats.waiting--;
   w->stats.waiting_bytes -= recs[id].bytes;
 }
@@ -357,11 +388,12 @@ static bool over(const weir_whole *w, rec_id id)
 /* Waiting blocks whose work is complete become idle. */
 static void settle(weir_whole *w)
 {
+  uint32_t now = time_now();
   for (rec_id id = w->waiting, next; id; id = next) {
     next = recs[id].next;
     if (!over(w, id)) continue;
     waiting_out(w, id);
-    idle_in(w, id);
+    idle_in(w, id, now);
   }
 }
 
@@ -387,11 +419,11 @@ static weir_status give_oldest(weir_whole *w, weir_whole_why why)
   vanish(id);
   w->given[bin]++;
   w->why[bin] = (uint8_t)why;
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   g.start = weir_ticks();
   weir_status st = b->source.segment_free(b->self, g.address, g.bytes);
   if (w->options.on_given) w->options.on_given(b->self, &g);
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   w->stats.device_frees++;
   w->stats.given_back += g.bytes;
   return st;
@@ -405,25 +437,35 @@ static weir_status trim(weir_whole *w, uint64_t keep, weir_whole_why why)
   return st;
 }
 
-/* What is cached keeps below the bound, as far as it is complete, and what is old goes. */
-static void decay(weir_whole *w)
+HOT bool aged(const weir_whole *w, uint32_t now)
 {
-  uint32_t now = weir_clock_coarse_ms();
+  return w->oldest && w->options.decay_ms &&
+         now - recs[w->oldest].when >= (uint32_t)w->options.decay_ms;
+}
+
+__attribute__((noinline)) static void give_some(weir_whole *w, uint32_t now)
+{
   uint64_t most = w->options.keep_bytes;
   if (w->stats.idle_bytes + w->stats.waiting_bytes > most) {
     poll(w);
     (void)trim(w, w->stats.waiting_bytes < most ? most - w->stats.waiting_bytes : 0,
                WEIR_WHOLE_LIMIT);
   }
-  while (w->options.decay_ms && w->oldest &&
-         now - recs[w->oldest].when >= (uint32_t)w->options.decay_ms)
+  while (aged(w, now))
     if (give_oldest(w, WEIR_WHOLE_DECAY)) return;
+}
+
+/* What is cached keeps below the bound, as far as it is complete, and what is old goes. */
+HOT void decay(weir_whole *w, uint32_t now)
+{
+  if (w->stats.idle_bytes + w->stats.waiting_bytes > w->options.keep_bytes || aged(w, now))
+    give_some(w, now);
 }
 
 /* ---- blocks out and in ------------------------------------------------------------------------
  */
 
-static void live_in(weir_whole *w, rec_id id, uint64_t requested)
+HOT void live_in(weir_whole *w, rec_id id, uint64_t requested)
 {
   recs[id].state = WEIR_WHOLE_LIVE;
   recs[id].requested = requested;
@@ -432,9 +474,9 @@ static void live_in(weir_whole *w, rec_id id, uint64_t requested)
   w->stats.live_bytes += recs[id].bytes;
 }
 
-static rec_id find_idle(const weir_whole *w, uint64_t bytes)
+HOT rec_id find_idle(const weir_whole *w, unsigned bin, uint64_t bytes)
 {
-  rec_id id = w->bins[bin_of(bytes)];
+  rec_id id = w->bins[bin];
   while (id && recs[id].bytes != bytes) /* only in the last bin */
     id = recs[id].next;
   return id;
@@ -445,9 +487,9 @@ static weir_status from_device(weir_whole *w, uint64_t bytes, uint64_t *address)
 {
   const weir_backend *b = w->backend;
   for (int tries = 0;; tries++) {
-    pthread_mutex_unlock(&lock);
+    weir_bias_unlock(&lock);
     weir_status st = b->source.segment_alloc(b->self, bytes, address);
-    pthread_mutex_lock(&lock);
+    weir_bias_lock(&lock);
     w->stats.device_allocs++;
     if (st != WEIR_EOOM || tries) return st;
     poll(w);
@@ -480,6 +522,7 @@ static weir_status adopt(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t
   if (!id) return no_memory();
   recs[id].address = address;
   recs[id].bytes = bytes;
+  recs[id].bin = bin_of(bytes);
   recs[id].cache = w;
   map_put(id);
   live_in(w, id, asked);
@@ -498,12 +541,13 @@ static weir_status miss(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t 
 }
 
 /* Lock held. */
-static bool reuse(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
+HOT bool reuse(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *address)
 {
-  rec_id id = find_idle(w, bytes);
-  if (!id && w->in_bin[bin_of(bytes)]) {
+  unsigned bin = bin_of(bytes);
+  rec_id id = find_idle(w, bin, bytes);
+  if (!id && w->in_bin[bin]) {
     poll(w);
-    id = find_idle(w, bytes);
+    id = find_idle(w, bin, bytes);
   }
   if (!id) return false;
   idle_out(w, id);
@@ -514,7 +558,7 @@ static bool reuse(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t *addre
   return true;
 }
 
-static bool sane(uint64_t asked)
+HOT bool sane(uint64_t asked)
 {
   return asked && asked <= UINT64_MAX - LARGE_UNIT;
 }
@@ -525,30 +569,30 @@ weir_status weir_whole_malloc(weir_whole *w, uint64_t asked, uint64_t *address, 
     return weir_fail(WEIR_EOOM, "%llu bytes are none a device has", (unsigned long long)asked);
   uint64_t bytes = round_up(asked);
   weir_status st = WEIR_OK;
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   *hit = reuse(w, asked, bytes, address);
   if (!*hit) {
-    decay(w);
+    decay(w, time_now());
     st = miss(w, asked, bytes, address);
   }
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   return st;
 }
 
 bool weir_whole_reuse(weir_whole *w, uint64_t asked, uint64_t *address)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   bool hit = sane(asked) && reuse(w, asked, round_up(asked), address);
-  if (!hit) decay(w);
-  pthread_mutex_unlock(&lock);
+  if (!hit) decay(w, time_now());
+  weir_bias_unlock(&lock);
   return hit;
 }
 
 weir_status weir_whole_adopt(weir_whole *w, uint64_t asked, uint64_t address)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   weir_status st = adopt(w, asked, round_up(asked), address);
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   return st;
 }
 
@@ -575,7 +619,8 @@ static weir_status use(rec_id id, weir_whole *w, stream *s)
 }
 
 /* All uses of a block that is freed, or none: the streams named and those that ended busy. */
-static weir_status uses_make(weir_whole *w, rec_id id, void *const *streams, unsigned count)
+__attribute__((noinline)) static weir_status uses_make(weir_whole *w, rec_id id,
+                                                       void *const *streams, unsigned count)
 {
   weir_status st = WEIR_OK;
   for (unsigned i = 0; i < count && !st; i++)
@@ -593,62 +638,87 @@ static weir_status uses_make(weir_whole *w, rec_id id, void *const *streams, uns
   return st;
 }
 
+static weir_status not_live(uint64_t address)
+{
+  return weir_fail(WEIR_EINVAL, "0x%llx is not a live block of a cache",
+                   (unsigned long long)address);
+}
+
+/* Lock held. The live block goes into its cache. */
+HOT weir_status put_back(rec_id id, void *const *streams, unsigned count, uint32_t now, bool *full)
+{
+  weir_whole *w = recs[id].cache;
+  weir_status st = count || w->ended ? uses_make(w, id, streams, count) : WEIR_OK;
+  if (st) return st;
+  w->stats.live--;
+  w->stats.live_bytes -= recs[id].bytes;
+  recs[id].serial = ++w->clock;
+  if (recs[id].uses)
+    waiting_in(w, id);
+  else
+    idle_in(w, id, now);
+  decay(w, now);
+  *full = w->stats.waiting_bytes > w->options.keep_bytes;
+  return WEIR_OK;
+}
+
 weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned count, bool *full)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   rec_id id = map_find(address);
-  if (!id || recs[id].state != WEIR_WHOLE_LIVE) {
-    pthread_mutex_unlock(&lock);
-    return weir_fail(WEIR_EINVAL, "0x%llx is not a live block of a cache",
-                     (unsigned long long)address);
-  }
-  weir_whole *w = recs[id].cache;
-  weir_status st = uses_make(w, id, streams, count);
-  if (!st) {
-    w->stats.live--;
-    w->stats.live_bytes -= recs[id].bytes;
-    recs[id].serial = ++w->clock;
-    if (recs[id].uses)
-      waiting_in(w, id);
-    else
-      idle_in(w, id);
-    decay(w);
-    *full = w->stats.waiting_bytes > w->options.keep_bytes;
-  }
-  pthread_mutex_unlock(&lock);
-  return st;
+  bool live = id && recs[id].state == WEIR_WHOLE_LIVE;
+  weir_status st = live ? put_back(id, streams, count, time_now(), full) : WEIR_EINVAL;
+  weir_bias_unlock(&lock);
+  return live ? st : not_live(address);
+}
+
+weir_status weir_whole_release(const weir_whole_block *b, void *const *streams, unsigned count,
+                               uint64_t ticks, bool *full)
+{
+  weir_bias_lock(&lock);
+  const rec *r = &recs[b->record];
+  bool live = b->record && r->state == WEIR_WHOLE_LIVE && r->address == b->address &&
+              r->serial == b->serial;
+  weir_status st = live ? put_back(b->record, streams, count, time_at(ticks), full) : WEIR_EINVAL;
+  weir_bias_unlock(&lock);
+  return live ? st : not_live(b->address);
 }
 
 bool weir_whole_forget(uint64_t address)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   rec_id id = map_find(address);
   bool live = id && recs[id].state == WEIR_WHOLE_LIVE;
   if (live) vanish(id);
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   return live;
 }
 
 weir_whole_block weir_whole_find(uint64_t address)
 {
   weir_whole_block b = {.state = WEIR_WHOLE_NONE};
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   rec_id id = map_find(address);
   if (id) {
     const rec *r = &recs[id];
-    b = (weir_whole_block){
-        (weir_whole_state)r->state, r->cache, r->address, r->requested, r->bytes, r->serial,
-        (weir_whole_why)r->why};
+    b = (weir_whole_block){(weir_whole_state)r->state,
+                           r->cache,
+                           r->address,
+                           r->state == WEIR_WHOLE_LIVE ? r->requested : 0,
+                           r->bytes,
+                           r->serial,
+                           (weir_whole_why)r->why,
+                           id};
   }
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   return b;
 }
 
 uint64_t weir_whole_serial(void)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   uint64_t next = serial + 1;
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   return next;
 }
 
@@ -657,38 +727,40 @@ uint64_t weir_whole_serial(void)
 
 uint64_t weir_whole_clock(weir_whole *w)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   uint64_t clock = w->clock;
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   return clock;
 }
 
 void weir_whole_complete(weir_whole *w, uint64_t before)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
+  uint32_t now = time_now();
   for (rec_id id = w->waiting, next; id; id = next) {
     next = recs[id].next;
     if (recs[id].serial > before) continue;
     waiting_out(w, id);
-    idle_in(w, id);
+    idle_in(w, id, now);
   }
-  decay(w);
-  pthread_mutex_unlock(&lock);
+  decay(w, now);
+  weir_bias_unlock(&lock);
 }
 
 weir_status weir_whole_stream_ends(weir_whole *w, void *handle, bool busy)
 {
   weir_status st = WEIR_OK;
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   stream *s = stream_known(w, handle);
   if (!s && busy && !(s = stream_of(w, handle)))
     st = weir_fail(WEIR_ELIMIT, "more than %d streams have work", STREAMS);
   if (s && (busy || s->uses)) st = mark(w, s);
   if (s && !st) {
     s->ended = true;
+    w->ended++;
     let_go(w, s);
   }
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   return st;
 }
 
@@ -697,19 +769,19 @@ weir_status weir_whole_stream_ends(weir_whole *w, void *handle, bool busy)
 
 weir_status weir_whole_trim(weir_whole *w, uint64_t keep)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   poll(w);
   weir_status st = trim(w, keep, WEIR_WHOLE_TRIM);
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   return st;
 }
 
 void weir_whole_get_stats(weir_whole *w, weir_whole_stats *out)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   poll(w);
   *out = w->stats;
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
 }
 
 weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
@@ -730,13 +802,13 @@ const weir_backend *weir_whole_backend(const weir_whole *w)
 
 void weir_whole_abandon(weir_whole *w)
 {
-  pthread_mutex_lock(&lock);
+  weir_bias_lock(&lock);
   for (rec_id id = 1; id < recs_end; id++)
     if (recs[id].cache == w && recs[id].state <= WEIR_WHOLE_IDLE && recs[id].state) {
       for (unsigned i = 0; i < w->stream_count; i++)
         w->streams[i].marker = NULL; /* gone with the context */
       vanish(id);
     }
-  pthread_mutex_unlock(&lock);
+  weir_bias_unlock(&lock);
   (void)munmap(w, sizeof *w);
 }

@@ -61,6 +61,7 @@ typedef struct weir_whole_block {
   uint64_t bytes;     /* bytes it has */
   uint64_t serial;    /* of the allocation, from 1, over all caches; LIVE */
   weir_whole_why why; /* LIVE: why this allocation's memory was new */
+  uint32_t record;    /* the cache's own word for it */
 } weir_whole_block;
 
 typedef struct weir_whole_stats {
@@ -94,6 +95,11 @@ uint64_t weir_whole_round(uint64_t bytes);
  * complete. *full: more is waiting than may be kept, so that the caller should wait for the device
  * and say weir_whole_complete(). Errors: EINVAL (not live), ENOMEM, ELIMIT: nothing has changed. */
 weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned count, bool *full);
+/* The same for a block that weir_whole_find() has just found LIVE, at weir_ticks() `now` (0: not
+ * read): nothing is looked up, and hardly ever a clock. EINVAL too when it is not that allocation
+ * any more. */
+weir_status weir_whole_release(const weir_whole_block *block, void *const *streams, unsigned count,
+                               uint64_t now, bool *full);
 /* The program or the driver freed the block, or will: its record is dropped. False: not live. */
 bool weir_whole_forget(uint64_t address);
 

@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 #include "core/trace/spool.h"
+#include "core/trace/unwind.h"
 
 #define WEIR_STACK_MAX_DEPTH 128
 
@@ -34,6 +35,12 @@ const char *weir_stack_unwinder(void);
 
 /* Frames inside [start, end) are ours and are left out at the top. At most 4 ranges. */
 void weir_stack_skip_range(uintptr_t start, uintptr_t end);
+
+/* Whether there is anything for weir_stack_capture() to do. */
+static inline bool weir_stacks_on(void)
+{
+  return atomic_load_explicit(&weir_unwinder.capture, memory_order_relaxed) != NULL;
+}
 
 /* The id of the caller's stack, writing its STACK (and any new MODULE) record first;
  * WEIR_STACK_NONE when off or dropped. `*table` is created on first use. */

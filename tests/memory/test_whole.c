@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/clock.h"
 #include "core/memory/whole.h"
 #include "tests/memory/fake.h"
 #include "tests/memory/rig.h"
@@ -56,11 +57,20 @@ static uint64_t take(uint64_t bytes, bool want_hit)
   return at;
 }
 
+/* A free by one of the two ways and the other in turn. */
+static weir_status free_somehow(uint64_t at, void *const *streams, unsigned count, bool *full)
+{
+  static __thread unsigned turn;
+  weir_whole_block b = weir_whole_find(at);
+  if (turn++ & 1) return weir_whole_free(at, streams, count, full);
+  return weir_whole_release(&b, streams, count, weir_ticks(), full);
+}
+
 static bool give(uint64_t at, int stream)
 {
   bool full = false;
   void *handle = stream >= 0 ? fake_handle(&f, stream) : NULL;
-  ck_assert_int_eq(weir_whole_free(at, &handle, stream >= 0, &full), WEIR_OK);
+  ck_assert_int_eq(free_somehow(at, &handle, stream >= 0, &full), WEIR_OK);
   return full;
 }
 
@@ -317,6 +327,40 @@ START_TEST(a_double_free_and_a_strange_pointer_are_refused)
 }
 END_TEST
 
+START_TEST(a_block_is_released_once_and_as_the_allocation_it_was_found_as)
+{
+  start(64 * MIB, 64 * MIB, 0);
+  bool full;
+  uint64_t a = take(512, false);
+  weir_whole_block first = weir_whole_find(a), none = weir_whole_find(a + 8);
+  ck_assert_int_eq(weir_whole_release(&first, NULL, 0, 0, &full), WEIR_OK);
+  ck_assert_int_eq(weir_whole_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(weir_whole_release(&none, NULL, 0, 0, &full), WEIR_EINVAL);
+  ck_assert_uint_eq(take(512, true), a);
+  ck_assert_int_eq(weir_whole_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
+  ck_assert_int_eq(weir_whole_find(a).state, WEIR_WHOLE_LIVE);
+  give(a, -1);
+  stop();
+}
+END_TEST
+
+START_TEST(idle_memory_goes_back_in_time_though_no_clock_is_read)
+{
+  start(64 * MIB, 64 * MIB, 3);
+  bool full;
+  uint64_t old = take(1024, false), at = take(512, false);
+  give(old, -1);
+  while (weir_whole_find(old).state != WEIR_WHOLE_NONE) {
+    weir_whole_block b = weir_whole_find(at);
+    ck_assert_int_eq(weir_whole_release(&b, NULL, 0, weir_ticks(), &full), WEIR_OK);
+    if (!weir_whole_reuse(w, 512, &at)) at = take(512, false);
+  }
+  ck_assert_uint_ge(told.count[WEIR_WHOLE_DECAY], 1);
+  give(at, -1);
+  stop();
+}
+END_TEST
+
 START_TEST(a_forgotten_block_is_the_programs_alone)
 {
   start(16 * MIB, 16 * MIB, 0);
@@ -340,7 +384,7 @@ START_TEST(every_failing_call_leaves_the_cache_working)
         bool hit, full;
         void *s = fake_handle(&f, i % 3);
         if (weir_whole_malloc(w, 512u << i % 4, &at[have], &hit) == WEIR_OK) have++;
-        if (i % 2 && have && weir_whole_free(at[have - 1], &s, 1, &full) == WEIR_OK) have--;
+        if (i % 2 && have && free_somehow(at[have - 1], &s, 1, &full) == WEIR_OK) have--;
       }
       fake_fail(&f, 0, false, WEIR_OK);
       while (have)
@@ -385,7 +429,7 @@ static void model_give(model_block *b)
   bool full;
   for (int s = 0; s < MODEL_STREAMS; s++)
     if (b->work[s] > ran[s]) streams[n++] = fake_handle(&f, s);
-  ck_assert_int_eq(weir_whole_free(b->at, streams, n, &full), WEIR_OK);
+  ck_assert_int_eq(free_somehow(b->at, streams, n, &full), WEIR_OK);
   gone[(b->at >> 9) % 4096] = *b;
   b->at = 0;
 }
@@ -458,7 +502,7 @@ static void *busy(void *argument)
     bool hit, full;
     void *s = fake_handle(&f, (int)((r >> 8) % 4));
     if (*p) {
-      ck_assert_int_eq(weir_whole_free(*p, &s, r >> 12 & 1, &full), WEIR_OK);
+      ck_assert_int_eq(free_somehow(*p, &s, r >> 12 & 1, &full), WEIR_OK);
       *p = 0;
     } else if (weir_whole_malloc(w, 512 * (1 + (r >> 16) % 8), p, &hit)) {
       *p = 0;
@@ -503,6 +547,8 @@ int main(void)
   tcase_add_test(c, out_of_memory_comes_only_after_all_idle_memory_went_back);
   tcase_add_test(c, a_miss_says_why);
   tcase_add_test(c, a_double_free_and_a_strange_pointer_are_refused);
+  tcase_add_test(c, a_block_is_released_once_and_as_the_allocation_it_was_found_as);
+  tcase_add_test(c, idle_memory_goes_back_in_time_though_no_clock_is_read);
   tcase_add_test(c, a_forgotten_block_is_the_programs_alone);
   tcase_add_test(c, every_failing_call_leaves_the_cache_working);
   tcase_add_loop_test(c, no_random_program_gets_memory_that_work_may_touch, 0, 50);

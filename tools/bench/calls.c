@@ -183,25 +183,28 @@ static void find_memory(void)
   copy_to = (int (*)(uint64_t, const void *, size_t))find(cuda, "cuMemcpyHtoD_v2");
 }
 
-/* ns an allocation, or a free, of 64 KiB: bursts of BLOCKS. */
+/* ns an allocation, or a free, of 64 KiB: bursts of ROUNDS times BLOCKS of each. */
 static int run_memory(bool frees, int bursts, int pause_us)
 {
-  enum { BLOCKS = 64, BYTES = 64 << 10 };
+  enum { BLOCKS = 64, ROUNDS = 16, BYTES = 64 << 10 };
   uint64_t at[BLOCKS];
   double *ns = calloc((size_t)bursts, sizeof *ns);
   struct timespec pause = {0, pause_us * 1000L};
   int errors = 0;
   find_memory();
   for (int i = -2; ns && i < bursts; i++) {
+    double took = 0;
     (void)nanosleep(&pause, NULL);
-    double begin = now_ns();
-    for (int k = 0; k < BLOCKS; k++)
-      errors += mem_alloc(&at[k], BYTES) != 0;
-    double middle = now_ns();
-    for (int k = 0; k < BLOCKS; k++)
-      errors += mem_free(at[k]) != 0;
-    double end = now_ns();
-    if (i >= 0) ns[i] = (frees ? end - middle : middle - begin) / BLOCKS;
+    for (int r = 0; r < ROUNDS; r++) {
+      double begin = now_ns();
+      for (int k = 0; k < BLOCKS; k++)
+        errors += mem_alloc(&at[k], BYTES) != 0;
+      double middle = now_ns();
+      for (int k = 0; k < BLOCKS; k++)
+        errors += mem_free(at[k]) != 0;
+      took += frees ? now_ns() - middle : middle - begin;
+    }
+    if (i >= 0) ns[i] = took / (ROUNDS * BLOCKS);
   }
   if (ns) print_median(ns, bursts);
   free(ns);

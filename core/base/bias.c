@@ -1,0 +1,65 @@
+/* bias.c: the slow side of bias.h: the mutex, and giving and taking the bias. */
+#include "core/base/bias.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+  RUN = 1024,    /* what a barrier costs is saved by fewer than these */
+  THREADS = 1024 /* that can ever have a bias */
+};
+
+static weir_bias_thread nobody, threads[THREADS];
+static _Atomic uint32_t known; /* of them given out */
+__thread weir_bias_thread *weir_bias_self __attribute__((tls_model("initial-exec"))) = &nobody;
+
+static bool barrier(int command)
+{
+#if defined(__SANITIZE_THREAD__)
+  (void)command;
+  return true;
+#else
+  return syscall(__NR_membarrier, command, 0, 0) == 0;
+#endif
+}
+
+/* Whoever was let in by the bias has left it. The barrier cannot fail: the bias was given in a
+ * process that had registered. */
+static void take_away(weir_bias *b, const weir_bias_thread *owner)
+{
+  atomic_store_explicit(&b->owner, NULL, WEIR_BIAS_ORDER);
+  (void)barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  atomic_signal_fence(memory_order_seq_cst);
+  while (atomic_load(&owner->inside))
+    sched_yield();
+}
+
+static void give(weir_bias *b)
+{
+  if (weir_bias_self == &nobody) {
+    uint32_t n = atomic_load(&known);
+    while (n < THREADS && !atomic_compare_exchange_weak(&known, &n, n + 1))
+      ;
+    if (n == THREADS) return;
+    weir_bias_self = &threads[n];
+  }
+  if (barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
+    atomic_store_explicit(&b->owner, weir_bias_self, WEIR_BIAS_ORDER);
+}
+
+void weir_bias_lock_slow(weir_bias *b)
+{
+  const void *me = &weir_bias_self;
+  (void)pthread_mutex_lock(&b->mutex);
+  const weir_bias_thread *owner = atomic_load_explicit(&b->owner, memory_order_relaxed);
+  if (owner) take_away(b, owner);
+  if (b->last != me) {
+    b->last = me;
+    b->run = 0;
+  } else if (++b->run >= RUN) {
+    b->run = 0;
+    give(b);
+  }
+}
