@@ -14,26 +14,22 @@
  * whichever address (CUDA C++ Programming Guide, "Virtual Aliasing Support": what one mapping wrote
  * is seen through another once the writing operation is complete). The old place becomes a hole
  *     that is leaving: mapped until that work is complete, then unmapped. Nobody waits.
- *   4 new pages
+ *   4 new pages; where less than 1/8 of the limit is left, pieces of pages first (stitch.c)
  * So what is reserved exceeds what lives by pieces below a page and by what other streams have not
  * finished with. In a program that repeats itself the pieces fall into place and moving ends.
  * Memory of a captured graph's pool never moves: the graph knows its addresses.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include "core/memory/back.h"
 #include "core/memory/history.h"
 
-enum { SPACE_FACTOR = 4, HOLE_LOOKS = 1024 };
+enum { SPACE_FACTOR = 4, SHORT_SHARE = 8 }; /* short: less than 1/8 of the limit is left */
 #define SPACE_LIMIT (UINT64_C(1) << 39)
 
 static bool vmm(const weir_pool *p)
 {
   return p->space != 0;
-}
-
-static uint64_t up(uint64_t value, uint64_t align)
-{
-  return (value + align - 1) & ~(align - 1);
 }
 
 static void *host_array(uint64_t bytes)
@@ -79,7 +75,7 @@ weir_status weir_back_init(weir_pool *p)
   uint64_t free_bytes, page = s->page_bytes;
   weir_status st = s->mem_info(p->backend->self, &free_bytes, &p->total);
   if (st || !s->reserve || !page || !p->config.expandable || p->config.whole_block) return st;
-  uint64_t bytes = up(p->total, page) * SPACE_FACTOR, places;
+  uint64_t bytes = weir_page_up(p->total, page) * SPACE_FACTOR, places;
   if (bytes > SPACE_LIMIT) bytes = SPACE_LIMIT;
   places = bytes / page;
   p->pages = host_array(places * sizeof *p->pages);
@@ -119,7 +115,7 @@ static void count_reserved(weir_pool *p, int64_t bytes, int64_t ranges)
 /* ---- pages ------------------------------------------------------------------------------------
  */
 
-static uint64_t *place_of(const weir_pool *p, uint64_t address)
+uint64_t *weir_back_place(const weir_pool *p, uint64_t address)
 {
   return &p->pages[(address - p->base) / p->backend->source.page_bytes];
 }
@@ -161,7 +157,7 @@ static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, u
 {
   const weir_source *s = &p->backend->source;
   for (*done = 0; *done < bytes; *done += s->page_bytes) {
-    uint64_t *place = place_of(p, address + *done);
+    uint64_t *place = weir_back_place(p, address + *done);
     weir_status st = s->unmap(p->backend->self, address + *done, s->page_bytes);
     if (st) return st;
     if (*place) p->spare[p->spare_count++] = *place;
@@ -173,7 +169,7 @@ static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, u
 /* Whether the place has a page: one that is stuck in a hole, which ends here. */
 static bool stuck_there(weir_pool *p, uint64_t address)
 {
-  if (!p->stuck || !*place_of(p, address)) return false;
+  if (!p->stuck || !*weir_back_place(p, address)) return false;
   p->stuck--;
   return true;
 }
@@ -188,7 +184,7 @@ static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes, uin
       uint64_t page = p->spare[p->spare_count - 1];
       weir_status st = s->map(p->backend->self, address, page);
       if (st) return st;
-      *place_of(p, address) = page;
+      *weir_back_place(p, address) = page;
       p->spare_count--;
     }
     *done += s->page_bytes;
@@ -201,7 +197,7 @@ static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes, uin
 
 /* A block that is in no heap becomes a hole that is still mapped, for the work of its heap up to
  * `stamp` that may touch it. */
-static void leave(weir_pool *p, block_id id, weir_heap *h, uint64_t stamp)
+void weir_back_leave(weir_pool *p, block_id id, const weir_heap *h, uint64_t stamp)
 {
   weir_block *b = block(id);
   block_set(b, BLOCK_HOLE);
@@ -255,13 +251,13 @@ weir_status weir_back_settle(weir_pool *p)
 static uint64_t whole_pages(const weir_pool *p, const weir_block *b, uint64_t *from)
 {
   uint64_t page = p->backend->source.page_bytes;
-  *from = up(b->address, page);
+  *from = weir_page_up(b->address, page);
   uint64_t to = (b->address + b->bytes) & ~(page - 1);
   return to > *from ? to - *from : 0;
 }
 
 /* Takes [from, from + bytes) out of a free block of h; it is in no heap. Records ensured. */
-static block_id cut_free(weir_heap *h, block_id id, uint64_t from, uint64_t bytes)
+block_id weir_back_cut(weir_heap *h, block_id id, uint64_t from, uint64_t bytes)
 {
   weir_heap_remove(h, id);
   if (from > block(id)->address) {
@@ -283,7 +279,7 @@ static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t
   weir_status st = weir_block_ensure(p, 2);
   if (!st) st = pages_unmap(p, from, bytes, &done);
   if (!done) return st;
-  id = cut_free(&p->common[HEAP_IDLE], id, from, done);
+  id = weir_back_cut(&p->common[HEAP_IDLE], id, from, done);
   block(id)->stamp = 0;
   weir_history_segment(p, ACTION_SEGMENT_UNMAP, id);
   (void)weir_block_give(&p->common[HEAP_HOLE], id);
@@ -293,43 +289,36 @@ static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t
 /* ---- growing ----------------------------------------------------------------------------------
  */
 
-typedef struct plan {
-  block_id hole;   /* where to map, 0: nowhere */
-  block_id beside; /* free block that the new memory extends, 0: none */
-  block_id other;  /* free block on the other side, where the whole hole is filled */
-  uint64_t bytes;  /* to map */
-  bool at_end;     /* of the hole: `beside` is its right neighbour */
-} plan;
-
 /* How much of a free neighbour serves heap h: its own blocks and idle ones. */
-static uint64_t helps(const weir_heap *h, block_id id)
+uint64_t weir_back_helps(const weir_heap *h, block_id id)
 {
   if (!id || block_state(block(id)) != BLOCK_FREE) return 0;
   uint16_t n = block(id)->heap;
   return n == h->number || n == weir_idle_of(h)->number ? block(id)->bytes : 0;
 }
 
-static void consider(plan *best, const weir_heap *h, block_id hole, uint64_t bytes, uint64_t page)
+static void consider(weir_plan *best, const weir_heap *h, block_id hole, uint64_t bytes,
+                     uint64_t page)
 {
-  uint64_t l = helps(h, block(hole)->left), r = helps(h, block(hole)->right),
+  uint64_t l = weir_back_helps(h, block(hole)->left), r = weir_back_helps(h, block(hole)->right),
            all = block(hole)->bytes;
   if (l && r && l < bytes && r < bytes && l + r + all >= bytes &&
       (!best->hole || all < best->bytes))
-    *best = (plan){hole, block(hole)->left, block(hole)->right, all, false};
+    *best = (weir_plan){hole, block(hole)->left, block(hole)->right, all, false};
   for (int end = 0; end < 2; end++) {
     block_id side = end ? block(hole)->right : block(hole)->left;
-    uint64_t have = helps(h, side);
-    uint64_t need = have < bytes ? up(bytes - have, page) : page;
+    uint64_t have = weir_back_helps(h, side);
+    uint64_t need = have < bytes ? weir_page_up(bytes - have, page) : page;
     if (need <= block(hole)->bytes && (!best->hole || need < best->bytes))
-      *best = (plan){hole, have ? side : 0, 0, need, end};
+      *best = (weir_plan){hole, have ? side : 0, 0, need, end};
   }
 }
 
-static plan make_plan(const weir_heap *h, uint64_t bytes)
+static weir_plan make_plan(const weir_heap *h, uint64_t bytes)
 {
   weir_pool *p = h->pool;
   const weir_heap *holes = &p->common[HEAP_HOLE];
-  plan best = {0, 0, 0, 0, false};
+  weir_plan best = {0, 0, 0, 0, false};
   uint64_t page = p->backend->source.page_bytes;
   int looks = 0;
   for (int f = 0; f < TLSF_FIRST; f++) {
@@ -339,13 +328,13 @@ static plan make_plan(const weir_heap *h, uint64_t bytes)
            id = block(id)->next, looks++)
         consider(&best, h, id, bytes, page);
   }
-  block_id any = best.hole ? 0 : weir_heap_find(holes, up(bytes, page));
+  block_id any = best.hole ? 0 : weir_heap_find(holes, weir_page_up(bytes, page));
   if (any) consider(&best, h, any, bytes, page);
   return best;
 }
 
 /* Cuts the planned piece out of its hole, in no heap. */
-static block_id cut_hole(weir_pool *p, const plan *pl)
+static block_id cut_hole(weir_pool *p, const weir_plan *pl)
 {
   weir_heap *holes = &p->common[HEAP_HOLE];
   block_id id = pl->hole;
@@ -363,7 +352,7 @@ static block_id cut_hole(weir_pool *p, const plan *pl)
 
 /* The next free block of `h` from bin *at on that holds a whole page, the smallest first; 0: none.
  */
-static block_id next_lender(const weir_heap *h, const plan *except, int *at)
+static block_id next_lender(const weir_heap *h, const weir_plan *except, int *at)
 {
   const weir_pool *p = h->pool;
   uint64_t from;
@@ -375,7 +364,7 @@ static block_id next_lender(const weir_heap *h, const plan *except, int *at)
 }
 
 /* Whole pages h can lend itself. A captured graph has the addresses of its pool: they stay. */
-static uint64_t count_pages(const weir_heap *h, const plan *except)
+static uint64_t count_pages(const weir_heap *h, const weir_plan *except)
 {
   uint64_t bytes = 0, from;
   if (h->graph) return 0;
@@ -388,7 +377,7 @@ static uint64_t count_pages(const weir_heap *h, const plan *except)
 }
 
 /* Unmaps idle pages until `count` are spare, or none is left. */
-static weir_status idle_to_spare(weir_pool *p, uint64_t count, const plan *except)
+static weir_status idle_to_spare(weir_pool *p, uint64_t count, const weir_plan *except)
 {
   uint64_t page = p->backend->source.page_bytes, from;
   weir_status st = WEIR_OK;
@@ -404,7 +393,7 @@ static weir_status idle_to_spare(weir_pool *p, uint64_t count, const plan *excep
 
 /* Maps whole pages of h's own free blocks at `address` as well, and leaves where they were: the
  * stream's order lets its new work follow the old, through whichever address. */
-static weir_status lend(weir_pool *p, weir_heap *h, const plan *except, uint64_t address,
+static weir_status lend(weir_pool *p, weir_heap *h, const weir_plan *except, uint64_t address,
                         uint64_t bytes, uint64_t *done)
 {
   const weir_source *s = &p->backend->source;
@@ -421,16 +410,16 @@ static weir_status lend(weir_pool *p, weir_heap *h, const plan *except, uint64_t
       for (; *done < bytes && stuck_there(p, address + *done);)
         *done += s->page_bytes;
       if (*done == bytes) break;
-      uint64_t *place = place_of(p, from + moved);
+      uint64_t *place = weir_back_place(p, from + moved);
       if ((st = s->map(p->backend->self, address + *done, *place))) break;
-      *place_of(p, address + *done) = *place;
+      *weir_back_place(p, address + *done) = *place;
       *place = 0;
       *done += s->page_bytes;
     }
     if (!moved) continue;
-    id = cut_free(h, id, from, moved);
+    id = weir_back_cut(h, id, from, moved);
     weir_history_segment(p, ACTION_SEGMENT_UNMAP, id); /* the memory has gone, the mapping will */
-    leave(p, id, h, h->epoch);
+    weir_back_leave(p, id, h, h->epoch);
   }
   return st;
 }
@@ -450,7 +439,7 @@ static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done,
   block(piece)->stamp = stamp;
   block(piece)->when = p->clock();
   if (done && closed) {
-    leave(p, piece, stamp ? h : &p->common[HEAP_IDLE], stamp);
+    weir_back_leave(p, piece, stamp ? h : &p->common[HEAP_IDLE], stamp);
   } else if (done) {
     weir_history_segment(p, ACTION_SEGMENT_MAP, piece);
     (void)weir_block_give(h, piece);
@@ -459,7 +448,7 @@ static void hand_over(weir_pool *p, weir_heap *h, block_id piece, uint64_t done,
 }
 
 /* Maps the planned piece of a hole for h, from spare pages and then h's own free ones. */
-static weir_status fill(weir_pool *p, weir_heap *h, const plan *pl)
+static weir_status fill(weir_pool *p, weir_heap *h, const weir_plan *pl)
 {
   const weir_source *s = &p->backend->source;
   uint64_t done = 0;
@@ -487,25 +476,66 @@ static void adopt(weir_heap *h, block_id *id)
   *id = weir_block_give(h, *id);
 }
 
-static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
+uint64_t weir_back_fresh(const weir_heap *h, const weir_plan *pl)
 {
-  uint64_t page = p->backend->source.page_bytes;
-  if (p->leaving) weir_epoch_poll(p, true, NULL);
-  (void)weir_back_settle(p);
-  plan pl = make_plan(h, bytes);
-  if (!pl.hole) return WEIR_EOOM;
-  weir_status st = idle_to_spare(p, pl.bytes / page, &pl);
-  if (st) return st;
-  pl = make_plan(h, bytes); /* holes have come: as good, or better */
-  uint64_t have = p->spare_count * page + count_pages(h, &pl);
-  uint64_t fresh = pl.bytes > have ? pl.bytes - have : 0;
+  const weir_pool *p = h->pool;
+  uint64_t have = p->spare_count * p->backend->source.page_bytes + count_pages(h, pl);
+  return pl->bytes > have ? pl->bytes - have : 0;
+}
+
+weir_status weir_back_fill(weir_heap *h, weir_plan *pl, uint64_t limit)
+{
+  weir_pool *p = h->pool;
+  uint64_t fresh = weir_back_fresh(h, pl);
   if (fresh > limit || p->reserved > limit - fresh) return WEIR_ELIMIT;
-  st = fresh ? pages_make(p, p->spare_count + fresh / page) : WEIR_OK;
+  weir_status st =
+      fresh ? pages_make(p, p->spare_count + fresh / p->backend->source.page_bytes) : WEIR_OK;
   if (!st) st = weir_block_ensure(p, 3);
   if (st) return st;
-  adopt(h, &pl.beside);
-  adopt(h, &pl.other);
-  return fill(p, h, &pl);
+  adopt(h, &pl->beside);
+  adopt(h, &pl->other);
+  return pl->bytes ? fill(p, h, pl) : WEIR_OK;
+}
+
+/* Where to grow, idle pages being spare by then. */
+static weir_status plan_pages(weir_heap *h, uint64_t bytes, weir_plan *pl)
+{
+  weir_pool *p = h->pool;
+  *pl = make_plan(h, bytes);
+  if (!pl->hole) return WEIR_EOOM;
+  weir_status st = idle_to_spare(p, pl->bytes / p->backend->source.page_bytes, pl);
+  if (!st) *pl = make_plan(h, bytes); /* holes have come: as good, or better */
+  return st;
+}
+
+/* Memory is short: pieces of pages are taken home where that helps, and put together. WEIR_EOOM:
+ * neither does. */
+static weir_status grow_by_pieces(weir_heap *h, uint64_t bytes, uint64_t fresh, uint64_t limit)
+{
+  weir_pool *p = h->pool;
+  uint32_t now = p->clock();
+  if (weir_stitch_undo(p, h, now) + weir_stitch_undo(p, NULL, now)) {
+    weir_plan pl;
+    if (weir_heap_find(h, bytes)) return WEIR_OK;
+    weir_status st = plan_pages(h, bytes, &pl);
+    if (st || !(fresh = weir_back_fresh(h, &pl))) return st ? st : WEIR_EOOM;
+  }
+  return weir_stitch_grow(h, bytes, fresh, limit);
+}
+
+static weir_status grow_pages(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
+{
+  weir_plan pl;
+  if (p->leaving) weir_epoch_poll(p, true, NULL);
+  (void)weir_back_settle(p);
+  weir_status st = plan_pages(h, bytes, &pl);
+  uint64_t fresh = st ? 0 : weir_back_fresh(h, &pl);
+  if (fresh && !h->graph && p->reserved + fresh > limit - limit / SHORT_SHARE) {
+    st = grow_by_pieces(h, bytes, fresh, limit);
+    if (st != WEIR_EOOM) return st;
+    st = plan_pages(h, bytes, &pl);
+  }
+  return st ? st : weir_back_fill(h, &pl, limit);
 }
 
 /* PyTorch's sizes (c10/cuda/CUDACachingAllocator: kSmallBuffer, kLargeBuffer, kRoundLarge). */
@@ -514,7 +544,7 @@ static uint64_t segment_bytes(const weir_pool *p, uint64_t bytes)
   const uint64_t mib = 1 << 20;
   if (p->config.whole_block) return bytes;
   if (bytes <= mib) return 2 * mib;
-  return bytes < 10 * mib ? 20 * mib : up(bytes, 2 * mib);
+  return bytes < 10 * mib ? 20 * mib : weir_page_up(bytes, 2 * mib);
 }
 
 void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, uint64_t bytes)
@@ -619,7 +649,7 @@ static weir_status trim_bin(weir_pool *p, block_id id, uint32_t before, uint64_t
     next = block(id)->next;
     uint64_t some = droppable(p, block(id), &from);
     if (!some || (int32_t)(block(id)->when - before) > 0) continue;
-    if (vmm(p) && some > *bytes) some = up(*bytes, p->backend->source.page_bytes);
+    if (vmm(p) && some > *bytes) some = weir_page_up(*bytes, p->backend->source.page_bytes);
     weir_status st = vmm(p) ? pages_drop(p, id, from, some) : segment_drop(p, id);
     if (st) return st;
     *bytes -= some < *bytes ? some : *bytes;
@@ -669,6 +699,7 @@ static weir_status unstick(weir_pool *p)
 weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep)
 {
   const weir_heap *idle = &p->common[HEAP_IDLE];
+  (void)weir_stitch_undo(p, NULL, before);
   weir_status st = vmm(p) ? weir_back_settle(p) : WEIR_OK;
   if (p->host) return trim_host(p, before, bytes);
   for (int f = TLSF_FIRST - 1; f >= 0 && !st; f--)

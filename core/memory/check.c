@@ -5,13 +5,19 @@
   if (!(condition)) return what
 
 typedef struct tally {
-  uint64_t free_bytes, free_blocks, mapped, chained, leaving;
+  uint64_t free_bytes, free_blocks, mapped, chained, leaving, away;
   int64_t inactive[2], front_bytes, front_blocks, pending[2];
 } tally;
 
 static bool in_heap(uint8_t state)
 {
   return state == BLOCK_FREE || state == BLOCK_HOLE;
+}
+
+/* Address space without memory of its own. */
+static bool bare(uint8_t state)
+{
+  return state == BLOCK_HOLE || state == BLOCK_AWAY;
 }
 
 static const char *check_block(const weir_pool *p, block_id id, tally *t)
@@ -24,8 +30,9 @@ static const char *check_block(const weir_pool *p, block_id id, tally *t)
   REQUIRE("a block belongs to another pool's heap",
           weir_heaps[b->heap] && weir_heaps[b->heap]->pool == p);
   block_id found = weir_page_map_find(b->address);
-  REQUIRE("the page map knows a free block", !in_heap(state) || found != id);
-  REQUIRE("the page map does not know a block", in_heap(state) || found == id);
+  bool known = !bare(state) && state != BLOCK_FREE;
+  REQUIRE("the page map knows a free block", known || found != id);
+  REQUIRE("the page map does not know a block", !known || found == id);
   bool hole = b->heap == p->common[HEAP_HOLE].number;
   REQUIRE("a block with memory is in the heap of holes", !hole || state == BLOCK_HOLE);
   if (state == BLOCK_HOLE && !hole) t->leaving++;
@@ -33,7 +40,8 @@ static const char *check_block(const weir_pool *p, block_id id, tally *t)
     t->free_bytes += b->bytes;
     t->free_blocks++;
   }
-  if (state != BLOCK_HOLE) t->mapped += b->bytes;
+  if (!bare(state)) t->mapped += b->bytes;
+  t->away += state == BLOCK_AWAY;
   bool large = b->bytes > CLASS_LIMIT;
   if (state == BLOCK_FREE && (b->left || b->right)) t->inactive[large] += (int64_t)b->bytes;
   if (state == BLOCK_PENDING) t->pending[large] += (int64_t)b->bytes;
@@ -128,6 +136,24 @@ static const char *check_pages(const weir_pool *p, uint64_t mapped, uint64_t lea
   return NULL;
 }
 
+/* Every piece away serves in one place, beside a foreign piece of the same page. */
+static const char *check_stitched(const weir_pool *p, uint64_t away)
+{
+  uint64_t page = p->backend->source.page_bytes;
+  for (block_id id = p->stitched; id; id = block(id)->next, away -= 2) {
+    const weir_block *f = block(id), *a = block(f->prev);
+    REQUIRE("a piece away has no place",
+            block_state(f) == BLOCK_AWAY && block_state(a) == BLOCK_AWAY && block(a->prev) == f);
+    REQUIRE("a piece does not fill its place",
+            a->bytes + f->bytes == page && ((f->address + f->bytes) % page == a->address % page ||
+                                            f->address % page == a->bytes));
+    REQUIRE("a piece's page has two homes, or none",
+            !p->pages[(f->address - p->base) / page] && p->pages[(a->address - p->base) / page]);
+  }
+  REQUIRE("a piece away is in no list", !away);
+  return NULL;
+}
+
 static const char *check_all(const weir_pool *p)
 {
   tally t = {0};
@@ -157,6 +183,7 @@ static const char *check_all(const weir_pool *p)
           p->front_bytes == t.front_bytes && p->front_blocks == t.front_blocks);
   bytes = blocks = 0;
   const char *wrong = check_pages(p, t.mapped, t.leaving);
+  if (!wrong) wrong = check_stitched(p, t.away);
   return wrong ? wrong : check_heap(&p->common[HEAP_HOLE], &bytes, &blocks);
 }
 

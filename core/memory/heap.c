@@ -154,8 +154,7 @@ void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest)
   weir_heap_put(rest, r);
 }
 
-/* Takes `right` into `left`; both in no heap. */
-static void join(block_id left, block_id right)
+void weir_block_join(block_id left, block_id right)
 {
   weir_block *l = block(left), *r = block(right);
   l->bytes += r->bytes;
@@ -178,11 +177,11 @@ block_id weir_block_give(weir_heap *h, block_id id)
   if (!h->pool->config.whole_block) {
     if (mergeable(h, right)) {
       weir_heap_remove(h, right);
-      join(id, right);
+      weir_block_join(id, right);
     }
     if (mergeable(h, left)) {
       weir_heap_remove(h, left);
-      join(left, id);
+      weir_block_join(left, id);
       id = left;
     }
   }

@@ -8,7 +8,7 @@
  *   4 grow, below the soft limit
  *   5 insert a wait for another stream that has enough
  *   6 grow, up to the limit
- *   7 trim and stitch: idle pieces become one
+ *   7 trim and stitch: idle pieces become one (pieces below a page from 7/8 of the limit on)
  *   8 sync with all streams, then 2 and 7 again
  *   9 the out-of-memory callback, then all of it again; else an error that says why
  * What threads keep in their fronts is taken back before anything costs a call to the device.

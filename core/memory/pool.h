@@ -4,10 +4,10 @@
  * are chained by address. heap: the free blocks that belong to one stream, as a TLSF index; the
  * pool's idle heap holds free blocks no work may touch any more, for anybody to take, and its hole
  * heap the address space that has no memory. lend: to map a page at a second place, for later work
- * of the same stream; leaving: the first place, until the work before is complete. front: what one
- * thread keeps of one heap, by size class. stamp: the epoch of its heap in which a block was freed;
- * the work that may touch it was submitted to the heap's stream before that epoch's marker. 0:
- * none.
+ * of the same stream; leaving: the first place, until the work before is complete. stitch: to map a
+ * page a second time for a free piece of it; away, foreign: stitch.c. front: what one thread keeps
+ * of one heap, by size class. stamp: the epoch of its heap in which a block was freed; the work that
+ * may touch it was submitted to the heap's stream before that epoch's marker. 0: none.
  *
  * Who may touch what. A pool's lock guards its heaps, blocks' chains, pages and counters. A front
  * belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds the
@@ -62,6 +62,7 @@ enum block_state {
   BLOCK_CACHED,  /* in a front */
   BLOCK_REMOTE,  /* freed by a thread that is not its front's: on the front's remote list */
   BLOCK_PENDING, /* freed, but other streams' work may touch it */
+  BLOCK_AWAY,    /* address space whose memory serves elsewhere, or is somebody else's: stitch.c */
   BLOCK_USE      /* no memory: what holds a block back (enum use_kind) */
 };
 
@@ -212,6 +213,7 @@ typedef struct weir_pool {
   uint64_t spare_count;
   uint64_t stuck;          /* VMM: pages that an ended pause left in holes, for trim to unmap */
   block_id leaving;        /* VMM: holes that are mapped until old work is complete, in no heap */
+  block_id stitched;       /* VMM: the foreign pieces beside memory that serves away from home */
   uint64_t alert;          /* bytes of frees for which weir_epoch_breathe() goes on */
   uint64_t unmarked;       /* bytes freed since the last weir_epoch_breathe() */
   uint64_t total;          /* bytes of the device */
@@ -273,7 +275,8 @@ block_id weir_heap_find_exact(const weir_heap *h, uint64_t bytes);
 void weir_block_split(block_id id, uint64_t bytes, weir_heap *rest);
 /* Puts a block that is in no heap into `h`, merged with its neighbours there; the merged block. */
 block_id weir_block_give(weir_heap *h, block_id id);
-uint64_t weir_heap_largest(const weir_heap *h); /* bytes of the largest block, 0: none */
+void weir_block_join(block_id left, block_id right); /* takes right into left; both in no heap */
+uint64_t weir_heap_largest(const weir_heap *h);      /* bytes of the largest block, 0: none */
 uint64_t weir_round(const weir_pool *p, uint64_t bytes);
 /* A request of `bytes` has come here: a size that often does gets a class of its own. */
 void weir_class_learn(const weir_pool *p, uint64_t bytes);

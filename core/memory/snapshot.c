@@ -45,6 +45,12 @@ typedef struct picture {
 /* ---- taking it --------------------------------------------------------------------------------
  */
 
+/* No memory of its own. */
+static bool is_hole(const weir_block *b)
+{
+  return block_state(b) == BLOCK_HOLE || block_state(b) == BLOCK_AWAY;
+}
+
 typedef struct counting {
   size_t ranges, pieces;
   bool in_range;
@@ -53,7 +59,7 @@ typedef struct counting {
 static void count(void *user, const weir_block *b)
 {
   counting *c = user;
-  bool hole = block_state(b) == BLOCK_HOLE;
+  bool hole = is_hole(b);
   if (!b->left) c->in_range = false;
   c->ranges += !hole && !c->in_range;
   c->pieces += !hole;
@@ -88,8 +94,8 @@ static void add(void *user, const weir_block *b)
 {
   picture *pic = user;
   const weir_block *before = b->left ? block(b->left) : NULL;
-  if (block_state(b) == BLOCK_HOLE) return;
-  if (!before || block_state(before) == BLOCK_HOLE) {
+  if (is_hole(b)) return;
+  if (!before || is_hole(before)) {
     const weir_heap *h = weir_heaps[b->heap];
     pic->ranges[pic->range_count++] =
         (range){.address = b->address,

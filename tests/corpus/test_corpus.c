@@ -19,7 +19,7 @@ static const struct {
 } rows[] = {
     {"transformer", 9000, 10500, 1, 1, 1.05, true, true},
     {"checkpoint", 7000, 8000, 1, 1, 1.05, true, true},
-    {"sharded", 3000, 4000, 2, 1, 1.05, false, false},
+    {"sharded", 3000, 4000, 2, 1, 1.05, false, true},
     {"images", 3500, 5500, 1, 1, 1.05, true, true},
     {"serving", 13000, 30000, 1, 1, 1.10, true, true},
     {"graphs", 1000, 4000, 1, 1, 1.10, true, true},

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "core/memory/tags.h"
 #include "tests/memory/rig.h"
 
 enum { PAGE = 2 << 20, STEP = 256 << 10, SLOTS = 8, WORK = 4096 };
@@ -162,9 +163,99 @@ START_TEST(what_a_lent_page_left_is_address_space_again)
 }
 END_TEST
 
+/* 3 MiB free, of which one in the page of 4 MiB live, and 1 MiB behind that: all of 8 MiB. */
+static void pieces(void)
+{
+  begin(8 * MIB);
+  ck_assert(take(0, 1, 3 * MIB));
+  ck_assert(take(1, 1, 4 * MIB));
+  give(0);
+}
+
+START_TEST(pieces_of_pages_serve_while_their_work_is_pending)
+{
+  pieces();
+  ck_assert(take(2, 1, 4 * MIB)); /* a piece, a page and a piece */
+  rig_check(&r);
+  ck_assert_uint_ne(r.p->stitched, 0);
+  ck_assert_uint_eq(r.f.syncs + r.f.waits, 0);
+  fake_release(&r.f, 1);
+  ck_assert(!wrong);
+  submit(1, &slots[1], false); /* both have all their memory */
+  submit(1, &slots[2], false);
+  ck_assert(!wrong);
+  end();
+}
+END_TEST
+
+START_TEST(a_piece_comes_home_and_makes_its_page_whole)
+{
+  pieces();
+  fake_release(&r.f, 1);
+  ck_assert(take(2, 1, 4 * MIB));
+  give(2);
+  ck_assert(take(4, 1, MIB)); /* before the page and the piece */
+  give(1);
+  ck_assert(take(3, 1, 7 * MIB)); /* three pages, one of them the piece's home, and a piece */
+  rig_check(&r);
+  give(3);
+  give(4);
+  ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
+  ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 0);
+  ck_assert_uint_eq(r.p->stitched, 0);
+  end();
+}
+END_TEST
+
+START_TEST(a_piece_that_cannot_move_changes_nothing)
+{
+  bool failed = true;
+  for (uint64_t n = 1; failed; n++) {
+    pieces();
+    fake_release(&r.f, 1);
+    fake_fail(&r.f, n, _i, WEIR_ECUDA);
+    failed = !take(2, 1, 4 * MIB);
+    fake_fail(&r.f, 0, false, WEIR_OK);
+    rig_check(&r);
+    if (failed) ck_assert(take(2, 1, 4 * MIB));
+    rig_check(&r);
+    submit(1, &slots[1], false);
+    submit(1, &slots[2], false);
+    give(2);
+    give(1);
+    fake_fail(&r.f, n, false, WEIR_ECUDA);
+    failed |= weir_pool_empty(r.p) != WEIR_OK;
+    fake_fail(&r.f, 0, false, WEIR_OK);
+    rig_check(&r);
+    end();
+  }
+}
+END_TEST
+
+START_TEST(pieces_keep_their_contents_over_a_pause)
+{
+  pieces();
+  fake_release(&r.f, 1);
+  ck_assert(take(2, 1, 4 * MIB));
+  uint64_t lost = 0;
+  pthread_mutex_lock(&r.p->lock);
+  ck_assert_int_eq(weir_pause(r.p, WEIR_TAGS, true), WEIR_OK);
+  pthread_mutex_unlock(&r.p->lock);
+  rig_check(&r);
+  ck_assert_int_gt(RIG_STAT(&r, paused_bytes), 0);
+  pthread_mutex_lock(&r.p->lock);
+  ck_assert_int_eq(weir_resume(r.p, WEIR_TAGS, &lost), WEIR_OK);
+  pthread_mutex_unlock(&r.p->lock);
+  rig_check(&r);
+  submit(1, &slots[1], false);
+  submit(1, &slots[2], false);
+  end();
+}
+END_TEST
+
 START_TEST(no_page_is_lent_to_work_it_may_not_serve)
 {
-  uint64_t seed = (uint64_t)_i + 1, lent = 0;
+  uint64_t seed = (uint64_t)_i + 1, lent = 0, away = 0;
   for (int round = 0; round < (SANITIZED ? 30 : 300); round++) {
     begin((uint64_t)(20 + round % 3 * 8) * MIB);
     for (int i = 0; i < 120; i++) {
@@ -185,11 +276,13 @@ START_TEST(no_page_is_lent_to_work_it_may_not_serve)
         if (slots[one].at) submit(slots[one].home, &slots[one], false);
       }
       rig_check(&r);
+      away += r.p->stitched != 0;
     }
     lent += r.p->stitches;
     end();
   }
   ck_assert_uint_gt(lent, 0);
+  ck_assert_uint_gt(away, 0);
 }
 END_TEST
 
@@ -202,6 +295,10 @@ int main(void)
   tcase_add_test(t, other_streams_pages_are_not_lent_before_their_work_is_complete);
   tcase_add_test(t, a_hole_between_two_pieces_joins_both);
   tcase_add_test(t, what_a_lent_page_left_is_address_space_again);
+  tcase_add_test(t, pieces_of_pages_serve_while_their_work_is_pending);
+  tcase_add_test(t, a_piece_comes_home_and_makes_its_page_whole);
+  tcase_add_loop_test(t, a_piece_that_cannot_move_changes_nothing, 0, 2);
+  tcase_add_test(t, pieces_keep_their_contents_over_a_pause);
   tcase_add_loop_test(t, no_page_is_lent_to_work_it_may_not_serve, 0, 4);
   suite_add_tcase(s, t);
   return rig_run(s);

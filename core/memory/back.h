@@ -1,0 +1,45 @@
+/* back.h: what back.c and stitch.c know of each other. All with the pool's lock held.
+ */
+#ifndef WEIR_MEMORY_BACK_H
+#define WEIR_MEMORY_BACK_H
+
+#include "core/memory/pool.h"
+
+enum { HOLE_LOOKS = 1024 }; /* holes that a plan compares */
+
+/* How to grow: the piece of a hole to map. */
+typedef struct weir_plan {
+  block_id hole;   /* where to map, 0: nowhere */
+  block_id beside; /* free block that the new memory extends, 0: none */
+  block_id other;  /* free block on the other side, where the whole hole is filled */
+  uint64_t bytes;  /* to map */
+  bool at_end;     /* of the hole: `beside` is its right neighbour */
+} weir_plan;
+
+static inline uint64_t weir_page_up(uint64_t value, uint64_t page)
+{
+  return (value + page - 1) & ~(page - 1);
+}
+
+uint64_t *weir_back_place(const weir_pool *p, uint64_t address); /* its entry in p->pages */
+/* Takes [from, from + bytes) out of a free block of h, or a hole; it is in no heap. Two records
+ * ensured. */
+block_id weir_back_cut(weir_heap *h, block_id id, uint64_t from, uint64_t bytes);
+/* A block that is in no heap becomes a hole that is still mapped, for the work of its heap up to
+ * `stamp` that may touch it. */
+void weir_back_leave(weir_pool *p, block_id id, const weir_heap *h, uint64_t stamp);
+/* How much of a free neighbour serves heap h: its own blocks and idle ones. */
+uint64_t weir_back_helps(const weir_heap *h, block_id id);
+/* Bytes of new pages that the plan takes: what is neither spare nor can be lent. */
+uint64_t weir_back_fresh(const weir_heap *h, const weir_plan *pl);
+/* Maps as planned (bytes 0: nothing). WEIR_ELIMIT: not below `limit` bytes. */
+weir_status weir_back_fill(weir_heap *h, weir_plan *pl, uint64_t limit);
+
+/* stitch.c. Grows h to a free block of >= `bytes` with fewer new pages than `fresh` bytes, by
+ * pieces of pages. WEIR_EOOM: there are no such pieces, and nothing has changed. */
+weir_status weir_stitch_grow(weir_heap *h, uint64_t bytes, uint64_t fresh, uint64_t limit);
+/* Takes pieces home that are free where they serve, since `before` (ms; wrap-safe): all that are
+ * idle, or (h not NULL) only those, of h or idle, that make a whole page free. How many. */
+unsigned weir_stitch_undo(weir_pool *p, const weir_heap *h, uint32_t before);
+
+#endif
