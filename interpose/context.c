@@ -1,5 +1,6 @@
 /* context.c: see context.h. The table of contexts is claimed slot by slot with compare-and-swap. */
 #include "interpose/context.h"
+#include "interpose/rules.h"
 
 #include <string.h>
 #include "interpose/reroute.h"
@@ -47,6 +48,7 @@ void weir_helpers_forget(void)
   for (int i = 0; i < WEIR_HELPER_COUNT; i++)
     atomic_store_explicit(&weir_helpers[i], NULL, memory_order_release);
   atomic_fetch_add(&weir_context_age, 1);
+  weir_rules_forget();
 }
 
 static known *find(uint64_t context)

@@ -267,6 +267,7 @@ def body(row, symbol, api, params, row_expr, bank_expr):
     out.append('  weir_call call, *c = &call;')
     go, again = f'real({args})', ''
     if row['route']:
+        out.append('  c->site = __builtin_return_address(0);')
         routed = f"weir_r_{row['route']}({', '.join(['c', 'real'] + names)})"
         out.append(f'  if (!{enter}) {{\n    if (!weir_route_enter(c, {bank_expr}, {flags_of(row, symbol)})) return real({args});\n'
                    f'    {ret} alone = {routed};\n    weir_self.depth = 0;\n    return alone;\n  }}')

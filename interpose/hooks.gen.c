@@ -30,6 +30,7 @@ static CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
   fn_cuMemAlloc_v2 real = (fn_cuMemAlloc_v2)(uintptr_t)weir_real(1);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 16, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr, bytesize);
     CUresult alone = weir_r_cuMemAlloc(c, real, dptr, bytesize);
@@ -73,6 +74,7 @@ static CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t W
   fn_cuMemAllocPitch_v2 real = (fn_cuMemAllocPitch_v2)(uintptr_t)weir_real(3);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 18, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
     CUresult alone = weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
@@ -217,6 +219,7 @@ static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
   fn_cuMemFree_v2 real = (fn_cuMemFree_v2)(uintptr_t)weir_real(10);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 20, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr);
     CUresult alone = weir_r_cuMemFree(c, real, dptr);
@@ -241,6 +244,7 @@ static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
   fn_cuMemFreeAsync real = (fn_cuMemFreeAsync)(uintptr_t)weir_real(11);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dptr, hStream);
     CUresult alone = weir_r_cuMemFreeAsync(c, real, dptr, hStream);
@@ -265,6 +269,7 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
   fn_cuMemFreeAsync_ptsz real = (fn_cuMemFreeAsync_ptsz)(uintptr_t)weir_real(12);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dptr, hStream);
     CUresult alone = weir_r_cuMemFreeAsync(c, real, dptr, hStream);
@@ -451,6 +456,7 @@ static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
   fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)weir_real(21);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pp, bytesize);
     CUresult alone = weir_r_cuMemAllocHost(c, real, pp, bytesize);
@@ -474,6 +480,7 @@ static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
   fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)weir_real(22);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pp, bytesize, Flags);
     CUresult alone = weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags);
@@ -497,6 +504,7 @@ static CUresult w_cuMemFreeHost(void *p)
   fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)weir_real(23);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 32, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(p);
     CUresult alone = weir_r_cuMemFreeHost(c, real, p);
@@ -742,6 +750,7 @@ static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
   fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)weir_real(35);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dst, src, ByteCount);
     CUresult alone = weir_r_cuMemcpy(c, real, dst, src, ByteCount);
@@ -765,6 +774,7 @@ static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)weir_real(36);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dst, src, ByteCount);
     CUresult alone = weir_r_cuMemcpy(c, real, dst, src, ByteCount);
@@ -788,6 +798,7 @@ static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)weir_real(37);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dst, src, ByteCount, hStream);
     CUresult alone = weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream);
@@ -811,6 +822,7 @@ static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t By
   fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)weir_real(38);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, src, ByteCount, hStream);
     CUresult alone = weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream);
@@ -854,6 +866,7 @@ static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, si
   fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)weir_real(40);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstDevice, srcHost, ByteCount);
     CUresult alone = weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount);
@@ -877,6 +890,7 @@ static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHos
   fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)weir_real(41);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstDevice, srcHost, ByteCount);
     CUresult alone = weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount);
@@ -920,6 +934,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHos
   fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)weir_real(43);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstDevice, srcHost, ByteCount, hStream);
     CUresult alone = weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream);
@@ -943,6 +958,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *s
   fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)weir_real(44);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstDevice, srcHost, ByteCount, hStream);
     CUresult alone = weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream);
@@ -986,6 +1002,7 @@ static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t B
   fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)weir_real(46);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstHost, srcDevice, ByteCount);
     CUresult alone = weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount);
@@ -1009,6 +1026,7 @@ static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, siz
   fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)weir_real(47);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstHost, srcDevice, ByteCount);
     CUresult alone = weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount);
@@ -1052,6 +1070,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
   fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)weir_real(49);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstHost, srcDevice, ByteCount, hStream);
     CUresult alone = weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream);
@@ -1075,6 +1094,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice
   fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)weir_real(50);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstHost, srcDevice, ByteCount, hStream);
     CUresult alone = weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream);
@@ -1658,6 +1678,7 @@ static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)weir_real(79);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pCopy);
     CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
@@ -1681,6 +1702,7 @@ static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)weir_real(80);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(pCopy);
     CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
@@ -1724,6 +1746,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)weir_real(82);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pCopy);
     CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
@@ -1747,6 +1770,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)weir_real(83);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(pCopy);
     CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
@@ -1790,6 +1814,7 @@ static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStrea
   fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)weir_real(85);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(pCopy, hStream);
     CUresult alone = weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream);
@@ -1813,6 +1838,7 @@ static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream h
   fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)weir_real(86);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(pCopy, hStream);
     CUresult alone = weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream);
@@ -2716,6 +2742,7 @@ static CUresult w_cuCtxSynchronize(void)
   fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)weir_real(131);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 342, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real();
     CUresult alone = weir_r_sync(c, real);
@@ -3279,6 +3306,7 @@ static CUresult w_cuStreamDestroy(CUstream hStream)
   fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)weir_real(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 401, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(hStream);
     CUresult alone = weir_r_cuStreamDestroy(c, real, hStream);
@@ -3302,6 +3330,7 @@ static CUresult w_cuStreamDestroy_v2(CUstream hStream)
   fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)weir_real(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 402, 0, WEIR_BANK_DRIVER)) {
     if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(hStream);
     CUresult alone = weir_r_cuStreamDestroy(c, real, hStream);
@@ -5743,6 +5772,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   fn_cudaMalloc real = (fn_cudaMalloc)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr, size);
     cudaError_t alone = weir_r_cudaMalloc(c, real, devPtr, size);
@@ -5771,6 +5801,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   fn_cudaMallocPitch real = (fn_cudaMallocPitch)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr, pitch, width, height);
     cudaError_t alone = weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height);
@@ -5799,6 +5830,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   fn_cudaMalloc3D real = (fn_cudaMalloc3D)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(pitchedDevPtr, extent);
     cudaError_t alone = weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent);
@@ -5952,6 +5984,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   fn_cudaFree real = (fn_cudaFree)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 1, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr);
     cudaError_t alone = weir_r_cudaFree(c, real, devPtr);
@@ -5981,6 +6014,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   fn_cudaFreeAsync real = (fn_cudaFreeAsync)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(devPtr, hStream);
     cudaError_t alone = weir_r_cudaFreeAsync(c, real, devPtr, hStream);
@@ -6010,6 +6044,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   fn_cudaFreeAsync_ptsz real = (fn_cudaFreeAsync_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(devPtr, hStream);
     cudaError_t alone = weir_r_cudaFreeAsync(c, real, devPtr, hStream);
@@ -6166,6 +6201,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   fn_cudaMallocHost real = (fn_cudaMallocHost)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(ptr, size);
     cudaError_t alone = weir_r_cudaMallocHost(c, real, ptr, size);
@@ -6194,6 +6230,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   fn_cudaHostAlloc real = (fn_cudaHostAlloc)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(pHost, size, flags);
     cudaError_t alone = weir_r_cudaHostAlloc(c, real, pHost, size, flags);
@@ -6222,6 +6259,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   fn_cudaFreeHost real = (fn_cudaFreeHost)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(ptr);
     cudaError_t alone = weir_r_cudaFreeHost(c, real, ptr);
@@ -6418,6 +6456,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   fn_cudaMemcpy real = (fn_cudaMemcpy)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(dst, src, count, kind);
     cudaError_t alone = weir_r_cudaMemcpy(c, real, dst, src, count, kind);
@@ -6446,6 +6485,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   fn_cudaMemcpy_ptds real = (fn_cudaMemcpy_ptds)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS)) return real(dst, src, count, kind);
     cudaError_t alone = weir_r_cudaMemcpy(c, real, dst, src, count, kind);
@@ -6474,6 +6514,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   fn_cudaMemcpyAsync real = (fn_cudaMemcpyAsync)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(dst, src, count, kind, stream);
     cudaError_t alone = weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream);
@@ -6502,6 +6543,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   fn_cudaMemcpyAsync_ptsz real = (fn_cudaMemcpyAsync_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, src, count, kind, stream);
     cudaError_t alone = weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream);
@@ -6530,6 +6572,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   fn_cudaMemcpy2D real = (fn_cudaMemcpy2D)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(dst, dpitch, src, spitch, width, height, kind);
     cudaError_t alone = weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind);
@@ -6558,6 +6601,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   fn_cudaMemcpy2D_ptds real = (fn_cudaMemcpy2D_ptds)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS)) return real(dst, dpitch, src, spitch, width, height, kind);
     cudaError_t alone = weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind);
@@ -6586,6 +6630,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   fn_cudaMemcpy2DAsync real = (fn_cudaMemcpy2DAsync)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
     cudaError_t alone = weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream);
@@ -6614,6 +6659,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   fn_cudaMemcpy2DAsync_ptsz real = (fn_cudaMemcpy2DAsync_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
     cudaError_t alone = weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream);
@@ -7892,6 +7938,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   fn_cudaDeviceSynchronize real = (fn_cudaDeviceSynchronize)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real();
     cudaError_t alone = weir_r_sync_rt(c, real);
@@ -7920,6 +7967,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   fn_cudaThreadSynchronize_1112 real = (fn_cudaThreadSynchronize_1112)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real();
     cudaError_t alone = weir_r_sync_rt(c, real);
@@ -8220,6 +8268,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   fn_cudaStreamDestroy real = (fn_cudaStreamDestroy)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
+  c->site = __builtin_return_address(0);
   if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) {
     if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(stream);
     cudaError_t alone = weir_r_cudaStreamDestroy(c, real, stream);

@@ -206,6 +206,38 @@ static void read_fill(void)
   life.route.fill = zero ? WEIR_FILL_ZERO : poison ? WEIR_FILL_POISON : WEIR_FILL_NONE;
 }
 
+/* Makes `text` absolute, with the folder the process started in. False: it can't be. */
+static bool make_absolute(char out[PATH_MAX], const char *text)
+{
+  char cwd[PATH_MAX];
+  int n;
+
+  if (text[0] == '/')
+    n = snprintf(out, PATH_MAX, "%s", text);
+  else
+    n = getcwd(cwd, sizeof cwd) ? snprintf(out, PATH_MAX, "%s/%s", cwd, text) : PATH_MAX;
+  if (n >= 0 && n < PATH_MAX) return true;
+  out[0] = 0;
+  return false;
+}
+
+/* What is said of a bad line names file, line and what was expected; the program goes on. */
+static void read_rules(void)
+{
+  static weir_rules rules;
+  char path[PATH_MAX];
+  const char *text = getenv("WEIR_RULES");
+
+  if (!text || !*text) return;
+  if (weir_rules_read(&rules, text)) {
+    weir_say("%s; no rules are used.", weir_error_message());
+    unsetenv("WEIR_RULES");
+    return;
+  }
+  life.route.rules = &rules;
+  if (make_absolute(path, text)) setenv("WEIR_RULES", path, 1); /* for children elsewhere */
+}
+
 static void read_options(void)
 {
   static const char *const modes[] = {"observe", "strict", "relaxed", NULL}, *const binds[] = {
@@ -227,6 +259,7 @@ static void read_options(void)
     bad_option("WEIR_STAGING", s);
   }
   read_fill();
+  read_rules();
   if ((text = getenv("WEIR_CACHE_LIMIT")))
     bad_option("WEIR_CACHE_LIMIT",
                weir_option_size(&life.route.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));
@@ -255,21 +288,6 @@ static void make_way(void)
   if (life.route.mode == WEIR_OBSERVE || !(life.tool = weir_tool_at_start())) return;
   life.route.mode = WEIR_OBSERVE;
   atomic_store(&tool_unsaid, true);
-}
-
-/* Makes `text` absolute, with the folder the process started in. False: it can't be. */
-static bool make_absolute(char out[PATH_MAX], const char *text)
-{
-  char cwd[PATH_MAX];
-  int n;
-
-  if (text[0] == '/')
-    n = snprintf(out, PATH_MAX, "%s", text);
-  else
-    n = getcwd(cwd, sizeof cwd) ? snprintf(out, PATH_MAX, "%s/%s", cwd, text) : PATH_MAX;
-  if (n >= 0 && n < PATH_MAX) return true;
-  out[0] = 0;
-  return false;
 }
 
 static void find_home(void)

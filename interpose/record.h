@@ -30,18 +30,19 @@ enum weir_kind {
 
 typedef struct weir_call {
   weir_thread *thread;
-  uint64_t start;  /* ticks when the real function was called */
-  uint64_t end;    /* ticks when it returned */
-  weir_block held; /* of a free: the block it takes out, put back if it fails */
-  uint16_t api;    /* core/trace/api.def */
-  uint16_t status; /* CUresult or cudaError_t */
-  uint8_t flags;   /* WEIR_EVF_* that follow from the function alone */
-  uint8_t bank;    /* enum weir_bank */
-  bool routed;     /* memory of a cache: the pointer map knows it as long as the cache has it */
-  uint8_t why;     /* weir_reason: why a rerouted call did not take the way through a cache */
-  uint64_t waited; /* ticks of it that a rerouted free waited for the device */
-  int kept_errno;  /* what the real function left */
-  int *errno_at;   /* the thread's errno */
+  uint64_t start;   /* ticks when the real function was called */
+  uint64_t end;     /* ticks when it returned */
+  weir_block held;  /* of a free: the block it takes out, put back if it fails */
+  uint16_t api;     /* core/trace/api.def */
+  uint16_t status;  /* CUresult or cudaError_t */
+  uint8_t flags;    /* WEIR_EVF_* that follow from the function alone */
+  uint8_t bank;     /* enum weir_bank */
+  bool routed;      /* memory of a cache: the pointer map knows it as long as the cache has it */
+  uint8_t why;      /* weir_reason: why a rerouted call did not take the way through a cache */
+  uint64_t waited;  /* ticks of it that a rerouted free waited for the device */
+  const void *site; /* of a routed row: where it returns to, in the program */
+  int kept_errno;   /* what the real function left */
+  int *errno_at;    /* the thread's errno */
 } weir_call;
 
 /* The generated file is too large for the compiler's taste to inline these by itself. */

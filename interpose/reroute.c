@@ -19,6 +19,7 @@
 #include "interpose/poison.h"
 #include "interpose/reroute_device.h"
 #include "interpose/reroute_stats.h"
+#include "interpose/rules.h"
 #include "interpose/tools.h"
 #include "interpose/work.h"
 
@@ -51,6 +52,7 @@ void weir_route_start(const weir_route_options *o)
 {
   options = *o;
   weir_stage_start(&o->stage);
+  if (o->rules) weir_rules_start(o->rules);
   weir_fill_start(o->mode == WEIR_OBSERVE ? WEIR_FILL_NONE : o->fill);
   atomic_store(&weir_mode, (uint8_t)o->mode);
 }
@@ -64,8 +66,11 @@ bool weir_route_enter(weir_call *c, int bank, unsigned flags)
 {
   weir_thread *t = &weir_self;
   if (t->depth || weir_mode_now() == WEIR_OBSERVE) return false;
-  *c = (weir_call){
-      .thread = t, .bank = (uint8_t)bank, .flags = (uint8_t)flags, .start = weir_ticks()};
+  *c = (weir_call){.thread = t,
+                   .bank = (uint8_t)bank,
+                   .flags = (uint8_t)flags,
+                   .start = weir_ticks(),
+                   .site = c->site};
   t->depth = 1;
   t->outermost = (uintptr_t)c;
   return true;
@@ -369,6 +374,8 @@ WEIR_INLINE bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
   if (!bytes) return false;
   if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0)) weir_poison_poll();
   if (__builtin_expect(weir_route_hands_off(), 0)) return left(c, hands_off_why());
+  if (weir_rules_ask(WEIR_RULES_ALLOC, c->site, bytes) == WEIR_RULE_PASSTHROUGH)
+    return left(c, WEIR_WHY_RULE);
   cache *k = runtime_is_elsewhere(c) ? NULL : cache_here();
   if (__builtin_expect(!k, 0)) return left(c, WEIR_WHY_NO_CACHE);
   if (__builtin_expect(weir_fill_use, 0) || !weir_whole_reuse(k->whole, bytes, address))
@@ -641,14 +648,21 @@ static void host_adopt(weir_call *c, const cache *k, void *ptr, size_t asked)
   c->routed = true;
 }
 
+static weir_reason why_not_host(const weir_call *c, size_t bytes)
+{
+  if (weir_route_hands_off()) return hands_off_why();
+  if (weir_rules_ask(WEIR_RULES_ALLOC, c->site, bytes) == WEIR_RULE_PASSTHROUGH)
+    return WEIR_WHY_RULE;
+  return runtime_is_elsewhere(c) ? WEIR_WHY_NO_CACHE : WEIR_WHY_NONE;
+}
+
 static int host_alloc(weir_call *c, const host_way *h, void **out, size_t bytes)
 {
   uint64_t at;
-  bool mine = out && bytes && h->flags < HOST_FLAG_VALUES, off = weir_route_hands_off();
-  const cache *k = mine && !off && !runtime_is_elsewhere(c)
-                       ? cache_for((int)(h->kind * HOST_FLAG_VALUES + h->flags))
-                       : NULL;
-  if (mine && !k) (void)left(c, off ? hands_off_why() : WEIR_WHY_NO_CACHE);
+  bool mine = out && bytes && h->flags < HOST_FLAG_VALUES;
+  weir_reason why = mine ? why_not_host(c, bytes) : WEIR_WHY_NONE;
+  const cache *k = mine && !why ? cache_for((int)(h->kind * HOST_FLAG_VALUES + h->flags)) : NULL;
+  if (mine && !k) (void)left(c, why ? why : WEIR_WHY_NO_CACHE);
   if (!k) return host_get(h, out, bytes);
   if (weir_whole_reuse(k->whole, bytes, &at)) {
     *out = (void *)(uintptr_t)at;

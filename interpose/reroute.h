@@ -17,6 +17,7 @@
 
 #include "interpose/cuda_headers.h"
 #include "interpose/fill.h"
+#include "core/base/rules.h"
 #include "interpose/record.h"
 #include "interpose/staging.h"
 
@@ -35,7 +36,8 @@ typedef struct weir_route_options {
   uint64_t
       keep_bytes; /* most cached bytes of a context; UINT64_MAX: min(10 % of the device, 4 GiB) */
   uint64_t decay_ms;
-  weir_filling fill; /* of blocks (fill.h) */
+  const weir_rules *rules; /* borrowed for the start only; NULL: none */
+  weir_filling fill;       /* of blocks (fill.h) */
   weir_stage_options stage;
 } weir_route_options;
 

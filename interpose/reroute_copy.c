@@ -6,6 +6,7 @@
 #include "interpose/event_fill.h"
 #include "interpose/poison.h"
 #include "interpose/reroute.h"
+#include "interpose/rules.h"
 #include "interpose/staging.h"
 
 /* ---- what may be staged -----------------------------------------------------------------------
@@ -82,10 +83,13 @@ static bool stage(weir_call *c, const wanted *w)
   bool to = w->kind == WEIR_KIND_HTOD ||
             (w->kind == WEIR_KIND_DEFAULT && weir_tag_mem(weir_pointer_tag(w->dst)));
   if (!fits(w, to)) return false;
+  weir_rule_action rule = weir_rules_ask(WEIR_RULES_COPY, c->site, w->width * w->rows);
+  if (rule == WEIR_RULE_STAGING_OFF) return false;
   CUstream stream = stream_of(c, w);
   /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
   if (w->waits && wait(stream) != CUDA_SUCCESS) return false;
   weir_stage_copy copy = {.to_device = to,
+                          .always = rule == WEIR_RULE_STAGING_ON,
                           .wait = w->waits,
                           .stream = stream,
                           .host = (char *)(uintptr_t)(to ? w->src : w->dst),

@@ -393,8 +393,8 @@ static bool worth(unsigned number, unsigned device, bool to)
 
 bool weir_stage(const weir_stage_copy *c, unsigned number, unsigned device, CUresult *result)
 {
-  if (options.use == WEIR_STAGE_OFF || c->width == 0 || c->rows == 0) return false;
+  if ((options.use == WEIR_STAGE_OFF && !c->always) || c->width == 0 || c->rows == 0) return false;
   if (!flat(c) && c->width > SLOT_BYTES) return false;
   if (!number || number >= RINGS - 1 || device >= RINGS || !driver_has_all()) return false;
-  return worth(number, device, c->to_device) && run(c, number, result);
+  return (c->always || worth(number, device, c->to_device)) && run(c, number, result);
 }

@@ -25,6 +25,7 @@ typedef struct weir_stage_options {
 
 typedef struct weir_stage_copy {
   bool to_device;
+  bool always;     /* whatever was measured or is the default */
   bool wait;       /* to_device: until the device has the data */
   CUstream stream; /* the program's; CU_STREAM_LEGACY or _PER_THREAD for the default ones */
   char *host;

@@ -99,7 +99,9 @@ typedef enum weir_sync_type {
   X(TOKEN, 15, "token")         /* its peer-to-peer tokens were asked for */                       \
   X(ATTRIBUTE, 16, "attribute") /* the program has set one of it */                                \
   /* a free was kept */                                                                            \
-  X(PENDING, 17, "pending") /* with work under way, which it did not wait for */
+  X(PENDING, 17, "pending") /* with work under way, which it did not wait for */                   \
+  /* left to the driver by the user's own rules */                                                 \
+  X(RULE, 18, "rule")
 
 typedef enum weir_reason {
   WEIR_WHY_NONE = 0,

@@ -15,6 +15,12 @@ $(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject: $(REROUTE)/%: $(REROUTE_OB
 
 $(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o
 
+# Of a name with a version, as libraries have.
+$(REROUTE)/libplugin.so.1: $(REROUTE_OBJ)/plugin.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) -shared -o $@ $^ -L$(CUDA_LIB) -lcudart
+
 $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	@mkdir -p $(@D)
 	$(say) LD $@
@@ -36,4 +42,4 @@ TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked)
 TESTS_ALL  += $(REROUTE)/test_differ_all
 NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
 NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
-TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject tracer)
+TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject tracer libplugin.so.1)

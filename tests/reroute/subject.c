@@ -198,6 +198,41 @@ static void captured(void)
   printf("done\n");
 }
 
+/* Sizes on both sides of a bound, from two functions. */
+static __attribute__((noinline)) void small_then_large(void)
+{
+  for (int i = 0; i < 3; i++) {
+    void *small = get(MIB), *large = get(8 * MIB);
+    MUST(cudaFree(large));
+    MUST(cudaFree(small));
+  }
+}
+
+/* Its own calls, so that it is the caller. */
+__attribute__((noinline)) void load_batch(void);
+
+void load_batch(void)
+{
+  static char host[4 * MIB];
+  for (int i = 0; i < 3; i++) {
+    void *p = NULL;
+    MUST(cudaMalloc(&p, sizeof host));
+    MUST(cudaMemcpy(p, host, sizeof host, cudaMemcpyHostToDevice));
+    MUST(cudaFree(p));
+  }
+}
+
+static void sites(void)
+{
+  small_then_large();
+  load_batch();
+  void *plugin = dlopen(getenv("SUBJECT_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+  int (*churn_there)(void) = plugin ? (int (*)(void))(uintptr_t)dlsym(plugin, "churn_there") : NULL;
+  if (!churn_there || churn_there()) exit(7);
+  MUST(dlclose(plugin));
+  printf("done\n");
+}
+
 static const struct what {
   const char *name;
   void (*run)(void);
@@ -213,6 +248,7 @@ static const struct what {
     {"unwritten_staged", unwritten_staged},
     {"unwritten_scalars", unwritten_scalars},
     {"captured", captured},
+    {"sites", sites},
 };
 
 int main(int argc, char **argv)

@@ -170,6 +170,94 @@ START_TEST(zero_and_poison_exclude_each_other)
 }
 END_TEST
 
+/* ---- rules ------------------------------------------------------------------------------------
+ */
+
+/* What of the program's 9 allocations of its own, 3 in load_batch() and 3 in the plug-in was passed
+ * on, by size; and its staged copies. */
+#define PASSED(bytes)                                                                              \
+  "SELECT count(*) FROM event WHERE kind = 1 AND NOT flags & 64 AND copy = 18 AND bytes = " #bytes
+#define STAGED "SELECT count(*) FROM event WHERE kind = 3 AND flags & 128"
+
+static const struct rules {
+  const char *text, *staging;      /* rules; WEIR_STAGING */
+  int small, large, batch, plugin; /* allocations that a rule passed on, of 3 each */
+  int staged;                      /* copies, of 3 */
+} asked[] = {
+    {"", "on", 0, 0, 0, 0, 3},
+    {"passthrough", "on", 3, 3, 3, 3, 3},
+    {"passthrough size>=4M", "on", 0, 3, 3, 0, 3},
+    {"passthrough size<=1M", "off", 3, 0, 0, 0, 0},
+    {"passthrough module=libplugin.so", "on", 0, 0, 0, 3, 3},
+    {"cache module=libplugin.so.1\npassthrough", "on", 3, 3, 3, 0, 3},
+    {"passthrough module=subject", "on", 3, 3, 3, 0, 3},
+    {"passthrough module=libplug", "on", 0, 0, 0, 0, 3},
+    {"passthrough function=load_batch", "on", 0, 0, 3, 0, 3},
+    {"passthrough function=load_batch module=libplugin.so", "on", 0, 0, 0, 0, 3},
+    {"passthrough function=churn_there module=libplugin.so", "on", 0, 0, 0, 3, 3},
+    {"staging off function=load_batch", "on", 0, 0, 0, 0, 0},
+    {"staging off size<4M", "on", 0, 0, 0, 0, 3},
+    {"staging on function=load_batch size>=4M", "off", 0, 0, 0, 0, 3},
+    {"cache size>=4M\npassthrough size>=1M\nstaging off", "on", 3, 0, 0, 3, 0},
+};
+
+START_TEST(rules_decide_by_size_module_and_function)
+{
+  const struct rules *r = &asked[_i];
+  sh_status(0, "printf '%s\n' >my.rules", r->text);
+  for (int i = 0; i < 2; i++) {
+    const outcome *o =
+        sh_status(0,
+                  "SUBJECT_PLUGIN=$BUILD/tests/reroute/libplugin.so.1 "
+                  "WEIR_STAGING=%s " RUN "--mode=%s --rules my.rules -- " SUBJECT "sites",
+                  r->staging, modes[i]);
+    ck_assert_str_eq(o->out, "done\n");
+    ck_assert_str_eq(o->err, "");
+    ck_assert_int_eq(ask("t.db", PASSED(1048576)), r->small);
+    ck_assert_int_eq(ask("t.db", PASSED(8388608)), r->large);
+    ck_assert_int_eq(ask("t.db", PASSED(4194304)), r->batch);
+    ck_assert_int_eq(ask("t.db", PASSED(3145728)), r->plugin);
+    ck_assert_int_eq(ask("t.db", STAGED), r->staged);
+  }
+}
+END_TEST
+
+START_TEST(bad_rules_are_said_before_the_program_starts)
+{
+  sh_status(0, "printf 'cache\nstagin off\n' >my.rules");
+  const outcome *o = sh_status(125, RUN "--rules my.rules -- touch started");
+  ck_assert_str_eq(o->err, "weir: my.rules:2: 'stagin': expected passthrough, cache or staging.\n");
+  o = sh_status(125, "WEIR_RULES=my.rules " RUN "-- touch started");
+  ck_assert_ptr_nonnull(strstr(o->err, "my.rules:2: "));
+  o = sh_status(125, RUN "--rules nothing -- touch started");
+  ck_assert_ptr_nonnull(strstr(o->err, "nothing cannot be read: No such file"));
+  sh_status(0, "test ! -e started && test ! -e t.db");
+}
+END_TEST
+
+START_TEST(a_preloaded_program_goes_on_without_bad_rules_and_says_so_once)
+{
+  sh_status(0, "printf 'cache size>many\n' >my.rules");
+  adopt_collectors();
+  const outcome *o = sh_status(0, "WEIR_RULES=my.rules WEIR_MODE=strict WEIR_OUTPUT=t.db "
+                                  "LD_LIBRARY_PATH=$BUILD/lib/sim "
+                                  "LD_PRELOAD=$BUILD/lib/libweir-preload.so sh -c '" SUBJECT
+                                  "churn; " SUBJECT "churn'");
+  wait_for_collectors();
+  ck_assert_str_eq(o->out, "done\ndone\n");
+  ck_assert_uint_eq(times(o->err, "my.rules:1: 'size>many': expected size"), 1);
+  ck_assert_int_eq(ask("t.db", HITS), 6);
+}
+END_TEST
+
+START_TEST(rules_hold_for_children_that_are_elsewhere)
+{
+  sh_status(0, "echo passthrough >my.rules; mkdir deep");
+  sh_status(0, "WEIR_RULES=my.rules " RUN "--mode=strict -- sh -c 'cd deep; " SUBJECT "churn'");
+  ck_assert_int_eq(ask("t.db", PASSED(2097152)), 4);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reroute/asked");
@@ -187,6 +275,11 @@ int main(void)
                       (int)(sizeof reads / sizeof *reads));
   tcase_add_loop_test(c, no_program_that_is_right_prints_anything_else_with_a_fill, 0, 20);
   tcase_add_test(c, zero_and_poison_exclude_each_other);
+  tcase_add_loop_test(c, rules_decide_by_size_module_and_function, 0,
+                      (int)(sizeof asked / sizeof *asked));
+  tcase_add_test(c, bad_rules_are_said_before_the_program_starts);
+  tcase_add_test(c, a_preloaded_program_goes_on_without_bad_rules_and_says_so_once);
+  tcase_add_test(c, rules_hold_for_children_that_are_elsewhere);
   suite_add_tcase(s, c);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_ENV);

@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/base/rules.h"
 #include "tools/weir/cmd.h"
 
 /* Free bytes below which /dev/shm is no place for spools: a few megabyte chunks for each of many
@@ -81,6 +82,20 @@ int environment_list_unsupported(const environment *e)
   return list_driver(e) && list_runtime(e) ? 0 : CMD_RUN_FAILED;
 }
 
+bool environment_rules(environment *e)
+{
+  static weir_rules rules;
+  const char *path = e->rules ? e->rules : getenv("WEIR_RULES");
+  if (!path || !*path) return true;
+  if (weir_rules_read(&rules, path)) {
+    cmd_say("%s.", weir_error_message());
+    return false;
+  }
+  e->rules_path = realpath(path, NULL);
+  if (!e->rules_path) cmd_say("cannot find %s: %s.", path, strerror(errno));
+  return e->rules_path != NULL;
+}
+
 /* ---- the spools' folder ------------------------------------------------------------------------
  */
 
@@ -111,6 +126,7 @@ bool environment_spool_dir(environment *e)
 
 void environment_clear(environment *e)
 {
+  free(e->rules_path);
   free(e->preload);
   free(e->sim_lib);
   free(e->spool_dir);
@@ -145,6 +161,7 @@ void environment_apply(const environment *e)
   set("WEIR_SPOOL_DIR", e->spool_dir);
   set("WEIR_MODE", e->mode);
   set("WEIR_STACKS", e->stacks);
+  set("WEIR_RULES", e->rules_path);
   set("WEIR_ZERO", e->zero ? "1" : NULL);
   set("WEIR_POISON", e->poison ? "1" : NULL);
   if (!e->sim) return;

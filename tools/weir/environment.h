@@ -11,6 +11,8 @@ typedef struct environment {
   const char *mode;        /* --mode, or NULL */
   const char *stacks;      /* --stacks, or NULL */
   bool zero, poison;       /* --zero, --poison */
+  const char *rules;       /* --rules, or NULL */
+  char *rules_path;        /* the same, absolute */
   char *preload;           /* our preload library */
   char *sim_lib;           /* folder of the software device */
   char *spool_dir;
@@ -19,6 +21,10 @@ typedef struct environment {
 /* Finds the preload library, and with `sim` the software device, relative to weir. False after a
  * sentence. */
 bool environment_siblings(environment *e);
+
+/* Whether the rules, if there are any, can be used; makes their path absolute. False after a
+ * sentence. */
+bool environment_rules(environment *e);
 
 /* Makes a new folder for spools, mode 0700: in /dev/shm when there is room, else in $TMPDIR, else
  * in /tmp. False after a sentence. */

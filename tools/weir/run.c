@@ -35,6 +35,7 @@ enum {
   OPT_SIM,
   OPT_MODE,
   OPT_STACKS,
+  OPT_RULES,
   OPT_ZERO,
   OPT_POISON,
   OPT_NO_WAIT,
@@ -49,6 +50,8 @@ const cmd_option run_options[] = {
                   "observe (log only), strict or relaxed: memory through caches"},
     [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
                     "frames kept of each call's stack, 1 to 128, or off (default 32)"},
+    [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "FILE",
+                   "which sizes, modules and functions go through caches and staging"},
     [OPT_ZERO] = {"zero", 0, CMD_ARG_NONE, NULL, "zero the memory that a cache hands out again"},
     [OPT_POISON] = {"poison", 0, CMD_ARG_NONE, NULL,
                     "fill device memory with a pattern, report what of it is copied back"},
@@ -96,6 +99,9 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     return true;
   case OPT_UNSUPPORTED:
     r->list_unsupported = true;
+    return true;
+  case OPT_RULES:
+    r->env.rules = value;
     return true;
   case OPT_ZERO:
     r->env.zero = true;
@@ -381,7 +387,7 @@ static int run_program(run *r)
 /* Everything after the options: an exit status. */
 static int prepare_and_run(const cmd *c, run *r)
 {
-  if (!environment_siblings(&r->env)) return CMD_RUN_FAILED;
+  if (!environment_siblings(&r->env) || !environment_rules(&r->env)) return CMD_RUN_FAILED;
   if (r->list_unsupported) return environment_list_unsupported(&r->env);
   if (!r->argv[0]) return cmd_usage(c, "which program? PROGRAM is missing");
   int error = find_program(r->argv[0]);

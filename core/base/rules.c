@@ -1,0 +1,177 @@
+/* rules.c: see rules.h. The text may be anything: it is cut into lines and words by length, never
+ * by a NUL, and what is wrong with a word is said with its line and what would be right. */
+#include "core/base/rules.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/base/options.h"
+
+enum { FILE_MAX = 64 << 10, SHOWN = 40 };
+
+typedef struct word {
+  const char *at; /* borrowed; not terminated */
+  size_t length;
+} word;
+
+typedef struct line {
+  const char *name; /* of the file */
+  unsigned number;  /* from 1 */
+  word rest;        /* what is still to be read of it */
+} line;
+
+static bool is(word w, const char *text)
+{
+  return w.length == strlen(text) && !memcmp(w.at, text, w.length);
+}
+
+static weir_status wrong(const line *l, word w, const char *expected)
+{
+  char shown[SHOWN + 4];
+  size_t n = w.length < SHOWN ? w.length : SHOWN;
+  for (size_t i = 0; i < n; i++)
+    shown[i] = isprint((unsigned char)w.at[i]) ? w.at[i] : '?';
+  (void)snprintf(shown + n, sizeof shown - n, "%s", n < w.length ? "..." : "");
+  return w.length ? weir_fail(WEIR_EINVAL, "%s:%u: '%s': expected %s", l->name, l->number, shown,
+                              expected)
+                  : weir_fail(WEIR_EINVAL, "%s:%u: the line ends: expected %s", l->name, l->number,
+                              expected);
+}
+
+static bool blank(char c)
+{
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The next word of the line; length 0: there is none, or a comment. */
+static word next(line *l)
+{
+  word *r = &l->rest, w;
+  while (r->length && blank(*r->at))
+    r->at++, r->length--;
+  w = (word){r->at, 0};
+  if (r->length && *r->at == '#') r->length = 0;
+  while (w.length < r->length && !blank(w.at[w.length]))
+    w.length++;
+  r->at += w.length, r->length -= w.length;
+  return w;
+}
+
+static weir_status read_action(weir_rule *r, line *l, word w)
+{
+  static const struct {
+    const char *text;
+    weir_rule_action action;
+  } how[] = {{"on", WEIR_RULE_STAGING_ON},
+             {"off", WEIR_RULE_STAGING_OFF},
+             {"auto", WEIR_RULE_STAGING_AUTO}};
+  *r = (weir_rule){.most = UINT64_MAX};
+  if (is(w, "passthrough")) r->action = WEIR_RULE_PASSTHROUGH;
+  if (is(w, "cache")) r->action = WEIR_RULE_CACHE;
+  if (r->action) return WEIR_OK;
+  if (!is(w, "staging")) return wrong(l, w, "passthrough, cache or staging");
+  w = next(l);
+  for (size_t i = 0; i < sizeof how / sizeof *how; i++)
+    if (is(w, how[i].text)) r->action = how[i].action;
+  return r->action ? WEIR_OK : wrong(l, w, "on, off or auto after staging");
+}
+
+static weir_status read_size(weir_rule *r, const line *l, word w)
+{
+  static const char expected[] =
+      "size, one of >= > <= < =, and bytes with an optional K, M, G or T, as in size>=64M";
+  char text[32], sign = w.at[4];
+  size_t skip = w.length > 5 && sign != '=' && w.at[5] == '=' ? 6 : 5;
+  uint64_t n;
+  if (w.length <= skip || w.length - skip >= sizeof text) return wrong(l, w, expected);
+  memcpy(text, w.at + skip, w.length - skip);
+  text[w.length - skip] = 0;
+  if (memchr(text, 0, w.length - skip) || weir_option_size(&n, "size", text, 0))
+    return wrong(l, w, expected);
+  bool strict = skip == 5 && sign != '=';
+  if (strict && n == (sign == '<' ? 0 : UINT64_MAX)) return wrong(l, w, "a size that can be");
+  if (strict) n = sign == '<' ? n - 1 : n + 1;
+  if (sign != '<' && n > r->least) r->least = n;
+  if (sign != '>' && n < r->most) r->most = n;
+  return r->least <= r->most ? WEIR_OK : wrong(l, w, "a size that the one before it allows");
+}
+
+static weir_status read_name(char out[WEIR_RULE_NAME], const line *l, word w, size_t skip)
+{
+  size_t n = w.length - skip;
+  if (*out) return wrong(l, w, "each of module and function once only");
+  if (!n || n >= WEIR_RULE_NAME || memchr(w.at + skip, 0, n))
+    return wrong(l, w, "a name of 1 to 255 characters after '='");
+  if (skip == 7 && memchr(w.at + skip, '/', n))
+    return wrong(l, w, "the name of a file without its folder, as in module=libfoo.so");
+  memcpy(out, w.at + skip, n);
+  out[n] = 0;
+  return WEIR_OK;
+}
+
+static bool begins(word w, const char *text)
+{
+  return w.length >= strlen(text) && !memcmp(w.at, text, strlen(text));
+}
+
+static weir_status read_condition(weir_rule *r, const line *l, word w)
+{
+  if (begins(w, "size>") || begins(w, "size<") || begins(w, "size=")) return read_size(r, l, w);
+  if (begins(w, "module=")) return read_name(r->module, l, w, 7);
+  if (begins(w, "function=")) return read_name(r->function, l, w, 9);
+  return wrong(l, w, "size>=BYTES (or >, <=, <, =), module=NAME or function=NAME");
+}
+
+static weir_status read_line(weir_rules *out, line *l)
+{
+  word w = next(l);
+  if (!w.length) return WEIR_OK;
+  if (out->count == WEIR_RULES_MAX)
+    return weir_fail(WEIR_EINVAL, "%s:%u: one rule more than %u: expected no more", l->name,
+                     l->number, WEIR_RULES_MAX);
+  weir_rule *r = &out->rule[out->count];
+  weir_status s = read_action(r, l, w);
+  while (!s && (w = next(l)).length)
+    s = read_condition(r, l, w);
+  out->count += !s;
+  return s;
+}
+
+weir_status weir_rules_parse(weir_rules *out, const char *name, const char *text, size_t bytes)
+{
+  line l = {.name = name};
+  weir_status s = WEIR_OK;
+  out->count = 0;
+  for (const char *end = text + bytes; !s && text < end;) {
+    const char *stop = memchr(text, '\n', (size_t)(end - text));
+    if (!stop) stop = end;
+    l.number++;
+    l.rest = (word){text, (size_t)(stop - text)};
+    s = read_line(out, &l);
+    text = stop + (stop < end);
+  }
+  return s;
+}
+
+weir_status weir_rules_read(weir_rules *out, const char *path)
+{
+  static const char cannot[] = "the rules in %s cannot be read";
+  char text[FILE_MAX + 1];
+  size_t bytes = 0;
+  ssize_t n;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return weir_fail_errno(WEIR_EIO, errno, cannot, path);
+  while ((n = read(fd, text + bytes, sizeof text - bytes)) > 0)
+    bytes += (size_t)n;
+  int error = errno;
+  (void)close(fd);
+  if (n < 0) return weir_fail_errno(WEIR_EIO, error, cannot, path);
+  if (bytes > FILE_MAX)
+    return weir_fail(WEIR_EINVAL, "%s: rules are at most %d KiB long, this is more", path,
+                     FILE_MAX >> 10);
+  return weir_rules_parse(out, path, text, bytes);
+}

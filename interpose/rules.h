@@ -1,0 +1,33 @@
+/* rules.h: the user's rules (core/base/rules.h) as the handlers ask them.
+ *
+ * At start the rules become sets: each rule a bit, and for each stretch of sizes between two bounds
+ * the rules that it fits. A call asks for the set of its size, and where a rule in it names a
+ * module or a function, for the set of its call site, which is found out once. No stack is walked:
+ * the caller is the one that the hooked function returns to.
+ */
+#ifndef WEIR_INTERPOSE_RULES_H
+#define WEIR_INTERPOSE_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/rules.h"
+
+typedef enum weir_rule_kind { WEIR_RULES_ALLOC, WEIR_RULES_COPY, WEIR_RULE_KINDS } weir_rule_kind;
+
+extern bool weir_rules_have[WEIR_RULE_KINDS]; /* set at start: there is a rule of the kind */
+
+void weir_rules_start(const weir_rules *rules);
+
+/* What the first rule that fits says; NONE: none does. */
+weir_rule_action weir_rules_decide(weir_rule_kind kind, const void *site, uint64_t bytes);
+
+static inline weir_rule_action weir_rules_ask(weir_rule_kind kind, const void *site, uint64_t bytes)
+{
+  return __builtin_expect(weir_rules_have[kind], 0) ? weir_rules_decide(kind, site, bytes)
+                                                    : WEIR_RULE_NONE;
+}
+
+/* Objects have gone, and addresses may mean others from now on. */
+void weir_rules_forget(void);
+
+#endif
