@@ -168,7 +168,7 @@ static uint64_t search_image(const image *m, uint64_t address)
 {
   const ElfW(Ehdr) *e = part(m, 0, sizeof *e);
   uint64_t fits = 0;
-  if (!e || memcmp(e->e_ident, ELFMAG, SELFMAG) || e->e_ident[EI_CLASS] != ELFCLASS64 ||
+  if (!e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_ident[EI_CLASS] != ELFCLASS64 ||
       e->e_shentsize != sizeof(ElfW(Shdr)) || e->e_shoff % _Alignof(ElfW(Shdr)))
     return 0;
   const ElfW(Shdr) *h = part(m, e->e_shoff, (uint64_t)e->e_shnum * sizeof *h);
