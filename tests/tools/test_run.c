@@ -158,9 +158,10 @@ START_TEST(a_signal_sent_to_weir_reaches_the_program)
 }
 END_TEST
 
-/* What a shell does for a job on a terminal: a group of its own, in the foreground, before the job's
- * first instruction (weir stops with its program only where a shell has it in the foreground).
- * Returns the wait status of `line` run by it; *stops: how often it was seen stopped (and continued).
+/* What a shell does for a job on a terminal: a group of its own, in the foreground, before the
+ * job's first instruction (weir stops with its program only where a shell has it in the
+ * foreground). Returns the wait status of `line` run by it; *stops: how often it was seen stopped
+ * (and continued).
  */
 static int as_a_job(const char *line, unsigned *stops)
 {

@@ -37,6 +37,12 @@ void cmd_say(const char *format, ...)
   va_end(args);
 }
 
+int cmd_cannot_run(const char *program, int error)
+{
+  cmd_say("cannot run '%s': %s.", program, strerror(error));
+  return error == ENOENT || error == ENOTDIR ? CMD_NOT_FOUND : CMD_CANNOT_RUN;
+}
+
 int cmd_usage(const cmd *c, const char *format, ...)
 {
   char text[1024];

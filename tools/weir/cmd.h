@@ -65,6 +65,9 @@ void cmd_print_help(const cmd *c);
 /* "weir: " and one sentence on stderr (or where cmd_log_to() says). */
 void cmd_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Says that a program's exec fails with this errno; returns the exit status that tells so. */
+int cmd_cannot_run(const char *program, int error);
+
 /* The same, with " (see 'weir help NAME')" behind it; returns CMD_USAGE. */
 int cmd_usage(const cmd *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

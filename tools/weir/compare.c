@@ -1,9 +1,10 @@
-/* compare.c: weir compare: a program run in each mode in turn, and what that changed.
+/* compare.c: weir compare: a program run bare and in each mode in turn, and what that changed.
  *
- * Each run is a `weir run` of its own: observe, strict, relaxed, and again, so that what else the
- * machine does falls on all of them. stdout and the end of every run are compared with those of the
- * first observed one; when other observed runs differ from it too, the program's output says
- * something else each time, and is no witness. stdin is empty, as it could be read only once.
+ * Bare is the program alone; each other run is a `weir run` of its own: observe, strict, relaxed,
+ * and again, so that what else the machine does falls on all of them. stdout and the end of every
+ * run are compared with those of the first bare one; when other bare runs differ from it too, the
+ * program's output says something else each time, and is no witness. stdin is empty, as it could be
+ * read only once. A bare run leaves no trace: all that is known of it is its time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/weir/commands.h"
 #include "tools/weir/compare.h"
+#include "tools/weir/environment.h"
 
 enum { OPT_RUNS, OPT_FORMAT, OPT_SIM };
 
@@ -28,13 +31,14 @@ const cmd_option compare_options[] = {
     {NULL, 0, CMD_ARG_NONE, NULL, NULL},
 };
 
-const char *const compare_modes[COMPARE_MODES] = {"observe", "strict", "relaxed"};
+const char *const compare_modes[COMPARE_MODES] = {"bare", "observe", "strict", "relaxed"};
 
 typedef struct work {
   comparison c;
   bool json, sim;
   const char *sim_devices; /* NULL: default */
   char *folder;            /* of traces and outputs; owned */
+  environment bare;        /* what the bare program needs of it: the software device, or nothing */
 } work;
 
 static volatile sig_atomic_t stopped;   /* the signal that ends us */
@@ -69,6 +73,8 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 /* ---- one run -----------------------------------------------------------------------------------
  */
 
+static const int ends[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
+
 static void on_signal(int number)
 {
   stopped = number;
@@ -76,13 +82,13 @@ static void on_signal(int number)
   if (under_way && (number == SIGTERM || number == SIGHUP)) (void)kill((pid_t)under_way, number);
 }
 
-static void catch_signals(void)
+/* What is ignored stays so. */
+static void on_signals(void (*handler)(int))
 {
-  static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    struct sigaction now, then = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    if (!sigaction(numbers[i], NULL, &now) && now.sa_handler != SIG_IGN)
-      (void)sigaction(numbers[i], &then, NULL);
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    struct sigaction now, then = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    if (!sigaction(ends[i], NULL, &now) && now.sa_handler != SIG_IGN)
+      (void)sigaction(ends[i], &then, NULL);
   }
 }
 
@@ -95,6 +101,24 @@ static bool take_over(int fd, const char *path, int flags)
 {
   int got = open(path, flags | O_CLOEXEC, 0600);
   return got >= 0 && dup2(got, fd) == fd;
+}
+
+static bool take_over_all(const char *out, const char *err)
+{
+  return take_over(0, "/dev/null", O_RDONLY) && take_over(1, out, O_WRONLY | O_CREAT | O_TRUNC) &&
+         take_over(2, err, O_WRONLY | O_CREAT | O_TRUNC);
+}
+
+/* The program itself; `hung` is told the errno that its exec failed with. */
+__attribute__((noreturn)) static void become_bare(const work *w, const char *out, const char *err,
+                                                  int hung)
+{
+  if (!take_over_all(out, err)) _exit(CMD_RUN_FAILED);
+  environment_apply_bare(&w->bare);
+  (void)execvp(w->c.argv[0], w->c.argv);
+  int error = errno;
+  (void)!write(hung, &error, sizeof error);
+  _exit(CMD_RUN_FAILED);
 }
 
 __attribute__((noreturn)) static void become_run(const work *w, unsigned mode, const char *out,
@@ -113,26 +137,62 @@ __attribute__((noreturn)) static void become_run(const work *w, unsigned mode, c
     argv[at++] = w->sim_devices ? cmd_format("--sim=%s", w->sim_devices) : cmd_format("--sim");
   argv[at++] = cmd_format("--");
   memcpy(argv + at, w->c.argv, count * sizeof *argv);
-  if (take_over(0, "/dev/null", O_RDONLY) && take_over(1, out, O_WRONLY | O_CREAT | O_TRUNC) &&
-      take_over(2, err, O_WRONLY | O_CREAT | O_TRUNC))
-    (void)execv("/proc/self/exe", argv);
+  if (take_over_all(out, err)) (void)execv("/proc/self/exe", argv);
   _exit(CMD_RUN_FAILED);
 }
 
-/* One run; its wait status, -1: none could be made, and why was said. */
-static int run_once(const work *w, unsigned mode, const char *out, const char *err)
+typedef struct end {
+  int status;  /* as waitpid() has it; -1: no run could be made, and why was said */
+  int error;   /* a bare run: errno its exec failed with, 0: it ran */
+  uint64_t ns; /* from its start to its end */
+} end;
+
+static uint64_t now_ns(void)
 {
-  int status = -1;
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Starts a run, unless we are to end: a signal comes before, or when the run can be told of it. */
+static pid_t start_run(const work *w, unsigned mode, const char *out, const char *err, int hung)
+{
+  sigset_t ours, before;
+  (void)sigemptyset(&ours);
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    (void)sigaddset(&ours, ends[i]);
   (void)fflush(NULL);
-  pid_t pid = fork();
-  if (pid < 0) cmd_say("cannot fork: %s.", strerror(errno));
-  if (pid < 0) return -1;
+  (void)sigprocmask(SIG_BLOCK, &ours, &before);
+  pid_t pid = stopped ? -1 : fork();
+  under_way = pid > 0 ? pid : 0;
+  if (!pid) on_signals(SIG_DFL); /* what comes before its exec is meant for it as well */
+  (void)sigprocmask(SIG_SETMASK, &before, NULL);
+  if (pid < 0 && !stopped) cmd_say("cannot fork: %s.", strerror(errno));
+  if (!pid && mode == COMPARE_BARE) become_bare(w, out, err, hung);
   if (!pid) become_run(w, mode, out, err);
-  under_way = pid;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  return pid;
+}
+
+static end run_once(const work *w, unsigned mode, const char *out, const char *err)
+{
+  end e = {.status = -1};
+  int hung[2];
+  uint64_t start = now_ns();
+  if (pipe2(hung, O_CLOEXEC)) {
+    cmd_say("cannot make a pipe: %s.", strerror(errno));
+    return e;
+  }
+  pid_t pid = start_run(w, mode, out, err, hung[1]);
+  (void)close(hung[1]);
+  while (read(hung[0], &e.error, sizeof e.error) < 0 && errno == EINTR) {
+  }
+  (void)close(hung[0]);
+  if (pid < 0) return e;
+  while (waitpid(pid, &e.status, 0) < 0 && errno == EINTR) {
   }
   under_way = 0;
-  return status;
+  e.ns = now_ns() - start;
+  return e;
 }
 
 /* What a run wrote, on our stderr. */
@@ -194,11 +254,13 @@ static void compare_run(work *w, unsigned mode, unsigned run, int end, const cha
  */
 
 /* A run that left no trace was none: weir's status and sentence are passed on. 0: go on. */
-static int judge(const work *w, int status, const char *trace, const char *err)
+static int judge(const work *w, unsigned mode, const end *e, const char *trace, const char *err)
 {
+  int status = e->status;
   if (stopped) return 128 + stopped;
   if (status == -1) return CMD_FAILED;
-  if (access(trace, R_OK) == 0) return 0;
+  if (e->error) return cmd_cannot_run(w->c.argv[0], e->error);
+  if (mode == COMPARE_BARE || access(trace, R_OK) == 0) return 0;
   show(err);
   if (WIFEXITED(status) && WEXITSTATUS(status)) return WEXITSTATUS(status);
   cmd_say("a run of '%s' left no trace.", w->c.argv[0]);
@@ -212,15 +274,17 @@ static int one(work *w, unsigned mode, unsigned run)
   char *first = in_folder(w, "first"), *trace = in_folder(w, "trace.db");
   char *out = is_first ? cmd_format("%s", first) : in_folder(w, "out"), *err = in_folder(w, "err");
   (void)unlink(trace);
-  int end = run_once(w, mode, out, err), status = judge(w, end, trace, err);
+  end e = run_once(w, mode, out, err);
+  int status = judge(w, mode, &e, trace, err);
   weir_figures *f = &w->c.figures[mode * w->c.runs + run];
-  if (!status && weir_report_figures(f, trace) != WEIR_OK) {
+  *f = (weir_figures){.duration_ns = e.ns};
+  if (!status && mode != COMPARE_BARE && weir_report_figures(f, trace) != WEIR_OK) {
     cmd_say("%s.", weir_error_message());
     status = CMD_FAILED;
   }
-  if (!status && is_first) w->c.end = end;
-  if (!status && !is_first) compare_run(w, mode, run, end, first, out);
-  if (!status && ((is_first && end) || end != w->c.end)) show(err);
+  if (!status && is_first) w->c.end = e.status;
+  if (!status && !is_first) compare_run(w, mode, run, e.status, first, out);
+  if (!status && ((is_first && e.status) || e.status != w->c.end)) show(err);
   free(first), free(trace), free(out), free(err);
   return status;
 }
@@ -253,9 +317,10 @@ static bool make_folder(work *w)
 
 static int compare_and_say(work *w)
 {
-  if (!make_folder(w)) return CMD_FAILED;
+  w->bare = (environment){.sim = w->sim, .sim_devices = w->sim_devices};
+  if (!environment_siblings(&w->bare) || !make_folder(w)) return CMD_FAILED;
   w->c.figures = cmd_alloc((size_t)COMPARE_MODES * w->c.runs * sizeof *w->c.figures);
-  catch_signals();
+  on_signals(on_signal);
   int status = all(w);
   (void)nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
   if (stopped) {
@@ -282,6 +347,7 @@ int compare_main(const cmd *c, int argc, char **argv)
   w.c.argv = argv + at; /* NULL-terminated, as argv is */
   if (!argv[at]) return cmd_usage(c, "which program? PROGRAM is missing");
   int status = compare_and_say(&w);
+  environment_clear(&w.bare);
   free(w.c.figures);
   free(w.folder);
   return status;

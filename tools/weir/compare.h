@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include "reports/report.h"
 
-enum { COMPARE_MODES = 3, COMPARE_MOST_RUNS = 1000 };
+enum { COMPARE_BARE, COMPARE_OBSERVE, COMPARE_MODES = 4, COMPARE_MOST_RUNS = 1000 };
 
 extern const char *const compare_modes[COMPARE_MODES]; /* the first is what the others must equal */
 
-/* Where the stdout of one run first differs from that of the first observed run. */
+/* Where the stdout of one run first differs from that of the first bare run. */
 typedef struct difference {
   bool there;
   unsigned mode, run;           /* of the run that differs; runs from 1 */
@@ -26,8 +26,8 @@ typedef struct comparison {
   char **argv;           /* borrowed; the program and its arguments */
   unsigned runs;         /* of each mode */
   weir_figures *figures; /* [COMPARE_MODES * runs], by mode; owned */
-  int end;               /* wait status of the first observed run */
-  difference varies;     /* of another observed run: the program's own output is not constant */
+  int end;               /* wait status of the first bare run */
+  difference varies;     /* of another bare run: the program's own output is not constant */
   difference differs;    /* of another mode's */
 } comparison;
 

@@ -1,6 +1,7 @@
 /* compare_say.c: what weir compare says of its runs: first whether they agree, then a line a mode,
  * then a verdict. Of several runs the median counts, and the spread is shown; a mode is called
- * quicker only when all of its runs were quicker than all of observe's. */
+ * quicker only when all of its runs were quicker than all bare ones. What it waits is set beside
+ * what the observed program waits, for of the bare one nobody knows. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,22 +67,22 @@ static void print_difference(const difference *d)
   if (d->status) {
     say_end(d->expected_end, expected);
     say_end(d->found_end, found);
-    printf("  observe ended with %s, %s with %s\n", expected, compare_modes[d->mode], found);
+    printf("  bare ended with %s, %s with %s\n", expected, compare_modes[d->mode], found);
     return;
   }
-  printf("  stdout differs first at byte %llu, in line %llu:\n    observe: %s\n    %s: %s\n",
+  printf("  stdout differs first at byte %llu, in line %llu:\n    bare: %s\n    %s: %s\n",
          (unsigned long long)d->offset, (unsigned long long)d->line, or_end(d->expected),
          compare_modes[d->mode], or_end(d->found));
 }
 
-/* The quickest mode whose runs are all quicker than all of observe's; 0: none, or none that one run
+/* The quickest mode whose runs are all quicker than all bare ones; 0: none, or none that one run
  * each could tell. */
 static unsigned quickest(const comparison *c)
 {
-  spread base = OF(c, 0, duration_ns);
+  spread base = OF(c, COMPARE_BARE, duration_ns);
   unsigned best = 0;
   if (c->runs < 2) return 0;
-  for (unsigned m = 1; m < COMPARE_MODES; m++) {
+  for (unsigned m = COMPARE_OBSERVE + 1; m < COMPARE_MODES; m++) {
     spread s = OF(c, m, duration_ns);
     if (s.most >= base.least) continue;
     if (!best || s.median < OF(c, best, duration_ns).median) best = m;
@@ -89,22 +90,34 @@ static unsigned quickest(const comparison *c)
   return best;
 }
 
+/* What the quickest mode saves. */
+static void say_saved(const comparison *c, unsigned best, char *out, size_t room)
+{
+  double base = (double)OF(c, COMPARE_BARE, duration_ns).median;
+  uint64_t before = OF(c, COMPARE_OBSERVE, wait_ns).median, after = OF(c, best, wait_ns).median;
+  int n = snprintf(out, room, "%s takes %.2f of the bare time (median of %u)", compare_modes[best],
+                   (double)OF(c, best, duration_ns).median / base, c->runs);
+  if (n < 0 || (size_t)n >= room || after >= before) return;
+  (void)snprintf(out + n, room - (size_t)n, " and waits %s less for the device",
+                 wr_duration(before - after).text);
+}
+
 static void verdict(const comparison *c, char *out, size_t room)
 {
   const char *agree = c->varies.there ? "its output varies by itself and was not compared"
                                       : "output and exit status are the same in all runs";
   unsigned best = quickest(c);
-  double base = (double)OF(c, 0, duration_ns).median;
+  char saved[160] = "";
+  if (best) say_saved(c, best, saved, sizeof saved);
   if (!compare_agree(c))
-    (void)snprintf(out, room, "%s is not what observe is: do not use it for this program%s",
+    (void)snprintf(out, room,
+                   "%s is not what the bare program is: do not use it for this program%s",
                    compare_modes[c->differs.mode],
                    c->runs > 1 ? "" : " (-n 2 or more tells whether its output varies by itself)");
-  else if (best && OF(c, 0, events).median)
-    (void)snprintf(out, room, "%s takes %.2f of observe's time (median of %u), and %s",
-                   compare_modes[best], (double)OF(c, best, duration_ns).median / base, c->runs,
-                   agree);
-  else if (!OF(c, 0, events).median)
+  else if (!OF(c, COMPARE_OBSERVE, events).median)
     (void)snprintf(out, room, "no CUDA calls were seen: there is nothing to compare; %s", agree);
+  else if (best)
+    (void)snprintf(out, room, "%s; %s", saved, agree);
   else if (c->runs < 2)
     (void)snprintf(out, room, "one run each says little of time (-n 3 says more); %s", agree);
   else
@@ -122,6 +135,11 @@ static void mode_row(const comparison *c, wr_grid *g, unsigned m)
   wr_grid_cell(g, "%s", compare_modes[m]);
   wr_grid_cell(g, "%s", wr_duration(time.median).text);
   wr_grid_cell(g, "%s – %s", wr_duration(time.least).text, wr_duration(time.most).text);
+  if (m == COMPARE_BARE) {
+    for (int i = 0; i < 4; i++)
+      wr_grid_cell(g, "-");
+    return;
+  }
   wr_grid_cell(g, "%s", wr_count(OF(c, m, waits).median).text);
   wr_grid_cell(g, "%s", wr_duration(OF(c, m, wait_ns).median).text);
   wr_grid_cell(g, "%s", wr_bytes(OF(c, m, peak_bytes).median).text);
@@ -142,7 +160,7 @@ void compare_print_text(const comparison *c)
     print_difference(&c->differs);
   }
   say_end(c->end, end);
-  if (c->end) printf("Observed, the program ended with %s.\n", end);
+  if (c->end) printf("The program ended with %s.\n", end);
   g->align = "lrrrrrr";
   wr_grid_row(g);
   for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
@@ -190,6 +208,7 @@ static json_t *json_mode(const comparison *c, unsigned m)
   json_object_set_new(o, "median_ns", number(time.median));
   json_object_set_new(o, "least_ns", number(time.least));
   json_object_set_new(o, "most_ns", number(time.most));
+  if (m == COMPARE_BARE) return o; /* nobody looked at the rest */
   json_object_set_new(o, "waits", number(OF(c, m, waits).median));
   json_object_set_new(o, "wait_ns", number(OF(c, m, wait_ns).median));
   json_object_set_new(o, "peak_bytes", number(OF(c, m, peak_bytes).median));

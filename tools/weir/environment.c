@@ -154,6 +154,13 @@ static void set(const char *variable, const char *value)
   if (value) (void)setenv(variable, value, 1);
 }
 
+void environment_apply_bare(const environment *e)
+{
+  if (!e->sim) return;
+  prepend("LD_LIBRARY_PATH", e->sim_lib);
+  set("WEIR_SIM_DEVICES", e->sim_devices);
+}
+
 void environment_apply(const environment *e)
 {
   prepend("LD_PRELOAD", e->preload);
@@ -164,7 +171,5 @@ void environment_apply(const environment *e)
   set("WEIR_RULES", e->rules_path);
   set("WEIR_ZERO", e->zero ? "1" : NULL);
   set("WEIR_POISON", e->poison ? "1" : NULL);
-  if (!e->sim) return;
-  prepend("LD_LIBRARY_PATH", e->sim_lib);
-  set("WEIR_SIM_DEVICES", e->sim_devices);
+  environment_apply_bare(e);
 }

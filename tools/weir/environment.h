@@ -33,6 +33,9 @@ bool environment_spool_dir(environment *e);
 /* Sets it all; in the child, before exec. */
 void environment_apply(const environment *e);
 
+/* The same without Weir: the software device or nothing. */
+void environment_apply_bare(const environment *e);
+
 /* Frees what the functions above have found and made. */
 void environment_clear(environment *e);
 

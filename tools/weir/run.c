@@ -132,12 +132,6 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 /* ---- starting ----------------------------------------------------------------------------------
  */
 
-static int cannot_run(const char *program, int error)
-{
-  cmd_say("cannot run '%s': %s.", program, strerror(error));
-  return error == ENOENT || error == ENOTDIR ? CMD_NOT_FOUND : CMD_CANNOT_RUN;
-}
-
 /* execvp's search, before anything is created: 0 or the errno it would end with. */
 static int find_program(const char *name)
 {
@@ -373,7 +367,7 @@ static int run_program(run *r)
   if (error) {
     (void)waitpid(r->child, NULL, 0);
     job_discard(&r->job);
-    status = cannot_run(r->argv[0], error);
+    status = cmd_cannot_run(r->argv[0], error);
   } else {
     follow(r);
     finish(r);
@@ -391,7 +385,7 @@ static int prepare_and_run(const cmd *c, run *r)
   if (r->list_unsupported) return environment_list_unsupported(&r->env);
   if (!r->argv[0]) return cmd_usage(c, "which program? PROGRAM is missing");
   int error = find_program(r->argv[0]);
-  if (error) return cannot_run(r->argv[0], error);
+  if (error) return cmd_cannot_run(r->argv[0], error);
   if (r->output && !output_may_write(r->output)) return CMD_RUN_FAILED;
   if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
   return run_program(r);
