@@ -68,11 +68,22 @@ static void thread_end(void *record)
   free(t);
 }
 
+/* The list of threads is whole in both processes. */
+static void fork_begins(void)
+{
+  pthread_mutex_lock(&threads_lock);
+}
+
+static void fork_parent(void)
+{
+  pthread_mutex_unlock(&threads_lock);
+}
+
 /* The child of a process that had initialised may not use CUDA (CUDA C++ Programming Guide,
  * "Fork"): the gate tells it so, and no lock that another thread may have held is touched again. */
 static void fork_child(void)
 {
-  pthread_mutex_init(&threads_lock, NULL);
+  pthread_mutex_unlock(&threads_lock);
   sim_devices_fork();
   not_forked[0] = threads;
   not_forked[1] = sim_self ? sim_self->next : NULL;
@@ -93,7 +104,7 @@ static void fork_child(void)
 static void start(void)
 {
   pthread_key_create(&thread_key, thread_end);
-  pthread_atfork(NULL, NULL, fork_child);
+  pthread_atfork(fork_begins, fork_parent, fork_child);
   sim_control_start();
 }
 
