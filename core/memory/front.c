@@ -263,6 +263,7 @@ static weir_front *front_make(weir_heap *h)
     f->least = -((int64_t)(FRONT_ROOM >> UNIT_SHIFT) << UNITS_SHIFT);
     f->next = h->pool->fronts;
     h->pool->fronts = f;
+    h->pool->front_count++;
   }
   pthread_mutex_unlock(&list_lock);
   return f;
@@ -334,8 +335,8 @@ weir_front_miss(weir_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, v
   }
   uint64_t before = weir_history_enter(h->pool, false);
   pthread_mutex_lock(&h->pool->lock);
-  weir_pool_peak(h->pool);
   weir_front *own = f ? f : front_seen(h);
+  weir_pool_peak(h->pool, own);
   if (own) set(&own->high, live_units(get(&own->live)));
   weir_status st = weir_pool_alloc_slow(h, bytes, f, out);
   if (!st) {
@@ -345,7 +346,7 @@ weir_front_miss(weir_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, v
       count_malloc(f, b, b->class, bytes);
     }
   }
-  weir_pool_peak(h->pool);
+  weir_pool_peak(h->pool, own);
   pthread_mutex_unlock(&h->pool->lock);
   weir_history_leave(before);
   return st;
@@ -419,7 +420,7 @@ static __attribute__((noinline)) weir_status weir_front_free_slow(block_id id)
   weir_pool *p = weir_heaps[b->heap]->pool;
   uint64_t before = weir_history_enter(p, true);
   pthread_mutex_lock(&p->lock);
-  weir_pool_peak(p);
+  weir_pool_peak(p, NULL);
   weir_history_free(p, id, false);
   if (b->front)
     count_gone(p, b);
@@ -599,6 +600,7 @@ void weir_front_detach(weir_pool *p)
     weir_front *f = p->fronts;
     p->fronts = f->next;
     f->next = NULL;
+    f->seen = (weir_tally){0};
     set(&f->live, 0);
     set(&f->requested_in, 0);
     set(&f->requested_out, 0);

@@ -6,8 +6,8 @@
  * heap the address space that has no memory. lend: to map a page at a second place, for later work
  * of the same stream; leaving: the first place, until the work before is complete. stitch: to map a
  * page a second time for a free piece of it; away, foreign: stitch.c. front: what one thread keeps
- * of one heap, by size class. stamp: the epoch of its heap in which a block was freed; the work that
- * may touch it was submitted to the heap's stream before that epoch's marker. 0: none.
+ * of one heap, by size class. stamp: the epoch of its heap in which a block was freed; the work
+ * that may touch it was submitted to the heap's stream before that epoch's marker. 0: none.
  *
  * Who may touch what. A pool's lock guards its heaps, blocks' chains, pages and counters. A front
  * belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds the
@@ -128,6 +128,12 @@ typedef struct weir_bin {
   _Atomic uint64_t served; /* blocks handed out since the front was made */
 } weir_bin;
 
+/* What went through fronts. `live` as a front's. */
+typedef struct weir_tally {
+  int64_t live, requested_in, requested_out;
+  int64_t fell; /* units that `live` fell since its highest, in all fronts */
+} weir_tally;
+
 /* What a thread has of a heap. `live` is what it allocated less what it freed, whosever the blocks
  * were: LIVE_ONE a block, plus their units. It may be below 0; the sum over all fronts and the pool
  * is what lives. What the bins hold is the units that came to the front and did not leave, less
@@ -145,6 +151,7 @@ typedef struct weir_front {
   int64_t least;                               /* of live's units before a flush, shifted */
   _Alignas(64) weir_bin bins[CLASSES];
   struct weir_front *next;              /* of the pool */
+  weir_tally seen;                      /* its part of the pool's `seen` */
   unsigned turn;                        /* class that was flushed last */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
 } weir_front;
@@ -179,11 +186,6 @@ typedef struct weir_capture {
   weir_graph_pool *graph;
   weir_heap *stream; /* NULL: all that are being captured */
 } weir_capture;
-
-/* What went through fronts. `live` as a front's. */
-typedef struct weir_tally {
-  int64_t live, requested_in, requested_out;
-} weir_tally;
 
 enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
 
@@ -229,6 +231,9 @@ typedef struct weir_pool {
   weir_stat reserved_stat, segment_stat, oversize, oversize_segments;
   int64_t front_bytes, front_blocks; /* blocks that belong to fronts: live, cached, remote */
   weir_tally gone;                   /* what no front counted */
+  weir_tally seen;                   /* sum of the fronts' when each was last looked at */
+  unsigned front_count;              /* fronts in the list */
+  unsigned unseen;                   /* looks since all were looked at */
   int64_t peak[WEIR_METRICS][3];     /* seen; all, small, large */
   weir_memory_stats reset;           /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
@@ -379,7 +384,9 @@ weir_status weir_host_oom(const weir_pool *p, uint64_t bytes, const struct host_
 /* stats.c. Lock held. */
 void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
 void weir_pool_reset_peak(weir_pool *p);
-void weir_pool_peak(weir_pool *p); /* takes what is now, and the fronts' highest, into the peaks */
+/* Takes what is now, and the fronts' highest, into the peaks; `own`: the calling thread's front
+ * that may have changed, or NULL. */
+void weir_pool_peak(weir_pool *p, weir_front *own);
 void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign); /* passes by the fronts */
 
 /* api.c: the pool of an attached device. Errors: EINVAL. */

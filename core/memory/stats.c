@@ -2,9 +2,10 @@
  *
  * Nothing is counted here that is not counted anyway: what goes through a front the front's owner
  * counts (in, out, and the highest live bytes), what passes by the fronts and what the device gave
- * is counted under the pool's lock. A figure is their sum. Words: a tally is what went through
- * fronts; a level is a figure's current value; metric, pool and kind are memory.h's, in its order,
- * so that weir_memory_stats is also an array.
+ * is counted under the pool's lock. A figure is their sum, of all fronts when somebody asks; peaks
+ * between, of what was last seen of them. Words: a tally is what went through fronts; a level is a
+ * figure's current value; metric, pool and kind are memory.h's, in its order, so that
+ * weir_memory_stats is also an array.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "core/memory/devices.h"
 
 enum { ALL, SMALL, LARGE, POOLS };
+enum { LOOK = 16 }; /* fronts */
 enum { CURRENT, PEAK, ALLOCATED, FREED, KINDS };
 
 enum metric {
@@ -41,20 +43,37 @@ static int64_t get(const _Atomic int64_t *n)
   return atomic_load_explicit((_Atomic int64_t *)n, memory_order_relaxed);
 }
 
-/* *above: most the fronts' live bytes fell since their highest. */
-static weir_tally sum_fronts(const weir_pool *p, int64_t *above)
+static void add(weir_tally *sum, const weir_tally *t, int sign)
+{
+  sum->live += sign * t->live;
+  sum->requested_in += sign * t->requested_in;
+  sum->requested_out += sign * t->requested_out;
+  sum->fell += sign * t->fell;
+}
+
+/* What the front has now counts from now on. */
+static void see(weir_pool *p, weir_front *f)
+{
+  int64_t live = get(&f->live), fell = get(&f->high) - live_units(live);
+  add(&p->seen, &f->seen, -1);
+  f->seen = (weir_tally){live, get(&f->requested_in), get(&f->requested_out),
+                         fell > 0 ? fell >> (64 - LIVE_SHIFT) : 0};
+  add(&p->seen, &f->seen, 1);
+}
+
+static weir_tally sum_seen(const weir_pool *p)
 {
   weir_tally t = p->gone;
-  int64_t units = 0;
-  for (const weir_front *f = p->fronts; f; f = f->next) {
-    int64_t live = get(&f->live), fell = get(&f->high) - live_units(live);
-    if (fell > 0) units += fell >> (64 - LIVE_SHIFT);
-    t.live += live;
-    t.requested_in += get(&f->requested_in);
-    t.requested_out += get(&f->requested_out);
-  }
-  *above = units << UNIT_SHIFT;
+  add(&t, &p->seen, 1);
   return t;
+}
+
+static weir_tally sum_fronts(weir_pool *p)
+{
+  for (weir_front *f = p->fronts; f; f = f->next)
+    see(p, f);
+  p->unseen = 0;
+  return sum_seen(p);
 }
 
 /* What the fronts handed out since they were made. */
@@ -127,24 +146,34 @@ static void raise_active(weir_pool *p, int64_t small_blocks, int64_t small_bytes
     p->peak[METRIC_active_bytes][LARGE] = large_bytes;
 }
 
-/* On every slow path: large blocks' peaks are their counts' own (weir_stat), and only what the
- * fronts have a part in is looked at here. */
-void weir_pool_peak(weir_pool *p)
+static void raise_all(weir_pool *p, const weir_tally *t)
 {
-  int64_t above;
-  weir_tally t = sum_fronts(p, &above);
-  int64_t front_bytes = live_bytes(t.live), front_blocks = live_blocks(t.live);
+  int64_t front_bytes = live_bytes(t->live), front_blocks = live_blocks(t->live);
   int64_t bytes = front_bytes + p->by_bytes[0].current;
   int64_t blocks = front_blocks + p->by_blocks[0].current;
-  raise(p, METRIC_allocated_bytes, bytes + above, p->by_bytes[1].current);
+  raise(p, METRIC_allocated_bytes, bytes + (t->fell << UNIT_SHIFT), p->by_bytes[1].current);
   raise(p, METRIC_allocation, blocks, p->by_blocks[1].current);
-  raise(p, METRIC_requested_bytes, t.requested_in - t.requested_out + p->by_requested[0].current,
+  raise(p, METRIC_requested_bytes, t->requested_in - t->requested_out + p->by_requested[0].current,
         p->by_requested[1].current);
   raise(p, METRIC_inactive_split_bytes, p->inactive[0].current + p->front_bytes - front_bytes,
         p->inactive[1].current);
   raise(p, METRIC_inactive_split, p->inactive_blocks[0].current + p->front_blocks - front_blocks,
         p->inactive_blocks[1].current);
   if (p->pending) raise_active(p, blocks, bytes);
+}
+
+/* On every slow path: large blocks' peaks are their counts' own (weir_stat), and only what the
+ * fronts have a part in is looked at here. With many fronts not all are looked at each time: LOOK
+ * of them a call on the average. Of the others their latest counts, which their threads' own calls
+ * renew. */
+void weir_pool_peak(weir_pool *p, weir_front *own)
+{
+  if (++p->unseen >= p->front_count / LOOK)
+    (void)sum_fronts(p);
+  else if (own)
+    see(p, own);
+  weir_tally t = sum_seen(p);
+  raise_all(p, &t);
 }
 
 static int64_t most(int64_t a, int64_t b)
@@ -232,10 +261,9 @@ static void put_stat(int64_t *at, const weir_stat *s)
 /* All figures, the sums from the pool's beginning. */
 static void find_all(weir_pool *p, figures_all *o)
 {
-  int64_t above;
   levels l, peaks;
-  weir_pool_peak(p);
-  weir_tally t = sum_fronts(p, &above);
+  weir_tally t = sum_fronts(p);
+  raise_all(p, &t);
   o->named = (weir_memory_stats){.max_split_size = (int64_t)p->config.max_split_bytes,
                                  .num_alloc_retries = (int64_t)p->retries,
                                  .num_ooms = (int64_t)p->ooms,
@@ -316,7 +344,8 @@ void weir_pool_reset_peak(weir_pool *p)
     for (int k = 0; k < 5; k++)
       own[k]->peak = own[k]->current;
   }
-  weir_pool_peak(p);
+  weir_tally t = sum_fronts(p);
+  raise_all(p, &t);
   p->reserved_stat.peak = p->reserved_stat.current;
   p->segment_stat.peak = p->segment_stat.current;
   p->oversize.peak = p->oversize.current;

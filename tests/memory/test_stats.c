@@ -442,6 +442,38 @@ START_TEST(the_summary_is_pytorchs_table)
 }
 END_TEST
 
+/* More fronts than are looked at on every call: 60 of one thread. What they hand out of what they
+ * keep passes by the pool, and is in the figures as soon as somebody asks. */
+START_TEST(many_fronts_counts_and_peaks_are_right_when_asked_for)
+{
+  enum { N = 60, BYTES = 1024 };
+  weir_stream *s[N];
+  void *a[N], *b[N];
+  attach(1024 * MIB, 2 * MIB, NULL);
+  for (int i = 0; i < N; i++) {
+    s[i] = stream(i);
+    ck_assert_int_eq(weir_malloc(&a[i], BYTES, cuda0, s[i]), WEIR_OK);
+    ck_assert_int_eq(weir_malloc(&b[i], BYTES, cuda0, s[i]), WEIR_OK);
+    ck_assert_int_eq(weir_free(b[i]), WEIR_OK);
+  }
+  ck_assert_int_eq(figure("allocated_bytes.all.current"), N * BYTES);
+  ck_assert_int_eq(weir_memory_reset_peak(cuda0), WEIR_OK);
+  ck_assert_int_eq(figure("allocated_bytes.all.peak"), N * BYTES);
+  for (int i = 0; i < N; i++)
+    ck_assert_int_eq(weir_malloc(&b[i], BYTES, cuda0, s[i]), WEIR_OK);
+  for (int i = 0; i < N; i++)
+    ck_assert_int_eq(weir_free(b[i]), WEIR_OK);
+  ck_assert_int_eq(figure("allocated_bytes.all.current"), N * BYTES);
+  ck_assert_int_eq(figure("allocated_bytes.all.peak"), 2 * N * BYTES);
+  ck_assert_int_eq(figure("allocation.all.current"), N);
+  ck_assert_int_eq(figure("requested_bytes.all.allocated"), 3 * N * BYTES);
+  for (int i = 0; i < N; i++)
+    ck_assert_int_eq(weir_free(a[i]), WEIR_OK);
+  check_identities(true);
+  detach();
+}
+END_TEST
+
 START_TEST(without_a_device_the_short_ways_say_0)
 {
   uint64_t a, b;
@@ -467,6 +499,7 @@ int main(void)
   tcase_add_test(t, segments_count_oversize_and_are_no_split_while_whole);
   tcase_add_test(t, blocks_count_by_their_size_where_no_front_is);
   tcase_add_test(t, the_threads_counts_add_up);
+  tcase_add_test(t, many_fronts_counts_and_peaks_are_right_when_asked_for);
   tcase_add_test(t, the_summary_is_pytorchs_table);
   tcase_add_test(t, without_a_device_the_short_ways_say_0);
   suite_add_tcase(s, t);
