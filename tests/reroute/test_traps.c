@@ -84,6 +84,12 @@ START_TEST(every_trap_of_the_program_is_in_the_table)
 }
 END_TEST
 
+START_TEST(the_readme_says_of_every_trap_what_it_proves)
+{
+  sh_status(0, "grep -q '`%s`' \"$WEIR_SOURCE/README.md\"", traps[_i].name);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reroute/traps");
@@ -91,6 +97,7 @@ int main(void)
   tcase_add_checked_fixture(c, enter_scratch, leave_scratch);
   tcase_set_timeout(c, 0);
   tcase_add_loop_test(c, a_program_that_relies_on_it_sees_no_difference, 0, TRAPS);
+  tcase_add_loop_test(c, the_readme_says_of_every_trap_what_it_proves, 0, TRAPS);
   tcase_add_test(c, every_trap_of_the_program_is_in_the_table);
   suite_add_tcase(s, c);
   SRunner *runner = srunner_create(s);
