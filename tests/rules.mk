@@ -10,6 +10,10 @@ TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
 # unmap many files, as all that write spools do); make targets that fuzz for FUZZ_SECONDS.
 NOT_ASAN       :=
 NOT_TSAN       :=
+# Suites that start no thread: ThreadSanitizer has nothing to look for. Suites of the preload library
+# alone: with another weir around it they would try the same again.
+ONE_THREAD     :=
+NOT_AROUND     :=
 VALGRIND_TESTS :=
 FUZZ_TARGETS   :=
 

@@ -27,4 +27,5 @@ $(O)/tests/corpus/test_corpus: $(call objs,tests/corpus/test_corpus.c) \
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(REPORTS_LIBS) -pthread
 
-TESTS += $(O)/tests/corpus/test_corpus
+TESTS      += $(O)/tests/corpus/test_corpus
+ONE_THREAD += tests/corpus/test_corpus

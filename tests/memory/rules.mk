@@ -18,3 +18,4 @@ $(MEMORY_TESTS) $(MEMORY_TESTS_ALL): $(O)/tests/memory/%: $(OBJ)/tests/memory/%.
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -pthread
+ONE_THREAD += $(addprefix tests/memory/,test_faults test_fake test_policy)

@@ -4,7 +4,8 @@ REPLAY_TEST_OBJS := $(sort $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_WRITER_OB
                     $(call objs,tests/replay/rig.c tests/reports/synth.c))
 REPLAY_TESTS     := $(addprefix $(O)/tests/replay/,test_policies test_lists)
 
-TESTS += $(REPLAY_TESTS)
+TESTS      += $(REPLAY_TESTS)
+ONE_THREAD += $(REPLAY_TESTS:$(O)/%=%)
 
 $(REPLAY_TESTS): $(O)/tests/replay/%: $(OBJ)/tests/replay/%.o $(REPLAY_TEST_OBJS)
 	@mkdir -p $(@D)

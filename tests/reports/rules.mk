@@ -5,7 +5,8 @@ REPORTS_TEST_OBJS := $(REPORTS_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRA
 REPORTS_TESTS     := $(addprefix $(O)/tests/reports/,test_import test_import_faults test_lifetime test_report test_cache \
                      test_report_hostile test_symbolize test_schema)
 
-TESTS += $(REPORTS_TESTS)
+TESTS      += $(REPORTS_TESTS)
+ONE_THREAD += $(REPORTS_TESTS:$(O)/%=%)
 
 $(REPORTS_TESTS): $(O)/tests/reports/%: $(OBJ)/tests/reports/%.o $(REPORTS_TEST_OBJS)
 	@mkdir -p $(@D)

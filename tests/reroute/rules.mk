@@ -43,3 +43,4 @@ TESTS_ALL  += $(REROUTE)/test_differ_all
 NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
 NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
 TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject tracer libplugin.so.1)
+NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)
