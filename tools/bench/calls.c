@@ -1,6 +1,8 @@
 /* calls.c: what the benchmark runs with and without Weir. Prints one number, the median.
  *
  *   calls query BURSTS CALLS DEPTH PAUSE_US   ns a cuEventQuery, called from DEPTH frames down
+ *   calls work BURSTS CALLS PAUSE_US          ns a cuMemsetD8Async of no bytes in a stream: to the
+ *                                             hooks work like a launch, to a device nothing
  *   calls program CALLS GAP_NS                seconds for CALLS queries with GAP_NS of work after
  *                                             each
  *   calls dlsym BURSTS CALLS                  ns a dlsym of names that are not CUDA's
@@ -96,6 +98,27 @@ static int run_query(int bursts, int calls, int depth, int pause_us)
     double begin = now_ns();
     errors += deep(depth, calls);
     ns[i] = (now_ns() - begin) / calls;
+  }
+  if (ns) print_median(ns, bursts);
+  free(ns);
+  return errors != 0;
+}
+
+static int run_work(int bursts, int calls, int pause_us)
+{
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *stream = NULL;
+  int (*create)(void **, unsigned) = (int (*)(void **, unsigned))find(cuda, "cuStreamCreate");
+  int (*set)(uint64_t, unsigned char, size_t, void *) =
+      (int (*)(uint64_t, unsigned char, size_t, void *))find(cuda, "cuMemsetD8Async");
+  double *ns = calloc((size_t)bursts, sizeof *ns);
+  struct timespec pause = {0, pause_us * 1000L};
+  int errors = create(&stream, 0);
+  for (int i = -2; ns && i < bursts; i++) {
+    (void)nanosleep(&pause, NULL);
+    double begin = now_ns();
+    for (int k = 0; k < calls; k++)
+      errors += set(0, 0, 0, stream) != 0;
+    if (i >= 0) ns[i] = (now_ns() - begin) / calls;
   }
   if (ns) print_median(ns, bursts);
   free(ns);
@@ -262,6 +285,8 @@ int main(int argc, char **argv)
   if (!strcmp(mode, "query") && argc == 6)
     return run_query((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]),
                      (int)number(argv[5]));
+  if (!strcmp(mode, "work") && argc == 5)
+    return run_work((int)number(argv[2]), (int)number(argv[3]), (int)number(argv[4]));
   if (!strcmp(mode, "program") && argc == 4) return run_program(number(argv[2]), number(argv[3]));
   if (!strcmp(mode, "alloc") && argc == 4)
     return run_memory(false, (int)number(argv[2]), (int)number(argv[3]));

@@ -96,6 +96,41 @@ void measure_reroute_free(measured *m)
   rerouted(m, "free");
 }
 
+/* What `other` adds to a call that queues work against observe: all of it is the tracking. */
+static bool tracked(measured *m, const char *other, double *added)
+{
+  const char *const args[] = {"work", "100", "2000", "20000", NULL};
+  double without[PAIRS], with[PAIRS], each[PAIRS];
+  for (int i = 0; i < PAIRS; i++)
+    for (int k = 0; k < 2; k++) {
+      bool observe = (i ^ k) & 1; /* who goes first alternates */
+      mode = observe ? "observe" : other;
+      m->failed |= !run_calls(observe ? &without[i] : &with[i], true, "off", args);
+    }
+  mode = "observe";
+  for (int i = 0; i < PAIRS && !m->failed; i++)
+    each[i] = with[i] - without[i];
+  if (m->failed) {
+    (void)snprintf(m->note, sizeof m->note, "a child failed");
+    return false;
+  }
+  m->without = bench_median(without, PAIRS);
+  m->with = bench_median(with, PAIRS);
+  *added = bench_median(each, PAIRS);
+  return true;
+}
+
+void measure_launch_track(measured *m)
+{
+  double strict, relaxed;
+  if (!tracked(m, "strict", &strict) || !tracked(m, "relaxed", &relaxed)) return;
+  m->value = strict > relaxed ? strict : relaxed;
+  (void)snprintf(m->note, sizeof m->note,
+                 "ns a call that queues nothing in a stream: observe, relaxed; added: strict %.1f, "
+                 "relaxed %.1f",
+                 strict, relaxed);
+}
+
 /* A link as PCIe 4's behind a host that copies slowly. */
 void measure_staging(measured *m)
 {
