@@ -23,6 +23,8 @@ const row bench_rows[] = {
     {"dlsym", "dlsym of a name that isn't ours", "ns added", 20, false, measure_dlsym},
     {"reroute-alloc", "rerouted hit: malloc", "ns", 60, false, measure_reroute_alloc},
     {"reroute-free", "rerouted hit: free, relaxed", "ns", 80, false, measure_reroute_free},
+    {"reroute-strict", "rerouted hit: free, strict, idle device", "ns", 80, false,
+     measure_reroute_free_strict},
     {"launch-track", "launch tracking: strict, relaxed", "ns added", 5, false,
      measure_launch_track},
     {"staging", "staged / pageable copy, slow host", "x", 2, true, measure_staging},

@@ -41,6 +41,7 @@ void measure_call_stack(measured *m);
 void measure_program(measured *m);
 void measure_reroute_alloc(measured *m);
 void measure_reroute_free(measured *m);
+void measure_reroute_free_strict(measured *m);
 void measure_launch_track(measured *m);
 void measure_staging(measured *m);
 void measure_dlsym(measured *m);

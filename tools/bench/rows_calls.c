@@ -72,28 +72,34 @@ void measure_call_stack(measured *m)
 }
 
 /* The call's whole time when it is served from a cache, and what the device below takes. */
-static void rerouted(measured *m, const char *what)
+static void rerouted(measured *m, const char *what, const char *how)
 {
-  const char *const args[] = {what, "200", "2000", NULL};
+  const char *const args[] = {what, "100", "10000", NULL};
   double added;
-  mode = "relaxed";
+  mode = how;
   if (compare(m, "off", args, &added)) {
     m->value = m->with;
-    (void)snprintf(
-        m->note, sizeof m->note,
-        "ns a call, all of it, event included; relaxed; the software device's own beside");
+    (void)snprintf(m->note, sizeof m->note,
+                   "ns a call, all of it, event included; %s; the software device's own beside",
+                   how);
   }
   mode = "observe";
 }
 
 void measure_reroute_alloc(measured *m)
 {
-  rerouted(m, "alloc");
+  rerouted(m, "alloc", "relaxed");
 }
 
 void measure_reroute_free(measured *m)
 {
-  rerouted(m, "free");
+  rerouted(m, "free", "relaxed");
+}
+
+/* What is left of a strict free when there is nothing to wait for: the driver is asked to wait. */
+void measure_reroute_free_strict(measured *m)
+{
+  rerouted(m, "free", "strict");
 }
 
 /* What `other` adds to a call that queues work against observe: all of it is the tracking. */
