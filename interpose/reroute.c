@@ -41,6 +41,7 @@ _Atomic uint8_t weir_mode;
 static weir_route_options options;
 static cache caches[CACHES]; /* device memory, by number of context */
 static cache hosts[CACHES][HOSTS];
+static _Atomic uint32_t hosts_made[CACHES]; /* bitmap of those of a context that there are */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t tainted; /* blocks with a serial up to this are never cached */
 static _Atomic bool broken;      /* a context has an error that stays */
@@ -104,18 +105,20 @@ static bool debugged(void)
   return true;
 }
 
-static weir_whole *cache_make(cache *k, const weir_thread *t, bool host)
+static weir_whole *cache_make(cache *k, const weir_thread *t, int host)
 {
   pthread_mutex_lock(&making);
   if (!k->whole && !debugged() &&
       weir_route_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context,
-                             t->last_context_number, t->last_device, host)) {
-    weir_whole_options o = {.keep_bytes = host ? most_pinned() : most_cached(t->last_device),
+                             t->last_context_number, t->last_device, host >= 0)) {
+    weir_whole_options o = {.keep_bytes = host >= 0 ? most_pinned() : most_cached(t->last_device),
                             .decay_ms = options.decay_ms,
                             .on_given = weir_stats_given};
     weir_whole *made;
-    if (!weir_whole_open(&made, &k->device.backend, &o))
+    if (!weir_whole_open(&made, &k->device.backend, &o)) {
       __atomic_store_n(&k->whole, made, __ATOMIC_RELEASE);
+      if (host >= 0) atomic_fetch_or(&hosts_made[t->last_context_number], UINT32_C(1) << host);
+    }
   }
   pthread_mutex_unlock(&making);
   return k->whole;
@@ -131,7 +134,7 @@ WEIR_INLINE cache *cache_for(int host)
   if (__builtin_expect(!n || n >= CACHES - 1, 0)) return NULL;
   cache *k = host < 0 ? &caches[n] : &hosts[n][host];
   if (__builtin_expect(__atomic_load_n(&k->whole, __ATOMIC_ACQUIRE) != NULL, 1)) return k;
-  return cache_make(k, t, host >= 0) ? k : NULL;
+  return cache_make(k, t, host) ? k : NULL;
 }
 
 WEIR_INLINE cache *cache_here(void)
@@ -139,10 +142,10 @@ WEIR_INLINE cache *cache_here(void)
   return cache_for(-1);
 }
 
-/* A cache's device is its first member. */
+/* Whose block it is, NULL: nobody's. A cache's device is its first member. */
 static cache *cache_of(const weir_whole_block *b)
 {
-  return weir_whole_backend(b->cache)->self;
+  return b->state == WEIR_WHOLE_NONE ? NULL : weir_whole_backend(b->cache)->self;
 }
 
 /* What the pointer map says of a cache's memory. */
@@ -150,6 +153,16 @@ static weir_tag tag_of(const cache *k)
 {
   return weir_tag_make(k->device.host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
                        (unsigned)k->device.backend.index, k->device.number);
+}
+
+/* Takes the first out of a copy of hosts_made[]; -1: none is left. */
+static int next_host(uint32_t *made)
+{
+  _Static_assert(HOSTS <= 32, "a bit each");
+  if (!*made) return -1;
+  int first = __builtin_ctz(*made);
+  *made &= *made - 1;
+  return first;
 }
 
 static void abandon(cache *k)
@@ -167,7 +180,8 @@ void weir_route_context_gone(unsigned number)
   weir_poison_context_gone(number);
   pthread_mutex_lock(&making);
   abandon(&caches[number]);
-  for (int i = 0; i < HOSTS; i++)
+  uint32_t made = atomic_exchange(&hosts_made[number], 0);
+  for (int i; (i = next_host(&made)) >= 0;)
     abandon(&hosts[number][i]);
   atomic_store(&broken, false);
   pthread_mutex_unlock(&making);
@@ -189,7 +203,8 @@ static bool relieve(void)
   bool gave = false;
   for (int i = 1; i < CACHES - 1; i++) {
     gave |= give_back(caches[i].whole);
-    for (int j = 0; caches[i].device.context && j < HOSTS; j++)
+    uint32_t made = atomic_load(&hosts_made[i]);
+    for (int j; (j = next_host(&made)) >= 0;)
       gave |= give_back(hosts[i][j].whole);
   }
   return gave;
@@ -246,34 +261,48 @@ void weir_route_taint_all(void)
 /* What was freed before a wait for a context began, for all caches of the context. */
 typedef struct moment {
   unsigned number;
-  uint32_t age;
+  uint32_t age, made; /* made: bitmap of `host` */
   uint64_t clock, host[HOSTS];
 } moment;
 
+static uint64_t clock_of(const cache *k)
+{
+  return k->whole ? weir_whole_clock(k->whole) : 0;
+}
+
+static void complete(const cache *k, uint64_t clock)
+{
+  if (clock && k->whole) weir_whole_complete(k->whole, clock);
+}
+
 static void wait_begins(moment *m, unsigned number)
 {
+  uint32_t made = m->made = atomic_load(&hosts_made[number]);
   m->number = number;
-  m->clock = caches[number].whole ? weir_whole_clock(caches[number].whole) : 0;
-  for (int i = 0; i < HOSTS; i++)
-    m->host[i] = hosts[number][i].whole ? weir_whole_clock(hosts[number][i].whole) : 0;
+  m->clock = clock_of(&caches[number]);
+  for (int i; (i = next_host(&made)) >= 0;)
+    m->host[i] = clock_of(&hosts[number][i]);
   m->age = weir_work_wait_begins();
 }
 
 static void waited(const moment *m)
 {
+  uint32_t made = m->made;
   weir_work_waited(m->number, m->age);
-  if (m->clock) weir_whole_complete(caches[m->number].whole, m->clock);
-  for (int i = 0; i < HOSTS; i++)
-    if (m->host[i]) weir_whole_complete(hosts[m->number][i].whole, m->host[i]);
+  complete(&caches[m->number], m->clock);
+  for (int i; (i = next_host(&made)) >= 0;)
+    complete(&hosts[m->number][i], m->host[i]);
 }
 
-/* Waits for all work of the cache's context and tells the caches; the driver's answer. */
+/* Waits for all work of the cache's context and tells the caches, where anything in them waits; the
+ * driver's answer. */
 static CUresult wait_for(const cache *k)
 {
   moment m;
-  wait_begins(&m, k->device.number);
+  bool tell = weir_mode_now() == WEIR_RELAXED;
+  if (tell) wait_begins(&m, k->device.number);
   CUresult r = weir_route_device_wait(&k->device);
-  if (r == CUDA_SUCCESS) waited(&m);
+  if (r == CUDA_SUCCESS && tell) waited(&m);
   (void)weir_route_failed((int)r);
   return r;
 }
@@ -555,25 +584,24 @@ WEIR_INLINE fate keep_relaxed(weir_call *c, cache *k, const weir_whole_block *b)
   return FATE_KEPT;
 }
 
-/* Whose memory it is; for the event, what is freed. */
-WEIR_INLINE weir_whole_block look(weir_call *c, uint64_t address)
+/* For the event, what is freed: `b` is what was found at the address, in cache `k`. */
+WEIR_INLINE void note_freed(weir_call *c, uint64_t address, const weir_whole_block *b,
+                            const cache *k)
 {
-  weir_whole_block b = {.state = WEIR_WHOLE_NONE};
-  if (address) b = weir_whole_find(address);
-  c->routed = b.state != WEIR_WHOLE_NONE;
-  if (b.state == WEIR_WHOLE_NONE)
+  c->routed = k != NULL;
+  if (!k)
     c->held = weir_block_take(address);
-  else if (b.state == WEIR_WHOLE_LIVE)
-    c->held = (weir_block){address, b.requested, tag_of(cache_of(&b))};
-  return b;
+  else if (b->state == WEIR_WHOLE_LIVE)
+    c->held = (weir_block){address, b->requested, tag_of(k)};
 }
 
 static fate keep(weir_call *c, uint64_t address, bool host)
 {
-  weir_whole_block b = look(c, address);
-  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0)) weir_poison_poll();
-  if (b.state == WEIR_WHOLE_NONE) return FATE_FOREIGN;
+  const weir_whole_block b = weir_whole_find(address);
   cache *k = cache_of(&b);
+  note_freed(c, address, &b, k);
+  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0)) weir_poison_poll();
+  if (!k) return FATE_FOREIGN;
   if (k->device.host != host) return FATE_FOREIGN; /* by the wrong function */
   if (b.state != WEIR_WHOLE_LIVE) return FATE_TWICE;
   if (weir_route_hands_off())
@@ -739,8 +767,10 @@ CUresult weir_r_cuMemFreeHost(weir_call *c, CUresult (*real)(void *), void *ptr)
 /* A stream-ordered free of memory from cudaMalloc is the driver's business. */
 static fate leave_to_driver(weir_call *c, uint64_t address)
 {
-  weir_whole_block b = look(c, address);
-  if (b.state == WEIR_WHOLE_NONE) return FATE_FOREIGN;
+  const weir_whole_block b = weir_whole_find(address);
+  const cache *k = cache_of(&b);
+  note_freed(c, address, &b, k);
+  if (!k) return FATE_FOREIGN;
   c->why = WEIR_WHY_ORDERED;
   return b.state == WEIR_WHOLE_LIVE ? FATE_REAL : FATE_TWICE;
 }
@@ -804,7 +834,8 @@ static void stream_ends(uint64_t stream)
   void *handle = (void *)(uintptr_t)stream;
   weir_status st = WEIR_OK;
   if (cache_here()) st = weir_whole_stream_ends(caches[n].whole, handle, busy);
-  for (int i = 0; i < HOSTS && !st; i++)
+  uint32_t made = atomic_load(&hosts_made[n]);
+  for (int i; !st && (i = next_host(&made)) >= 0;)
     if (hosts[n][i].whole) st = weir_whole_stream_ends(hosts[n][i].whole, handle, busy);
   if (st) weir_work_unseen("a stream with work ended and could not be marked");
   weir_work_forget_stream(n, stream);

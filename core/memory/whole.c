@@ -72,20 +72,20 @@ typedef struct stream {
   void *marker;     /* the backend's event, NULL: none yet */
 } stream;
 
-struct weir_whole {
+struct weir_whole { /* what a hit touches comes first */
   const weir_backend *backend;
   weir_whole_options options;
   weir_whole_stats stats;
   uint64_t clock;        /* frees so far */
+  rec_id newest, oldest; /* idle */
+  rec_id waiting;        /* newest first */
+  unsigned ended;        /* streams that ended and are not forgotten */
+  unsigned stream_count; /* slots ever used */
   rec_id bins[BINS];     /* idle, newest first */
   uint32_t in_bin[BINS]; /* waiting blocks of the bin's sizes */
   uint32_t given[BINS];  /* blocks given back that no miss was blamed on yet */
   uint8_t why[BINS];     /* weir_whole_why of the last one given back; FIRST: none ever made */
-  rec_id waiting;        /* newest first */
-  rec_id newest, oldest; /* idle */
   stream streams[STREAMS];
-  unsigned stream_count; /* slots ever used */
-  unsigned ended;        /* streams that ended and are not forgotten */
 };
 
 static weir_bias lock = WEIR_BIAS_INITIALIZER;
