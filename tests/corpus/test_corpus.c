@@ -14,18 +14,19 @@ static const struct {
   const char *name;
   uint64_t live_min, live_max; /* MiB at the peak, from the shapes */
   unsigned streams, threads;
-  double ratio;      /* most that Weir may reserve: 1.05 in training, 1.10 where sizes are drawn */
-  bool steady, full; /* asks for nothing in the last third; runs on a device 98 % live */
+  double ratio;     /* most that Weir may reserve: 1.05 in training, 1.10 where sizes are drawn */
+  bool steady;      /* asks for nothing in the last third */
+  unsigned misfits; /* allocations that fail on a device 98 % live: README.md */
 } rows[] = {
-    {"transformer", 9000, 10500, 1, 1, 1.05, true, true},
-    {"checkpoint", 7000, 8000, 1, 1, 1.05, true, true},
-    {"sharded", 3000, 4000, 2, 1, 1.05, false, true},
-    {"images", 3500, 5500, 1, 1, 1.05, true, true},
-    {"serving", 13000, 30000, 1, 1, 1.10, true, true},
-    {"graphs", 1000, 4000, 1, 1, 1.10, true, true},
-    {"side-stream", 9000, 10500, 2, 1, 1.05, true, true},
-    {"threads", 1000, 3000, 256, 16, 1.10, false, false},
-    {"pipeline", 60, 200, 4, 4, 1.10, false, false},
+    {"transformer", 9000, 10500, 1, 1, 1.05, true, 0},
+    {"checkpoint", 7000, 8000, 1, 1, 1.05, true, 0},
+    {"sharded", 3000, 4000, 2, 1, 1.05, false, 0},
+    {"images", 3500, 5500, 1, 1, 1.05, true, 0},
+    {"serving", 13000, 30000, 1, 1, 1.10, true, 0},
+    {"graphs", 1000, 4000, 1, 1, 1.10, true, 0},
+    {"side-stream", 9000, 10500, 2, 1, 1.05, true, 0},
+    {"threads", 1000, 3000, 256, 16, 1.10, false, 15},
+    {"pipeline", 60, 200, 4, 4, 1.10, false, 1},
 };
 
 static const char *build(void)
@@ -122,12 +123,11 @@ START_TEST(weir_succeeds_while_98_percent_of_the_device_is_live)
 {
   rp_ops ops = {0};
   rp_result r;
-  if (!rows[_i].full) return;
   read_trace(&ops, _i);
   ck_assert_int_eq(rp_replay(&r, &ops, &rp_weir, &(rp_options){0}), WEIR_OK);
   rp_options tight = {.capacity = r.peak_live * 100 / 98};
   ck_assert_int_eq(rp_replay(&r, &ops, &rp_weir, &tight), WEIR_OK);
-  ck_assert_uint_eq(r.failed, 0);
+  ck_assert_uint_le(r.failed, rows[_i].misfits);
   ck_assert_uint_le(r.peak_reserved, tight.capacity);
   rp_ops_clear(&ops);
 }
