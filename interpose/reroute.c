@@ -197,19 +197,6 @@ static bool give_back(weir_whole *w)
   return after.device_frees != before.device_frees;
 }
 
-/* All idle memory of all caches goes back; whether that was any. */
-static bool relieve(void)
-{
-  bool gave = false;
-  for (int i = 1; i < CACHES - 1; i++) {
-    gave |= give_back(caches[i].whole);
-    uint32_t made = atomic_load(&hosts_made[i]);
-    for (int j; (j = next_host(&made)) >= 0;)
-      gave |= give_back(hosts[i][j].whole);
-  }
-  return gave;
-}
-
 /* Errors after which a context answers nothing else (CUDA Driver API, "the context cannot be
  * used").
  */
@@ -218,13 +205,6 @@ static bool stays(int r)
   return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_ILLEGAL_ADDRESS ||
          r == CUDA_ERROR_LAUNCH_TIMEOUT || r == CUDA_ERROR_ASSERT ||
          (r >= CUDA_ERROR_HARDWARE_STACK_ERROR && r <= CUDA_ERROR_LAUNCH_FAILED);
-}
-
-bool weir_route_failed(int error)
-{
-  if (weir_mode_now() == WEIR_OBSERVE) return false;
-  if (stays(error)) atomic_store(&broken, true);
-  return error == CUDA_ERROR_OUT_OF_MEMORY && relieve();
 }
 
 /* The runtime keeps the last error of a thread; that of a try which nobody saw is taken away. */
@@ -303,8 +283,47 @@ static CUresult wait_for(const cache *k)
   if (tell) wait_begins(&m, k->device.number);
   CUresult r = weir_route_device_wait(&k->device);
   if (r == CUDA_SUCCESS && tell) waited(&m);
-  (void)weir_route_failed((int)r);
+  if (stays((int)r)) atomic_store(&broken, true);
   return r;
+}
+
+static bool has_waiting(weir_whole *w)
+{
+  weir_whole_stats s;
+  if (w) weir_whole_get_stats(w, &s);
+  return w && s.waiting;
+}
+
+/* What a context's frees did not wait for, they would have without us: now is the time. */
+static void wait_for_waiting(unsigned number)
+{
+  const cache *waiting = has_waiting(caches[number].whole) ? &caches[number] : NULL;
+  uint32_t made = atomic_load(&hosts_made[number]);
+  for (int i; !waiting && (i = next_host(&made)) >= 0;)
+    if (has_waiting(hosts[number][i].whole)) waiting = &hosts[number][i];
+  if (waiting && !weir_route_hands_off()) (void)wait_for(waiting);
+}
+
+/* All cached memory of all contexts goes back, but what work is pending on while nothing may be
+ * waited for; whether that was any. */
+static bool relieve(void)
+{
+  bool gave = false;
+  for (unsigned i = 1; i < CACHES - 1; i++) {
+    wait_for_waiting(i);
+    gave |= give_back(caches[i].whole);
+    uint32_t made = atomic_load(&hosts_made[i]);
+    for (int j; (j = next_host(&made)) >= 0;)
+      gave |= give_back(hosts[i][j].whole);
+  }
+  return gave;
+}
+
+bool weir_route_failed(int error)
+{
+  if (weir_mode_now() == WEIR_OBSERVE) return false;
+  if (stays(error)) atomic_store(&broken, true);
+  return error == CUDA_ERROR_OUT_OF_MEMORY && relieve();
 }
 
 bool weir_route_hands_off(void)
@@ -378,16 +397,8 @@ __attribute__((noinline)) static bool serve_slowly(weir_call *c, cache *k, uint6
 {
   bool hit;
   weir_status st = weir_whole_malloc(k->whole, bytes, address, &hit);
-  if (st == WEIR_EOOM) {
-    weir_whole_stats s;
-    weir_whole_get_stats(k->whole, &s);
-    if (s.waiting && wait_for(k) == CUDA_SUCCESS)
-      st = weir_whole_malloc(k->whole, bytes, address, &hit);
-  }
-  if (st) {
-    (void)relieve();
-    return left(c, WEIR_WHY_NO_MEMORY);
-  }
+  if (st == WEIR_EOOM && relieve()) st = weir_whole_malloc(k->whole, bytes, address, &hit);
+  if (st) return left(c, WEIR_WHY_NO_MEMORY);
   if (__builtin_expect(weir_fill_use, 0) && !filled(c, k, *address, bytes, hit)) return false;
   if (hit)
     c->flags |= WEIR_EVF_CACHED;
@@ -414,12 +425,20 @@ WEIR_INLINE bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
   return true;
 }
 
+/* An allocation by the original that has failed for want of memory is made once more when the
+ * caches have given some back. */
+#define WITH_RELIEF(c, r, call)                                                                    \
+  ((r) = (call), (r) != 0 && weir_route_failed((int)(r)) && ((r) = (call)) == 0                    \
+                     ? weir_route_error_gone((c)->bank)                                            \
+                     : (void)0)
+
 cudaError_t weir_r_cudaMalloc(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
                               size_t bytes)
 {
   uint64_t at;
   if (!out || !serve(c, bytes, &at)) {
-    cudaError_t r = real(out, bytes);
+    cudaError_t r;
+    WITH_RELIEF(c, r, real(out, bytes));
     if (r == cudaSuccess && out) fill_passed((uint64_t)(uintptr_t)*out, bytes);
     return r;
   }
@@ -432,7 +451,8 @@ CUresult weir_r_cuMemAlloc(weir_call *c, CUresult (*real)(CUdeviceptr *, size_t)
 {
   uint64_t at;
   if (!out || !serve(c, bytes, &at)) {
-    CUresult r = real(out, bytes);
+    CUresult r;
+    WITH_RELIEF(c, r, real(out, bytes));
     if (r == CUDA_SUCCESS && out) fill_passed(*out, bytes);
     return r;
   }
@@ -497,7 +517,8 @@ cudaError_t weir_r_cudaMallocPitch(weir_call *c,
     *pitch = known;
     return cudaSuccess;
   }
-  cudaError_t r = real(out, pitch, width, height);
+  cudaError_t r;
+  WITH_RELIEF(c, r, real(out, pitch, width, height));
   if (r == cudaSuccess && out && pitch && height) {
     pitch_learn(key, *pitch);
     fill_passed((uint64_t)(uintptr_t)*out, *pitch * height);
@@ -515,7 +536,8 @@ cudaError_t weir_r_cudaMalloc3D(weir_call *c,
     *out = (struct cudaPitchedPtr){(void *)(uintptr_t)at, known, extent.width, extent.height};
     return cudaSuccess;
   }
-  cudaError_t r = real(out, extent);
+  cudaError_t r;
+  WITH_RELIEF(c, r, real(out, extent));
   if (r == cudaSuccess && out && extent.height && extent.depth) {
     pitch_learn(key, out->pitch);
     fill_passed((uint64_t)(uintptr_t)out->ptr, out->pitch * extent.height * extent.depth);
@@ -535,7 +557,8 @@ CUresult weir_r_cuMemAllocPitch(weir_call *c,
     *pitch = known;
     return CUDA_SUCCESS;
   }
-  CUresult r = real(out, pitch, width, height, element);
+  CUresult r;
+  WITH_RELIEF(c, r, real(out, pitch, width, height, element));
   if (r == CUDA_SUCCESS && out && pitch && height) {
     pitch_learn(key, *pitch);
     fill_passed(*out, *pitch * height);
@@ -691,7 +714,11 @@ static int host_alloc(weir_call *c, const host_way *h, void **out, size_t bytes)
   weir_reason why = mine ? why_not_host(c, bytes) : WEIR_WHY_NONE;
   const cache *k = mine && !why ? cache_for((int)(h->kind * HOST_FLAG_VALUES + h->flags)) : NULL;
   if (mine && !k) (void)left(c, why ? why : WEIR_WHY_NO_CACHE);
-  if (!k) return host_get(h, out, bytes);
+  if (!k) {
+    int r;
+    WITH_RELIEF(c, r, host_get(h, out, bytes));
+    return r;
+  }
   if (weir_whole_reuse(k->whole, bytes, &at)) {
     *out = (void *)(uintptr_t)at;
     if (weir_fill_use == WEIR_FILL_ZERO) memset(*out, 0, bytes);

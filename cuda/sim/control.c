@@ -194,6 +194,16 @@ SIM_EXPORT int weir_sim_set_memory(int device, size_t bytes)
   return CUDA_SUCCESS;
 }
 
+SIM_EXPORT size_t weir_sim_peak(int device)
+{
+  struct sim_device *d = sim_device(device);
+  if (!d) return 0;
+  pthread_mutex_lock(&sim_memory_lock);
+  size_t peak = d->peak;
+  pthread_mutex_unlock(&sim_memory_lock);
+  return peak;
+}
+
 void sim_control_start(void)
 {
   const char *fail = getenv("WEIR_SIM_FAIL"), *link = getenv("WEIR_SIM_LINK");

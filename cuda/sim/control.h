@@ -50,6 +50,10 @@ int weir_sim_set_link(const char *list);
 /* Capacity of one device from now on; what is allocated stays. */
 int weir_sim_set_memory(int device, size_t bytes);
 
+/* Most bytes of one device that were ever in use at once, as it counts them itself; 0: no such
+ * device. */
+size_t weir_sim_peak(int device);
+
 /* Calls of an exported function from outside so far; 0 for unknown names. */
 uint64_t weir_sim_count(const char *function);
 

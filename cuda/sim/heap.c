@@ -130,6 +130,12 @@ static bool has_room(const struct sim_device *d, size_t bytes)
   return d->used <= capacity && bytes <= capacity - d->used;
 }
 
+static void took(struct sim_device *d, size_t bytes)
+{
+  d->used += bytes;
+  if (d->used > d->peak) d->peak = d->used;
+}
+
 static bool granules_take(struct sim_device *d, uint32_t n, uint32_t *first)
 {
   if (!has_room(d, n * SIM_GRANULE)) return false;
@@ -138,7 +144,7 @@ static bool granules_take(struct sim_device *d, uint32_t n, uint32_t *first)
     run_give(&d->granules, *first, granule_count(d));
     return false;
   }
-  d->used += n * SIM_GRANULE;
+  took(d, n * SIM_GRANULE);
   return true;
 }
 
@@ -202,7 +208,7 @@ static uintptr_t small_alloc(struct sim_device *d, uint32_t n)
   d->small_used[g] += n;
   if (fresh) {
     if (d->spare == g + 1) d->spare = 0;
-    d->used += SIM_GRANULE;
+    took(d, SIM_GRANULE);
     if (d->used > atomic_load(&d->capacity)) {
       small_give(d, first);
       return 0;
@@ -246,7 +252,7 @@ void sim_heap_free(struct sim_device *d, uintptr_t start, size_t reserved)
 bool sim_heap_charge(struct sim_device *d, size_t bytes)
 {
   if (!has_room(d, bytes)) return false;
-  d->used += bytes;
+  took(d, bytes);
   return true;
 }
 
@@ -255,7 +261,7 @@ char *sim_heap_take(struct sim_device *d, size_t bytes)
   uint32_t first, n = (uint32_t)(bytes / SIM_GRANULE);
   if (d->file < 0 || bytes > d->span || !has_room(d, bytes)) return NULL;
   if (!run_take(&d->granules, n, &first)) return NULL;
-  d->used += bytes;
+  took(d, bytes);
   return d->base + first * SIM_GRANULE;
 }
 
@@ -283,7 +289,7 @@ void sim_heap_addresses_end(struct sim_device *d, uintptr_t start, size_t bytes)
 bool sim_heap_open(struct sim_device *d, uintptr_t start, size_t bytes)
 {
   if (!has_room(d, bytes) || mprotect((void *)start, bytes, PROT_READ | PROT_WRITE)) return false;
-  d->used += bytes;
+  took(d, bytes);
   return true;
 }
 

@@ -172,6 +172,7 @@ struct sim_device {
   size_t span;               /* bytes of the range */
   _Atomic size_t capacity;   /* bytes a program may hold */
   size_t used;               /* bytes of it in use, in granules; sim_memory_lock */
+  size_t peak;               /* most that ever were; sim_memory_lock */
   struct sim_runs granules;  /* the range in granules */
   struct sim_runs small;     /* granules given to small allocations, in units */
   uint32_t *small_used;      /* units in use, by granule; 0: not a small block */

@@ -233,6 +233,117 @@ static void sites(void)
   printf("done\n");
 }
 
+/* ---- pressure: as much memory as there is -----------------------------------------------------
+ */
+
+static uint64_t state;
+
+static unsigned draw(unsigned n)
+{
+  state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (unsigned)(state >> 33) % n;
+}
+
+static size_t draw_bytes(bool small)
+{
+  static const size_t sizes[] = {2 * MIB, 3 * MIB, 7 * MIB, 20 * MIB, 33 * MIB, 64 * MIB};
+  if (small && draw(4)) return 512 + draw(MIB - 512);
+  return draw(3) ? sizes[draw(6)] : MIB + 1 + draw(40 * MIB);
+}
+
+/* Allocates and frees blocks of random sizes near the device's capacity, with work under way, and
+ * prints which allocations failed. What the device itself saw in use at most goes to stderr. */
+static void press(bool small, unsigned steps)
+{
+  enum { BLOCKS = 64 };
+  void *block[BLOCKS] = {0};
+  cudaStream_t s[2];
+  size_t (*peak)(int) =
+      (size_t(*)(int))(uintptr_t)dlsym(dlopen("libcuda.so.1", RTLD_NOW), "weir_sim_peak");
+  for (int i = 0; i < 2; i++)
+    MUST(cudaStreamCreateWithFlags(&s[i], cudaStreamNonBlocking));
+  state = (uint64_t)atoi(getenv("SEED") ? getenv("SEED") : "1");
+  for (unsigned i = 0; i < steps; i++) {
+    void **b = &block[draw(BLOCKS)];
+    size_t bytes = draw_bytes(small);
+    if (*b) {
+      MUST(cudaFree(*b));
+      *b = NULL;
+    } else if (cudaMalloc(b, bytes)) {
+      printf("step %u: none of %zu: %d\n", i, bytes, (int)cudaGetLastError());
+      *b = NULL;
+    } else if (!draw(4)) {
+      MUST(trap_launch_fill(s[draw(2)], *b, 128, i, 200000));
+    }
+  }
+  (void)fprintf(stderr, "%zu\n", peak ? peak(0) : 0);
+  printf("done\n");
+}
+
+#define SAY(call) printf("%s: %d\n", #call, (int)(call))
+
+/* 100 MiB that the program has freed, in the one context that there is or the other; with `work`
+ * under way on it where a free does not wait. */
+static void leave_cached(bool work)
+{
+  cudaStream_t s;
+  void *p = get(100 * MIB);
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  if (work) MUST(trap_launch_fill(s, p, 1024, 1, 20000000));
+  MUST(cudaFree(p));
+}
+
+/* What is cached is in nobody's way, whichever function asks for memory, with 128 MiB in all. */
+static void relief(void)
+{
+  for (int work = 0; work < 2; work++) {
+    void *p;
+    size_t pitch;
+    cudaGraph_t graph;
+    cudaStream_t s;
+    cudaArray_t array;
+    CUcontext first, other;
+    struct cudaChannelFormatDesc d = {32, 0, 0, 0, cudaChannelFormatKindUnsigned};
+    leave_cached(work);
+    SAY(cudaMallocPitch(&p, &pitch, (size_t)(900 + work) << 10, 100));
+    SAY(cudaFree(p));
+    leave_cached(work);
+    SAY(cudaMallocArray(&array, &d, 4096, 5000, 0));
+    SAY(cudaFreeArray(array));
+    leave_cached(work);
+    SAY(cudaMallocAsync(&p, 90 * MIB, NULL));
+    SAY(cudaFreeAsync(p, NULL));
+    SAY(cudaDeviceSynchronize());
+    leave_cached(false);
+    MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    SAY(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+    SAY(cudaMalloc(&p, 90 * MIB));
+    SAY(cudaStreamEndCapture(s, &graph));
+    SAY(cudaFree(p));
+    leave_cached(work);
+    MUST(cuCtxGetCurrent(&first));
+    MUST(cuCtxCreate(&other, NULL, 0, 0));
+    SAY(cudaMalloc(&p, 90 * MIB));
+    SAY(cudaFree(p));
+    leave_cached(work);
+    MUST(cuCtxSetCurrent(first));
+    SAY(cudaMalloc(&p, 80 * MIB));
+    SAY(cudaFree(p));
+    MUST(cuCtxDestroy(other));
+    SAY(cudaGetLastError());
+  }
+}
+
+static void pressure(void)
+{
+  press(false, 3000);
+}
+
+static void pressure_small(void)
+{
+  press(true, 3000);
+}
+
 static const struct what {
   const char *name;
   void (*run)(void);
@@ -249,6 +360,9 @@ static const struct what {
     {"unwritten_scalars", unwritten_scalars},
     {"captured", captured},
     {"sites", sites},
+    {"relief", relief},
+    {"pressure", pressure},
+    {"pressure_small", pressure_small},
 };
 
 int main(int argc, char **argv)

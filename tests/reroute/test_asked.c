@@ -258,6 +258,87 @@ START_TEST(rules_hold_for_children_that_are_elsewhere)
 }
 END_TEST
 
+/* ---- memory that there is ---------------------------------------------------------------------
+ */
+
+static char bare[65536];
+static long long bare_peak;
+
+static void run_bare(const char *what)
+{
+  const outcome *o = sh_status(0, "LD_LIBRARY_PATH=$BUILD/lib/sim " SUBJECT "%s", what);
+  memcpy(bare, o->out, sizeof bare);
+  bare_peak = atoll(o->err);
+}
+
+START_TEST(what_is_cached_is_in_nobodys_way)
+{
+  setenv("WEIR_SIM_MEMORY", "128M", 1);
+  run_bare("relief");
+  ck_assert_ptr_null(strstr(bare, ": 2\n"));
+  for (int i = 0; i < 2; i++) {
+    const outcome *o =
+        sh_status(0, "WEIR_CACHE_LIMIT=1G " RUN "--mode=%s -- " SUBJECT "relief", modes[i]);
+    ck_assert_msg(!strcmp(o->out, bare), "%s: %s", modes[i], o->out);
+    /* By a rule too. */
+    o = sh_status(0,
+                  "echo passthrough 'size<100M' >my.rules; WEIR_CACHE_LIMIT=1G " RUN
+                  "--mode=%s --rules my.rules -- " SUBJECT "relief",
+                  modes[i]);
+    ck_assert_msg(!strcmp(o->out, bare), "%s with rules: %s", modes[i], o->out);
+  }
+}
+END_TEST
+
+static const struct limit {
+  const char *text;
+  long long bytes;
+} limits[] = {
+    {"", (4LL << 30) / 10}, {"WEIR_CACHE_LIMIT=0", 0}, {"WEIR_CACHE_LIMIT=64M", 64 << 20}};
+
+/* Blocks of more than 1 MiB: smaller ones share pages of the driver's, which lay out otherwise. */
+START_TEST(a_program_near_the_capacity_runs_out_of_memory_where_it_does_bare)
+{
+  char seed[16];
+  (void)snprintf(seed, sizeof seed, "%d", _i + 1);
+  setenv("SEED", seed, 1);
+  setenv("WEIR_SIM_MEMORY", "256M", 1);
+  run_bare("pressure");
+  ck_assert_uint_gt(times(bare, "none of"), 500);
+  for (int i = 0; i < 6; i++) {
+    const outcome *o = sh_status(0, "%s " RUN "--mode=%s -- " SUBJECT "pressure",
+                                 limits[i / 2].text, modes[i % 2]);
+    ck_assert_msg(!strcmp(o->out, bare), "seed %s, %s, %s: %s", seed, modes[i % 2],
+                  limits[i / 2].text, o->out);
+    ck_assert_int_le(atoll(o->err), 256 << 20);
+  }
+}
+END_TEST
+
+/* Small blocks (odd seeds' programs have none) share the driver's pages: what is cached of them is
+ * bounded in bytes, and may hold a few pages more. */
+START_TEST(the_driver_gives_no_more_than_bare_and_the_bound)
+{
+  char seed[16];
+  const char *what = _i % 2 ? "pressure_small" : "pressure";
+  (void)snprintf(seed, sizeof seed, "%d", _i + 1);
+  setenv("SEED", seed, 1);
+  setenv("WEIR_SIM_MEMORY", "4G", 1);
+  run_bare(what);
+  ck_assert_int_gt(bare_peak, 100 << 20);
+  long long pages = _i % 2 ? bare_peak / 20 : 0;
+  for (int i = 0; i < 6; i++) {
+    const outcome *o = sh_status(0, "%s " RUN "--mode=%s -- " SUBJECT "%s", limits[i / 2].text,
+                                 modes[i % 2], what);
+    ck_assert_str_eq(o->out, bare);
+    ck_assert_msg(atoll(o->err) <= bare_peak + limits[i / 2].bytes + pages,
+                  "seed %s, %s, %s: %s, bare %lld", seed, modes[i % 2], limits[i / 2].text, o->err,
+                  bare_peak);
+    if (i != 2 && i != 3) ck_assert_int_gt(ask("t.db", HITS), 0);
+  }
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reroute/asked");
@@ -280,6 +361,9 @@ int main(void)
   tcase_add_test(c, bad_rules_are_said_before_the_program_starts);
   tcase_add_test(c, a_preloaded_program_goes_on_without_bad_rules_and_says_so_once);
   tcase_add_test(c, rules_hold_for_children_that_are_elsewhere);
+  tcase_add_test(c, what_is_cached_is_in_nobodys_way);
+  tcase_add_loop_test(c, a_program_near_the_capacity_runs_out_of_memory_where_it_does_bare, 0, 4);
+  tcase_add_loop_test(c, the_driver_gives_no_more_than_bare_and_the_bound, 0, 4);
   suite_add_tcase(s, c);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_ENV);
