@@ -262,7 +262,8 @@ static void press(bool small, unsigned steps)
   size_t (*peak)(int) = driver ? (size_t(*)(int))(uintptr_t)dlsym(driver, "weir_sim_peak") : NULL;
   for (int i = 0; i < 2; i++)
     MUST(cudaStreamCreateWithFlags(&s[i], cudaStreamNonBlocking));
-  state = (uint64_t)atoi(getenv("SEED") ? getenv("SEED") : "1");
+  const char *seed = getenv("SEED");
+  state = seed ? (uint64_t)atoi(seed) : 1;
   for (unsigned i = 0; i < steps; i++) {
     void **b = &block[draw(BLOCKS)];
     size_t bytes = draw_bytes(small);
