@@ -145,7 +145,7 @@ WEIR_INLINE cache *cache_here(void)
 /* Whose block it is, NULL: nobody's. A cache's device is its first member. */
 static cache *cache_of(const weir_whole_block *b)
 {
-  return b->state == WEIR_WHOLE_NONE ? NULL : weir_whole_backend(b->cache)->self;
+  return b->state == WEIR_WHOLE_NONE ? NULL : b->backend->self;
 }
 
 /* What the pointer map says of a cache's memory. */

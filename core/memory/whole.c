@@ -702,7 +702,7 @@ weir_whole_block weir_whole_find(uint64_t address)
   if (id) {
     const rec *r = &recs[id];
     b = (weir_whole_block){(weir_whole_state)r->state,
-                           r->cache,
+                           r->cache->backend,
                            r->address,
                            r->state == WEIR_WHOLE_LIVE ? r->requested : 0,
                            r->bytes,
@@ -793,11 +793,6 @@ weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
   w->options = *options;
   *out = w;
   return WEIR_OK;
-}
-
-const weir_backend *weir_whole_backend(const weir_whole *w)
-{
-  return w->backend;
 }
 
 void weir_whole_abandon(weir_whole *w)

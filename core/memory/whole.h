@@ -55,13 +55,13 @@ typedef enum weir_whole_state {
 
 typedef struct weir_whole_block {
   weir_whole_state state;
-  weir_whole *cache;  /* borrowed */
-  uint64_t address;   /* start */
-  uint64_t requested; /* bytes the program asked for; LIVE */
-  uint64_t bytes;     /* bytes it has */
-  uint64_t serial;    /* of the allocation, from 1, over all caches; LIVE */
-  weir_whole_why why; /* LIVE: why this allocation's memory was new */
-  uint32_t record;    /* the cache's own word for it */
+  const weir_backend *backend; /* of its cache; borrowed, outlives the cache */
+  uint64_t address;            /* start */
+  uint64_t requested;          /* bytes the program asked for; LIVE */
+  uint64_t bytes;              /* bytes it has */
+  uint64_t serial;             /* of the allocation, from 1, over all caches; LIVE */
+  weir_whole_why why;          /* LIVE: why this allocation's memory was new */
+  uint32_t record;             /* the cache's own word for it */
 } weir_whole_block;
 
 typedef struct weir_whole_stats {
@@ -74,10 +74,10 @@ typedef struct weir_whole_stats {
   uint64_t device_allocs, device_frees; /* calls */
 } weir_whole_stats;
 
-/* A cache over `backend` (borrowed). Errors: ENOMEM, and what the backend says. */
+/* A cache over `backend` (borrowed; who still has a weir_whole_block may look at it). Errors:
+ * ENOMEM, and what the backend says. */
 weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
                             const weir_whole_options *options);
-const weir_backend *weir_whole_backend(const weir_whole *cache); /* borrowed */
 /* The context is gone and its memory with it: the records are dropped, the device is not called. */
 void weir_whole_abandon(weir_whole *cache);
 

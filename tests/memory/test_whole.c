@@ -333,6 +333,7 @@ START_TEST(a_block_is_released_once_and_as_the_allocation_it_was_found_as)
   bool full;
   uint64_t a = take(512, false);
   weir_whole_block first = weir_whole_find(a), none = weir_whole_find(a + 8);
+  ck_assert_ptr_eq(first.backend, &f.backend);
   ck_assert_int_eq(weir_whole_release(&first, NULL, 0, 0, &full), WEIR_OK);
   ck_assert_int_eq(weir_whole_release(&first, NULL, 0, 0, &full), WEIR_EINVAL);
   ck_assert_int_eq(weir_whole_release(&none, NULL, 0, 0, &full), WEIR_EINVAL);
