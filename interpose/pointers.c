@@ -1,5 +1,6 @@
 /* pointers.c: see pointers.h, which has the tree's layout. Nodes are never given back: their number
  * is bounded by the address space the program has ever used. */
+#include "core/base/pages.h"
 #include "interpose/pointers.h"
 
 #include <stdatomic.h>

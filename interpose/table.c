@@ -4,6 +4,7 @@
  * has put it in: whoever frees an address has got it from a call that had returned. Probing past
  * other threads' half-written entries looks at their keys only.
  */
+#include "core/base/pages.h"
 #include "interpose/table.h"
 
 #include <stddef.h>
@@ -22,13 +23,6 @@ static uint64_t hash_of(uint64_t key)
   key ^= key >> 32;
   key *= UINT64_C(0x9e3779b97f4a7c15);
   return key ^ key >> 29;
-}
-
-void *weir_pages(uint64_t bytes)
-{
-  void *p =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return p == MAP_FAILED ? NULL : p;
 }
 
 /* The level's slots, mapped on first use. Of two threads that map it at once one gives its own

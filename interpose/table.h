@@ -41,7 +41,4 @@ void weir_table_each(weir_table *t,
                      void (*visit)(void *context, uint64_t key, uint64_t x, uint64_t y),
                      void *context);
 
-/* Zeroed pages, or NULL. */
-void *weir_pages(uint64_t bytes);
-
 #endif

@@ -21,6 +21,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include "core/base/pages.h"
 #include "core/memory/back.h"
 #include "core/memory/history.h"
 
@@ -30,13 +31,6 @@ enum { SPACE_FACTOR = 4, SHORT_SHARE = 8 }; /* short: less than 1/8 of the limit
 static bool vmm(const weir_pool *p)
 {
   return p->space != 0;
-}
-
-static void *host_array(uint64_t bytes)
-{
-  void *at =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
 }
 
 /* Room for one more range. */
@@ -78,8 +72,8 @@ weir_status weir_back_init(weir_pool *p)
   uint64_t bytes = weir_page_up(p->total, page) * SPACE_FACTOR, places;
   if (bytes > SPACE_LIMIT) bytes = SPACE_LIMIT;
   places = bytes / page;
-  p->pages = host_array(places * sizeof *p->pages);
-  p->spare = host_array(places * sizeof *p->spare);
+  p->pages = weir_pages(places * sizeof *p->pages);
+  p->spare = weir_pages(places * sizeof *p->spare);
   if (!p->pages || !p->spare)
     st = weir_fail(WEIR_ENOMEM, "no host memory for the pool's list of %llu pages",
                    (unsigned long long)places);

@@ -1,5 +1,6 @@
 /* callers.c: see callers.h. A stack in the arena is two words (hash; how many) and its addresses;
  * its number is its place there + 1. Address space is reserved once and committed in steps. */
+#include "core/base/pages.h"
 #include "core/memory/callers.h"
 
 #include <dlfcn.h>
@@ -83,19 +84,13 @@ static bool asked(const weir_pool *p, uint64_t bytes)
   return !s->host_commit || s->host_commit(p->backend->self, bytes) == WEIR_OK;
 }
 
-static void *space(uint64_t bytes, int how)
-{
-  void *at = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
-}
-
 /* Room for one more stack of `count` frames. */
 static bool make_room(const weir_pool *p, uint32_t count)
 {
   const uint64_t step = STEP * sizeof *table.words;
   if (!table.slots && asked(p, SLOTS * sizeof *table.slots))
-    table.slots = space(SLOTS * sizeof *table.slots, PROT_READ | PROT_WRITE);
-  if (!table.words) table.words = space((uint64_t)WORDS * sizeof *table.words, PROT_NONE);
+    table.slots = weir_pages(SLOTS * sizeof *table.slots);
+  if (!table.words) table.words = weir_pages_reserve((uint64_t)WORDS * sizeof *table.words);
   if (!table.slots || !table.words || table.count == MOST_STACKS) return false;
   if (table.used + count + 2 <= table.committed) return true;
   if (table.committed + STEP > WORDS || !asked(p, step)) return false;

@@ -1,4 +1,5 @@
 /* history.c: see history.h. */
+#include "core/base/pages.h"
 #include "core/memory/history.h"
 
 #include <stdio.h>
@@ -28,12 +29,6 @@ static _Atomic uint64_t marks_lost;
 static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER;
 
 __thread uint64_t weir_callers_now;
-
-static void *space(uint64_t bytes, int how)
-{
-  void *at = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
-}
 
 static bool asked(const weir_pool *p, uint64_t bytes)
 {
@@ -97,7 +92,7 @@ static bool mark_ensure(const weir_pool *p, block_id id)
 {
   if (id < atomic_load(&marked)) return true;
   pthread_mutex_lock(&marks_lock);
-  if (!marks) marks = space((uint64_t)RECORDS * sizeof *marks, PROT_NONE);
+  if (!marks) marks = weir_pages_reserve((uint64_t)RECORDS * sizeof *marks);
   uint32_t have = atomic_load(&marked);
   uint32_t want = (id / STEP + 1) * STEP;
   uint64_t more = want > have ? (uint64_t)(want - have) * sizeof *marks : 0;
@@ -238,7 +233,7 @@ static weir_history *create(const weir_pool *p)
   h->notes.item = sizeof(weir_note);
   if (p->space) {
     h->page_bytes = p->space / p->backend->source.page_bytes * sizeof *h->pages;
-    h->pages = asked(p, h->page_bytes) ? space(h->page_bytes, PROT_READ | PROT_WRITE) : NULL;
+    h->pages = asked(p, h->page_bytes) ? weir_pages(h->page_bytes) : NULL;
   }
   weir_callers_hold();
   return h;

@@ -24,6 +24,7 @@
  */
 #include <sys/mman.h>
 #include <string.h>
+#include "core/base/pages.h"
 #include "core/memory/pool.h"
 
 enum {
@@ -50,9 +51,8 @@ static block_id crowded;           /* blocks whose segment is full, linked by `p
 /* Address space for `bytes`, aligned to a huge page. */
 static void *space(uint64_t bytes)
 {
-  char *at =
-      mmap(NULL, bytes + STEP, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return NULL;
+  char *at = weir_pages_reserve(bytes + STEP);
+  if (!at) return NULL;
   at += -(uintptr_t)at % STEP;
   (void)madvise(at + STEP, bytes - STEP, MADV_HUGEPAGE);
   return at;

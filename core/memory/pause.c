@@ -17,6 +17,7 @@
  */
 #include <string.h>
 #include <sys/mman.h>
+#include "core/base/pages.h"
 #include "core/memory/devices.h"
 #include "core/memory/tags.h"
 #include "core/weir/pools.h"
@@ -347,11 +348,8 @@ static weir_status can_pause(weir_pool *p, bool save)
                      p->backend->name);
   uint64_t bytes = p->space / page_bytes(p) * sizeof *p->copies;
   if (p->copies) return WEIR_OK;
-  void *at =
-      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) return weir_fail(WEIR_ENOMEM, "no host memory to note what is paused");
-  p->copies = at;
-  return WEIR_OK;
+  p->copies = weir_pages(bytes);
+  return p->copies ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory to note what is paused");
 }
 
 weir_status weir_pause(weir_pool *p, unsigned tag, bool save)

@@ -13,6 +13,7 @@
  * stream and the epoch of it that must be complete. As in epoch.c a marker recorded in the stream
  * closes an epoch, only when somebody needs to know, and covers all frees before it.
  */
+#include "core/base/pages.h"
 #include "core/memory/whole.h"
 
 #include <stdlib.h>
@@ -125,19 +126,13 @@ static weir_status no_memory(void)
   return weir_fail(WEIR_ENOMEM, "no host memory for the records of the cache");
 }
 
-static void *fresh(uint64_t bytes, int how)
-{
-  void *at = mmap(NULL, bytes, how, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? NULL : at;
-}
-
 static rec_id rec_new(void)
 {
   rec_id id = spare;
   if (id) {
     spare = recs[id].next;
   } else {
-    if (!recs && !(recs = fresh((uint64_t)RECORDS * sizeof *recs, PROT_NONE))) return 0;
+    if (!recs && !(recs = weir_pages_reserve((uint64_t)RECORDS * sizeof *recs))) return 0;
     if (recs_end >= recs_committed) {
       if (recs_committed + COMMIT > RECORDS ||
           mprotect(recs + recs_committed, COMMIT * sizeof *recs, PROT_READ | PROT_WRITE))
@@ -189,7 +184,7 @@ static bool map_ensure(void)
 {
   if (map.slots && 2 * (map.count + 1) <= map.mask + 1) return true;
   uint32_t old = map.slots ? map.mask + 1 : 0, room = old ? 2 * old : 4096;
-  rec_id *was = map.slots, *slots = fresh(room * sizeof *slots, PROT_READ | PROT_WRITE);
+  rec_id *was = map.slots, *slots = weir_pages(room * sizeof *slots);
   if (!slots) return false;
   map.slots = slots;
   map.mask = room - 1;
@@ -787,7 +782,7 @@ void weir_whole_get_stats(weir_whole *w, weir_whole_stats *out)
 weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
                             const weir_whole_options *options)
 {
-  weir_whole *w = fresh(sizeof *w, PROT_READ | PROT_WRITE);
+  weir_whole *w = weir_pages(sizeof *w);
   if (!w) return no_memory();
   w->backend = backend;
   w->options = *options;
