@@ -42,7 +42,8 @@ static weir_route_options options;
 static cache caches[CACHES]; /* device memory, by number of context */
 static cache hosts[CACHES][HOSTS];
 static _Atomic uint32_t hosts_made[CACHES]; /* bitmap of those of a context that there are */
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* over making and ending caches */
+static uint64_t contexts_gone;                             /* so far; under it */
 static _Atomic uint64_t tainted; /* blocks with a serial up to this are never cached */
 static _Atomic bool broken;      /* a context has an error that stays */
 
@@ -179,6 +180,7 @@ void weir_route_context_gone(unsigned number)
   weir_fill_context_gone(number);
   weir_poison_context_gone(number);
   pthread_mutex_lock(&making);
+  contexts_gone++;
   abandon(&caches[number]);
   uint32_t made = atomic_exchange(&hosts_made[number], 0);
   for (int i; (i = next_host(&made)) >= 0;)
@@ -294,21 +296,32 @@ static bool has_waiting(weir_whole *w)
   return w && s.waiting;
 }
 
-/* What a context's frees did not wait for, they would have without us: now is the time. */
+/* What a context's frees did not wait for, they would have without us: now is the time. The lock is
+ * held and let go for the wait, in which the context may go. */
 static void wait_for_waiting(unsigned number)
 {
   const cache *waiting = has_waiting(caches[number].whole) ? &caches[number] : NULL;
   uint32_t made = atomic_load(&hosts_made[number]);
   for (int i; !waiting && (i = next_host(&made)) >= 0;)
     if (has_waiting(hosts[number][i].whole)) waiting = &hosts[number][i];
-  if (waiting && !weir_route_hands_off()) (void)wait_for(waiting);
+  if (!waiting || weir_route_hands_off()) return;
+  weir_route_device device = waiting->device;
+  uint64_t before = contexts_gone;
+  moment m;
+  wait_begins(&m, number);
+  pthread_mutex_unlock(&making);
+  CUresult r = weir_route_device_wait(&device);
+  pthread_mutex_lock(&making);
+  if (stays((int)r)) atomic_store(&broken, true);
+  if (r == CUDA_SUCCESS && before == contexts_gone) waited(&m);
 }
 
 /* All cached memory of all contexts goes back, but what work is pending on while nothing may be
- * waited for; whether that was any. */
+ * waited for; whether that was any. Under the lock: another thread may end a context. */
 static bool relieve(void)
 {
   bool gave = false;
+  pthread_mutex_lock(&making);
   for (unsigned i = 1; i < CACHES - 1; i++) {
     wait_for_waiting(i);
     gave |= give_back(caches[i].whole);
@@ -316,6 +329,7 @@ static bool relieve(void)
     for (int j; (j = next_host(&made)) >= 0;)
       gave |= give_back(hosts[i][j].whole);
   }
+  pthread_mutex_unlock(&making);
   return gave;
 }
 
