@@ -65,6 +65,12 @@ unsigned weir_context_number(uint64_t context)
   return k ? (unsigned)(k - contexts) + 1 : 0;
 }
 
+uint64_t weir_context_handle(unsigned number)
+{
+  if (!number || number > CONTEXTS) return 0;
+  return atomic_load_explicit(&contexts[number - 1].handle, memory_order_acquire);
+}
+
 unsigned weir_context_device(uint64_t context)
 {
   const known *k = find(context);

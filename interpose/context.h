@@ -41,6 +41,9 @@
   X(cuEventRecord, PFN_cuEventRecord_v2000)                                                        \
   X(cuEventQuery, PFN_cuEventQuery_v2000)                                                          \
   X(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000)                                           \
+  X(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020)                                                      \
+  X(cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020)                                                \
+  X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
   X(cuArray3DGetDescriptor_v2, PFN_cuArray3DGetDescriptor_v3020)                                   \
   X(cuFuncGetName, PFN_cuFuncGetName_v12030)                                                       \
   X(cuKernelGetName, PFN_cuKernelGetName_v12030)
@@ -105,6 +108,9 @@ WEIR_INLINE void weir_context_trusted(weir_thread *t)
 /* Number and device of a context met before; 0 and WEIR_DEVICE_NONE when it was not. */
 unsigned weir_context_number(uint64_t context);
 unsigned weir_context_device(uint64_t context);
+
+/* The context with the number; 0: none now. */
+uint64_t weir_context_handle(unsigned number);
 
 /* Work on more than one device has been seen. */
 bool weir_many_devices(void);

@@ -440,6 +440,12 @@ void weir_x_context(weir_call *c, weir_word a, weir_word device, weir_word b)
   weir_commit(c, &e);
 }
 
+void weir_x_peer_access(weir_call *c, weir_word a, weir_word b)
+{
+  if (c->status == 0) weir_route_peers();
+  weir_x_context(c, a, WEIR_DEVICE_NONE, b);
+}
+
 /* The handle may be a destroyed context's, come back for another device. */
 void weir_x_context_made(weir_call *c, weir_word context, weir_word device, weir_word b)
 {

@@ -80,6 +80,7 @@ void weir_x_named_list(weir_call *c, const CUkernel *kernels, weir_word count, w
 void weir_x_context(weir_call *c, weir_word a, weir_word device, weir_word b);
 void weir_x_context_made(weir_call *c, weir_word context, weir_word device, weir_word b);
 void weir_x_context_destroy(weir_call *c, weir_word context);
+void weir_x_peer_access(weir_call *c, weir_word a, weir_word b);
 void weir_x_primary_release(weir_call *c, weir_word device);
 void weir_x_reset(weir_call *c, weir_word device);
 void weir_x_reset_current_before(weir_call *c);

@@ -20,13 +20,14 @@ typedef struct side {
   uint8_t mem;    /* weir_mem */
   uint8_t device; /* WEIR_DEVICE_NONE: host, or not known */
   bool on_device; /* for the direction */
+  weir_tag tag;   /* 0: not known */
 } side;
 
 /* The driver's word on an address that the map does not know: memory made by a way we do not wrap.
  * A question that fails means memory CUDA was not told of. */
 static side ask_driver(const weir_call *c, uint64_t at)
 {
-  side s = {at, WEIR_MEM_PAGEABLE, WEIR_DEVICE_NONE, false};
+  side s = {at, WEIR_MEM_PAGEABLE, WEIR_DEVICE_NONE, false, 0};
   PFN_cuPointerGetAttribute_v4000 ask =
       WEIR_HELPER(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000);
   CUmemorytype type = 0;
@@ -46,7 +47,7 @@ static side array_side(const weir_call *c, uint64_t handle)
 {
   weir_tag tag = weir_block_at(handle).tag;
   uint8_t device = (uint8_t)(tag ? weir_tag_device(tag) : c->thread->last_device);
-  return (side){handle, WEIR_MEM_ARRAY, device, true};
+  return (side){handle, WEIR_MEM_ARRAY, device, true, 0};
 }
 
 static side side_of(const weir_call *c, uint64_t at, enum said said)
@@ -54,7 +55,7 @@ static side side_of(const weir_call *c, uint64_t at, enum said said)
   if (said == ARRAY) return array_side(c, at);
   weir_tag tag = weir_pointer_tag(at);
   if (!tag && said == EITHER) return ask_driver(c, at);
-  side s = {at, (uint8_t)weir_tag_mem(tag), WEIR_DEVICE_NONE, said == DEVICE};
+  side s = {at, (uint8_t)weir_tag_mem(tag), WEIR_DEVICE_NONE, said == DEVICE, tag};
   bool ours = s.mem == WEIR_MEM_DEVICE || s.mem == WEIR_MEM_MANAGED;
   if (said == EITHER) s.on_device = ours;
   if (!tag) s.mem = said == HOST ? WEIR_MEM_PAGEABLE : WEIR_MEM_DEVICE;
@@ -84,9 +85,22 @@ static bool copy_waits(const weir_fill *e, const side *dst, const side *src)
   return (dst->on_device ? src : dst)->mem == WEIR_MEM_PAGEABLE;
 }
 
+/* The driver's copy, in a context that the memory is not of: a free, which looks at the work of the
+ * memory's own context, would not outlast it. */
+static void reached(const weir_call *c, const side *s)
+{
+  unsigned context = weir_tag_context(s->tag);
+  if (__builtin_expect(!context || context == c->thread->last_context_number, 1)) return;
+  if (weir_mode_now() == WEIR_OBSERVE || c->status || c->flags & WEIR_EVF_STAGED) return;
+  if (s->mem == WEIR_MEM_DEVICE || s->mem == WEIR_MEM_PINNED)
+    weir_route_taint(s->at, WEIR_WHY_PEER);
+}
+
 /* The event of a copy; the sides were found with the thread's context already asked for. */
 static void record(weir_call *c, side dst, side src, uint64_t bytes, uint64_t stream)
 {
+  reached(c, &dst);
+  reached(c, &src);
   weir_fill e = weir_begin_here(c, WEIR_EV_COPY);
   e.a = dst.at;
   e.b = src.at;
@@ -127,7 +141,7 @@ void weir_x_copy_symbol(weir_call *c, weir_word dst, weir_word src, weir_word by
                         weir_word to, weir_word stream)
 {
   weir_context_trusted(c->thread);
-  side symbol = {to ? dst : src, WEIR_MEM_DEVICE, c->thread->last_device, true};
+  side symbol = {to ? dst : src, WEIR_MEM_DEVICE, c->thread->last_device, true, 0};
   side other = to ? side_of(c, src, kind_src(kind)) : side_of(c, dst, kind_dst(kind));
   record(c, to ? symbol : other, to ? other : symbol, bytes, stream);
 }
@@ -152,7 +166,7 @@ static side typed_side(const weir_call *c, CUmemorytype type, const void *host, 
 
 static void record_nothing(weir_call *c, uint64_t stream)
 {
-  side none = {0, WEIR_MEM_UNKNOWN, WEIR_DEVICE_NONE, false};
+  side none = {0, WEIR_MEM_UNKNOWN, WEIR_DEVICE_NONE, false, 0};
   weir_context_trusted(c->thread);
   record(c, none, none, 0, stream);
 }

@@ -58,6 +58,7 @@ EXTRACTORS = {
     'named_list': '!kernels count owner',
     'context': 'a=0 device=WEIR_DEVICE_NONE b=0', 'context_made': 'context device b=0',
     'context_destroy': 'context',
+    'peer_access': 'a=0 b=0',
     'primary_release': 'device', 'reset': 'device', 'reset_current': '',
     'call': 'a=0 b=0 bytes=0 stream=WEIR_NO_STREAM',
 }

@@ -2022,12 +2022,16 @@ static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
   fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)weir_real(95);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -2042,12 +2046,16 @@ static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstCon
   fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)weir_real(96);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -5461,7 +5469,7 @@ static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flag
       !(r = real(peerContext, Flags)))
     weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(Flags));
+  weir_x_peer_access(c, W(peerContext), W(Flags));
   weir_leave(c);
   return r;
 }
@@ -7513,12 +7521,16 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   fn_cudaMemcpyPeerAsync real = (fn_cudaMemcpyPeerAsync)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(dst, dstDevice, src, srcDevice, count, stream);
+    cudaError_t alone = weir_r_cudaMemcpyPeerAsync(c, real, dst, dstDevice, src, srcDevice, count, stream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, dstDevice, src, srcDevice, count, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dstDevice, src, srcDevice, count, stream)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyPeerAsync(c, real, dst, dstDevice, src, srcDevice, count, stream) : real(dst, dstDevice, src, srcDevice, count, stream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(stream));
   weir_leave(c);
@@ -9064,7 +9076,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerA
       !(r = real(peerDevice, flags)))
     weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(flags));
+  weir_x_peer_access(c, W(peerDevice), W(flags));
   weir_leave(c);
   return r;
 }

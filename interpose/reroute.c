@@ -45,6 +45,7 @@ static _Atomic uint32_t hosts_made[CACHES]; /* bitmap of those of a context that
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* over making and ending caches */
 static uint64_t contexts_gone;                             /* so far; under it */
 static _Atomic uint64_t tainted; /* blocks with a serial up to this are never cached */
+static _Atomic bool peers;       /* kernels of one device may touch memory of another */
 static _Atomic bool broken;      /* a context has an error that stays */
 
 /* ---- caches -----------------------------------------------------------------------------------
@@ -338,6 +339,19 @@ bool weir_route_failed(int error)
   if (weir_mode_now() == WEIR_OBSERVE) return false;
   if (stays(error)) atomic_store(&broken, true);
   return error == CUDA_ERROR_OUT_OF_MEMORY && relieve();
+}
+
+/* Work that is pending in other contexts may use the cache's memory, and a free here waits for its
+ * own context only: device memory once peer access was enabled, page-locked memory, which every
+ * device can reach, once there are two. Copies from one to the other are seen block by block. */
+static bool reached(const cache *k)
+{
+  return k->device.host ? weir_many_devices() : atomic_load_explicit(&peers, memory_order_relaxed);
+}
+
+void weir_route_peers(void)
+{
+  if (!atomic_load_explicit(&peers, memory_order_relaxed)) atomic_store(&peers, true);
 }
 
 bool weir_route_hands_off(void)
@@ -645,6 +659,8 @@ static fate keep(weir_call *c, uint64_t address, bool host)
     c->why = (uint8_t)hands_off_why();
   else if (b.serial <= atomic_load(&tainted))
     c->why = WEIR_WHY_GRAPH;
+  else if (reached(k))
+    c->why = WEIR_WHY_PEER;
   if (c->why) return FATE_REAL;
   fate f = weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, &b) : keep_strictly(c, k, &b);
   if (f != FATE_KEPT) return f;

@@ -59,6 +59,8 @@ void weir_route_error_gone(int bank);
 
 /* The context, or all of a device's, is gone and its memory with it. */
 void weir_route_context_gone(unsigned number);
+/* Peer access was enabled: from now on no free of device memory is kept. */
+void weir_route_peers(void);
 /* A graph was made of work that may use any live block: none of these is cached from now on. */
 void weir_route_taint_all(void);
 
@@ -148,6 +150,15 @@ CUresult weir_r_cuMemcpy2D(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *)
                            const CUDA_MEMCPY2D *p);
 CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *, CUstream),
                                 const CUDA_MEMCPY2D *p, CUstream stream);
+
+cudaError_t weir_r_cudaMemcpyPeerAsync(
+    weir_call *c, cudaError_t (*real)(void *, int, const void *, int, size_t, cudaStream_t),
+    void *dst, int dst_device, const void *src, int src_device, size_t bytes, cudaStream_t stream);
+CUresult weir_r_cuMemcpyPeerAsync(weir_call *c,
+                                  CUresult (*real)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext,
+                                                   size_t, CUstream),
+                                  CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                                  CUcontext src_context, size_t bytes, CUstream stream);
 
 /* ---- questions (reroute_query.c) --------------------------------------------------------------
  */

@@ -115,11 +115,44 @@ static wanted flat(uint64_t dst, uint64_t src, uint64_t bytes, unsigned kind, ui
                   .waits = waits};
 }
 
+/* All of it in one allocation of a context that has a number. */
+static bool in_context(uint64_t at, uint64_t bytes, unsigned *context, unsigned *device)
+{
+  PFN_cuMemGetAddressRange_v3020 ask =
+      WEIR_HELPER(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020);
+  weir_tag tag = weir_pointer_tag(at);
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  *context = weir_tag_context(tag);
+  *device = weir_tag_device(tag);
+  return weir_tag_mem(tag) == WEIR_MEM_DEVICE && *context && ask &&
+         ask(&base, &size, at) == CUDA_SUCCESS && at - base <= size && bytes <= size - (at - base);
+}
+
+/* Between two devices, as work of a stream of the program's own. A copy in a default stream, and a
+ * synchronous one, has an order with all work of both devices, which is the driver's to make. */
+static bool stage_peers(weir_call *c, const wanted *w)
+{
+  weir_stage_peers copy = {
+      .dst = w->dst, .src = w->src, .bytes = w->width, .stream = (CUstream)(uintptr_t)w->stream};
+  unsigned to, from;
+  CUresult r;
+  if (w->stream <= WEIR_STREAM_PER_THREAD || w->width < WEIR_STAGE_MIN) return false;
+  if (weir_tag_device(weir_pointer_tag(w->dst)) == weir_tag_device(weir_pointer_tag(w->src)))
+    return false;
+  if (weir_route_hands_off() || !in_context(w->dst, w->width, &copy.dst_context, &to) ||
+      !in_context(w->src, w->width, &copy.src_context, &from) || to == from)
+    return false;
+  if (!weir_stage_peer(&copy, &r) || r != CUDA_SUCCESS) return false;
+  c->flags |= WEIR_EVF_STAGED;
+  return true;
+}
+
 static bool stage_flat(weir_call *c, const wanted *w)
 {
-  if (w->width < WEIR_STAGE_MIN || w->kind == WEIR_KIND_HTOH || w->kind == WEIR_KIND_DTOD)
-    return false;
-  return stage(c, w);
+  if (w->width < WEIR_STAGE_MIN || w->kind == WEIR_KIND_HTOH) return false;
+  if (w->kind >= WEIR_KIND_DTOD && !w->waits && stage_peers(c, w)) return true;
+  return w->kind != WEIR_KIND_DTOD && stage(c, w);
 }
 
 /* ---- poison -----------------------------------------------------------------------------------
@@ -292,4 +325,33 @@ CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY
   wanted w;
   if (!structure(p, STREAM(stream), false, &w)) return real(p, stream);
   return (CUresult)done(c, &w, stage(c, &w) ? 0 : (int)real(p, stream));
+}
+
+/* ---- between devices: the call says which they are --------------------------------------------
+ */
+
+cudaError_t weir_r_cudaMemcpyPeerAsync(
+    weir_call *c, cudaError_t (*real)(void *, int, const void *, int, size_t, cudaStream_t),
+    void *dst, int dst_device, const void *src, int src_device, size_t bytes, cudaStream_t stream)
+{
+  wanted w = flat(AT(dst), AT(src), bytes, WEIR_KIND_DTOD, STREAM(stream), false);
+  bool right = dst_device == (int)weir_tag_device(weir_pointer_tag(w.dst)) &&
+               src_device == (int)weir_tag_device(weir_pointer_tag(w.src));
+  return right && stage_peers(c, &w) ? cudaSuccess
+                                     : real(dst, dst_device, src, src_device, bytes, stream);
+}
+
+CUresult weir_r_cuMemcpyPeerAsync(weir_call *c,
+                                  CUresult (*real)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext,
+                                                   size_t, CUstream),
+                                  CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+                                  CUcontext src_context, size_t bytes, CUstream stream)
+{
+  wanted w = flat(dst, src, bytes, WEIR_KIND_DTOD, STREAM(stream), false);
+  unsigned to = weir_context_number((uint64_t)(uintptr_t)dst_context);
+  unsigned from = weir_context_number((uint64_t)(uintptr_t)src_context);
+  bool right = to == weir_tag_context(weir_pointer_tag(dst)) &&
+               from == weir_tag_context(weir_pointer_tag(src));
+  return right && stage_peers(c, &w) ? CUDA_SUCCESS
+                                     : real(dst, dst_context, src, src_context, bytes, stream);
 }

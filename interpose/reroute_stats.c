@@ -70,12 +70,13 @@ void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why)
                      .bytes = bytes});
 }
 
-void weir_stats_staging(uint64_t start, unsigned device, bool to, unsigned percent, uint64_t bytes)
+void weir_stats_staging(uint64_t start, unsigned device, weir_copy_kind kind, unsigned percent,
+                        uint64_t bytes)
 {
   tell(&(weir_event){.start = start,
                      .copy = WEIR_CACHE_STAGING,
                      .device = (uint8_t)device,
-                     .a = to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH,
+                     .a = kind,
                      .b = percent,
                      .bytes = bytes});
 }

@@ -15,7 +15,8 @@ void weir_stats_given(void *device, const weir_whole_given *given);
 void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why);
 /* The driver's time in percent of ours (0: could not be measured), and how it was found: by copies
  * of `bytes` from `start` on, or, bytes 0, by an earlier program. */
-void weir_stats_staging(uint64_t start, unsigned device, bool to, unsigned percent, uint64_t bytes);
+void weir_stats_staging(uint64_t start, unsigned device, weir_copy_kind kind, unsigned percent,
+                        uint64_t bytes);
 /* A copy to the host, made where `stack` says (0: here), brought back poison: `bytes` of it, the
  * first at `offset` in the block. */
 void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack);

@@ -52,6 +52,7 @@ static _Atomic uint8_t verdicts[RINGS][2]; /* by device; enum verdict */
 void weir_stage_start(const weir_stage_options *o)
 {
   options = *o;
+  weir_stage_peer_start(o);
 }
 
 /* That copy on the host. Asked for at the first copy: most programs that start never make one. */
@@ -114,6 +115,7 @@ static bool ring_make(ring *g)
 void weir_stage_context_gone(unsigned number)
 {
   if (number >= RINGS) return;
+  weir_stage_peer_context_gone(number);
   for (int d = 0; d < 2; d++) {
     ring *g = &rings[number][d];
     memset(g->slots, 0, sizeof g->slots);
@@ -386,7 +388,8 @@ static bool worth(unsigned number, unsigned device, bool to)
   unsigned value = percent[!to];
   bool known = value != 0;
   if (!known && (value = measure(number, to))) verdict_write(device, !to, value);
-  weir_stats_staging(start, device, to, value, known ? 0 : TRIAL_BYTES);
+  weir_stats_staging(start, device, to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH, value,
+                     known ? 0 : TRIAL_BYTES);
   atomic_store(v, value >= WINS_PERCENT ? WORTH : NOT_WORTH);
   return value >= WINS_PERCENT;
 }

@@ -41,6 +41,22 @@ void weir_stage_start(const weir_stage_options *options);
  * driver's, nothing has happened. *result: the driver's answer. */
 bool weir_stage(const weir_stage_copy *copy, unsigned number, unsigned device, CUresult *result);
 
+/* A copy between the memories of two contexts on devices of which neither may access the other's:
+ * out of one and into the other by way of the ring, both at once, as work of `stream`
+ * (staging_peer.c).
+ */
+typedef struct weir_stage_peers {
+  CUdeviceptr dst, src;
+  unsigned dst_context, src_context; /* numbers */
+  size_t bytes;
+  CUstream stream; /* the program's, not a default one */
+} weir_stage_peers;
+
+/* False: it is the driver's, nothing has happened. *result: the driver's answer. */
+bool weir_stage_peer(const weir_stage_peers *copy, CUresult *result);
+void weir_stage_peer_start(const weir_stage_options *options);
+void weir_stage_peer_context_gone(unsigned number);
+
 /* The context is gone and with it the ring's memory and events. */
 void weir_stage_context_gone(unsigned number);
 

@@ -24,6 +24,7 @@ static const char *words(unsigned reason)
       [WEIR_WHY_HANDLE] = "exported as a handle",
       [WEIR_WHY_TOKEN] = "its peer tokens were asked for",
       [WEIR_WHY_ATTRIBUTE] = "an attribute of it was set",
+      [WEIR_WHY_PEER] = "work of another context may use it",
       [WEIR_WHY_PENDING] = "with work under way",
       [WEIR_WHY_RULE] = "a rule of the user's"};
   return texts[reason] ? texts[reason] : wr_reason_name(reason);

@@ -98,6 +98,7 @@ typedef enum weir_sync_type {
   X(HANDLE, 14, "handle")       /* exported as a handle of the system's */                         \
   X(TOKEN, 15, "token")         /* its peer-to-peer tokens were asked for */                       \
   X(ATTRIBUTE, 16, "attribute") /* the program has set one of it */                                \
+  X(PEER, 19, "peer")           /* work of another context may use it */                           \
   /* a free was kept */                                                                            \
   X(PENDING, 17, "pending") /* with work under way, which it did not wait for */                   \
   /* left to the driver by the user's own rules */                                                 \

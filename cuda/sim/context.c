@@ -510,7 +510,7 @@ CUresult sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
   uint32_t bit = UINT32_C(1) << peer->device->ordinal;
   pthread_mutex_lock(&c->lock);
   if (c->peers & bit) error = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-  c->peers |= bit;
+  (void)__atomic_or_fetch(&c->peers, bit, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&c->lock);
   return error;
 }
@@ -523,7 +523,7 @@ CUresult sim_cuCtxDisablePeerAccess(CUcontext peer)
   uint32_t bit = UINT32_C(1) << peer->device->ordinal;
   pthread_mutex_lock(&c->lock);
   if (!(c->peers & bit)) error = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
-  c->peers &= ~bit;
+  (void)__atomic_and_fetch(&c->peers, ~bit, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&c->lock);
   return error;
 }

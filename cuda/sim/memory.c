@@ -376,8 +376,12 @@ CUresult sim_cuMemHostGetFlags(unsigned int *flags, void *p)
 /* Of the current context's device. */
 static unsigned access_flags(const struct sim_range *r)
 {
-  if (!r || r->kind != SIM_MAPPED) return r ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : 0;
+  if (!r) return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
   CUcontext c = sim_current();
+  bool peer = r->kind == SIM_DEVICE && !r->pool && c && c->device != r->device;
+  if (peer && !(__atomic_load_n(&c->peers, __ATOMIC_RELAXED) >> r->device->ordinal & 1))
+    return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+  if (r->kind != SIM_MAPPED) return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
   int bit = c ? c->device->ordinal : r->device->ordinal;
   return r->writers >> bit & 1   ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
          : r->readers >> bit & 1 ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ

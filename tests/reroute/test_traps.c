@@ -42,6 +42,8 @@ static const struct trap {
     {"attributes", "1G", true, false},
     {"registrations", "1G", true, true},
     {"managed_waits", "1G", false, true},
+    {"peer_copies", "1G", true, true},
+    {"pinned_elsewhere", "1G", true, false},
     {"all_at_once", "1G", true, true},
 };
 
@@ -76,6 +78,21 @@ START_TEST(a_program_that_relies_on_it_sees_no_difference)
 }
 END_TEST
 
+/* By way of our ring: until peer access is enabled, and where both are streams of the program's. */
+START_TEST(copies_between_devices_without_peer_access_are_staged)
+{
+  static const char sql[] =
+      "select count(*) from event where kind = 3 and copy = 10 and flags & 128";
+  for (int m = 0; m < 2; m++) {
+    sh_status(0,
+              "WEIR_STAGING=%s WEIR_SIM_MEMORY=1G $WEIR run -o t.db --sim=2 --mode=strict -- "
+              "$BUILD/tests/reroute/trap peer_copies",
+              m ? "on" : "off");
+    ck_assert_int_eq(ask("t.db", sql), m ? 20 : 0);
+  }
+}
+END_TEST
+
 START_TEST(every_trap_of_the_program_is_in_the_table)
 {
   const outcome *o =
@@ -98,6 +115,7 @@ int main(void)
   tcase_set_timeout(c, 0);
   tcase_add_loop_test(c, a_program_that_relies_on_it_sees_no_difference, 0, TRAPS);
   tcase_add_loop_test(c, the_readme_says_of_every_trap_what_it_proves, 0, TRAPS);
+  tcase_add_test(c, copies_between_devices_without_peer_access_are_staged);
   tcase_add_test(c, every_trap_of_the_program_is_in_the_table);
   suite_add_tcase(s, c);
   SRunner *runner = srunner_create(s);

@@ -354,6 +354,141 @@ static void managed_waits(void)
   SAY(cudaFree(other));
 }
 
+/* ---- two devices ------------------------------------------------------------------------------
+ */
+
+typedef struct two {
+  unsigned *p[2];
+  cudaStream_t s[2];
+  unsigned n;
+} two;
+
+static void two_get(two *t, size_t bytes)
+{
+  t->n = (unsigned)(bytes / sizeof *t->p[0]);
+  for (int i = 0; i < 2; i++) {
+    SAY(cudaSetDevice(i));
+    SAY(cudaMalloc((void **)&t->p[i], bytes));
+    SAY(cudaMemset(t->p[i], 0, bytes));
+    SAY(cudaDeviceSynchronize());
+  }
+}
+
+static void two_give(two *t)
+{
+  SAY(cudaFree(t->p[0]));
+  SAY(cudaFree(t->p[1]));
+}
+
+/* From device `from`, in its stream: behind slow work there, ahead of more. */
+static void send_on(two *t, int from, unsigned value, bool by_device)
+{
+  int to = !from;
+  size_t bytes = t->n * sizeof *t->p[0];
+  SAY(cudaSetDevice(from));
+  SAY(trap_launch_fill(t->s[from], t->p[from], t->n, value, SLOW / 8));
+  if (by_device)
+    SAY(cudaMemcpyPeerAsync(t->p[to], to, t->p[from], from, bytes, t->s[from]));
+  else
+    SAY(cudaMemcpyAsync(t->p[to], t->p[from], bytes, cudaMemcpyDefault, t->s[from]));
+  SAY(trap_launch_fill(t->s[from], t->p[from], t->n, value + 1, 0));
+  SAY(cudaStreamSynchronize(t->s[from]));
+  printf("wrong %u", trap_wrong(t->p[from], t->n, value + 1, t->s[from]));
+  SAY(cudaSetDevice(to));
+  printf(" %u\n", trap_wrong(t->p[to], t->n, value, t->s[to]));
+}
+
+/* The source is freed, and its memory used anew, while the copy may be on its way. */
+static void send_and_free(two *t, unsigned value)
+{
+  unsigned *again;
+  size_t bytes = t->n * sizeof *t->p[0];
+  SAY(cudaSetDevice(0));
+  SAY(trap_launch_fill(t->s[0], t->p[0], t->n, value, SLOW / 8));
+  SAY(cudaMemcpyAsync(t->p[1], t->p[0], bytes, cudaMemcpyDeviceToDevice, t->s[0]));
+  SAY(cudaFree(t->p[0]));
+  SAY(cudaMalloc((void **)&again, bytes));
+  SAY(cudaMemset(again, 0xff, bytes));
+  SAY(cudaDeviceSynchronize());
+  SAY(cudaSetDevice(1));
+  printf("wrong %u\n", trap_wrong(t->p[1], t->n, value, t->s[1]));
+  t->p[0] = again;
+}
+
+static void both_ways(two *t, unsigned value)
+{
+  size_t half = t->n / 2;
+  for (int i = 0; i < 2; i++) {
+    SAY(cudaSetDevice(i));
+    SAY(trap_launch_fill(t->s[i], t->p[i], t->n, value + (unsigned)i, SLOW / 8));
+    SAY(cudaStreamSynchronize(t->s[i]));
+  }
+  for (int i = 0; i < 2; i++)
+    SAY(cudaMemcpyPeerAsync(t->p[!i] + half, !i, t->p[i], i, half * sizeof *t->p[0], t->s[i]));
+  for (int i = 0; i < 2; i++) {
+    SAY(cudaStreamSynchronize(t->s[i]));
+    printf("wrong %u %u\n", trap_wrong(t->p[i], (unsigned)half, value + (unsigned)i, t->s[i]),
+           trap_wrong(t->p[!i] + half, (unsigned)half, value + (unsigned)i, t->s[!i]));
+  }
+}
+
+static void peer_errors(two *t)
+{
+  size_t bytes = t->n * sizeof *t->p[0];
+  SAY(cudaMemcpyPeerAsync(t->p[1], 7, t->p[0], 0, bytes, t->s[0]));
+  SAY(cudaMemcpyAsync(t->p[1], t->p[0], bytes + 8 * MIB, cudaMemcpyDefault, t->s[0]));
+  SAY(cudaGetLastError());
+  SAY(cudaMemcpyPeer(t->p[1], 1, t->p[0], 0, bytes));
+  SAY(cudaDeviceSynchronize());
+  SAY(cudaMemcpy(t->p[0], t->p[1], bytes, cudaMemcpyDefault));
+  SAY(cudaDeviceSynchronize());
+}
+
+/* Copies between two devices, without peer access and then with it. */
+static void peer_copies(void)
+{
+  two t;
+  for (int i = 0; i < 2; i++) {
+    SAY(cudaSetDevice(i));
+    SAY(cudaStreamCreateWithFlags(&t.s[i], cudaStreamNonBlocking));
+  }
+  for (unsigned round = 0; round < 6; round++) {
+    two_get(&t, (round % 2 ? 41 : 4) * MIB + 84);
+    send_on(&t, (int)(round & 1), 10 * round + 1, round & 2);
+    send_on(&t, !(round & 1), 10 * round + 3, round & 2);
+    send_and_free(&t, 10 * round + 5);
+    both_ways(&t, 10 * round + 7);
+    peer_errors(&t);
+    two_give(&t);
+    if (round != 3) continue;
+    SAY(cudaSetDevice(0));
+    SAY(cudaDeviceEnablePeerAccess(1, 0));
+  }
+}
+
+/* Page-locked memory of one device in a copy of the other's, then freed. */
+static void pinned_elsewhere(void)
+{
+  unsigned *pinned, *p, bad = 0;
+  cudaStream_t s;
+  SAY(cudaSetDevice(1));
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  SAY(cudaMalloc((void **)&p, MIB));
+  for (unsigned round = 0; round < 4; round++) {
+    SAY(cudaSetDevice(0));
+    SAY(cudaMallocHost((void **)&pinned, MIB));
+    for (unsigned i = 0; i < MIB / 4; i++)
+      pinned[i] = round;
+    SAY(cudaSetDevice(1));
+    SAY(cudaMemcpyAsync(p, pinned, MIB, cudaMemcpyHostToDevice, s));
+    SAY(cudaStreamSynchronize(s));
+    SAY(cudaFreeHost(pinned));
+    bad += trap_wrong(p, MIB / 4, round, s);
+  }
+  printf("wrong %u\n", bad);
+  SAY(cudaFree(p));
+}
+
 /* ---- many threads, all of it ------------------------------------------------------------------
  */
 
@@ -440,5 +575,7 @@ const trap trap_shared[] = {{"ipc_memory", ipc_memory},
                             {"attributes", attributes},
                             {"registrations", registrations},
                             {"managed_waits", managed_waits},
+                            {"peer_copies", peer_copies},
+                            {"pinned_elsewhere", pinned_elsewhere},
                             {"all_at_once", all_at_once},
                             {NULL, NULL}};
