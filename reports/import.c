@@ -304,7 +304,6 @@ static weir_status drain(wr_spool *s, bool final)
   weir_status status = s->started ? WEIR_OK : start_process(s);
   if (status) return status;
   s->clock = weir_spool_reader_clock(s->reader);
-  s->polls++;
   weir_spool_visitor visitor = wr_take_visitor;
   visitor.context = s;
   status = weir_spool_drain(s->reader, &visitor, final);

@@ -19,10 +19,11 @@
 #include "reports/util.h"
 
 typedef struct wr_thread {
-  int64_t id;        /* row of thread */
-  int64_t last_end;  /* ns, of its last event */
-  uint64_t poll;     /* that brought it: a clock corrected since must not reorder the thread */
-  int64_t last_call; /* row of its last event that began a call */
+  int64_t id;          /* row of thread */
+  int64_t last_end;    /* ns, of its last event */
+  uint64_t last_ticks; /* the same, as it was written: a clock corrected since must not reorder the
+                          thread */
+  int64_t last_call;   /* row of its last event that began a call */
 } wr_thread;
 
 typedef struct wr_spool {
@@ -33,7 +34,6 @@ typedef struct wr_spool {
   uint64_t opening;     /* CLOCK_MONOTONIC ns, of the spool's boot */
   int64_t boot_shift;   /* ns to add to bring its boot's clock onto the first spool's */
   weir_clock_map clock; /* of this poll */
-  uint64_t polls;       /* so far */
   wr_map threads;       /* serial -> index into thread */
   wr_thread *thread;
   size_t thread_count, thread_capacity;

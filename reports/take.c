@@ -135,11 +135,11 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid, cons
   if (!row) return wr_out_of_memory(im);
   wr_thread *t = &s->thread[index];
   int64_t start = wr_time(s, e->start);
-  bool corrected = t->poll != s->polls;
-  if (corrected && start < t->last_end && t->last_end - start < CLOCK_TREMOR) start = t->last_end;
+  bool after = e->start >= t->last_ticks; /* not a fact from within the call that follows it */
+  if (after && start < t->last_end && t->last_end - start < CLOCK_TREMOR) start = t->last_end;
   int64_t end = start + (int64_t)length_of(s, weir_event_duration(e));
   t->last_end = end;
-  t->poll = s->polls;
+  t->last_ticks = e->start + weir_event_duration(e);
   wr_span(im, start, end);
   fill_event(row, s, e, start, end);
   row->v[1] = t->id;
