@@ -60,11 +60,17 @@ WEIR_INLINE void weir_set_stream(weir_fill *e, uint64_t stream)
     e->flags |= WEIR_EVF_CAPTURE;
 }
 
-/* The same for work that may touch memory: a relaxed free has to outlast it. */
-WEIR_INLINE void weir_set_work(weir_fill *e, uint64_t stream)
+/* The same for work that may touch memory, in a stream of that context: a relaxed free has to
+ * outlast it. */
+WEIR_INLINE void weir_set_work_in(weir_fill *e, uint64_t stream, unsigned context)
 {
   weir_set_stream(e, stream);
-  if (weir_mode_now() == WEIR_RELAXED) weir_work_note(e->context, e->stream);
+  if (weir_mode_now() == WEIR_RELAXED) weir_work_note(context, e->stream);
+}
+
+WEIR_INLINE void weir_set_work(weir_fill *e, uint64_t stream)
+{
+  weir_set_work_in(e, stream, e->context);
 }
 
 /* The event belongs to another context than the thread's. */

@@ -85,12 +85,27 @@ static bool copy_waits(const weir_fill *e, const side *dst, const side *src)
   return (dst->on_device ? src : dst)->mem == WEIR_MEM_PAGEABLE;
 }
 
+/* The context whose work the copy is: its stream's. "A memory copy will succeed even if it is
+ * issued to a stream that is not associated to the current device" (CUDA C++ Programming Guide). */
+static unsigned works_in(const weir_call *c, uint64_t stream)
+{
+  PFN_cuStreamGetCtx_v9020 ask;
+  CUcontext of = NULL;
+  unsigned now = c->thread->last_context_number;
+  if (__builtin_expect(!weir_many_devices(), 1) || stream <= WEIR_STREAM_PER_THREAD) return now;
+  if (weir_mode_now() == WEIR_OBSERVE) return now;
+  if (atomic_load_explicit(&weir_captures, memory_order_relaxed)) return now;
+  ask = WEIR_HELPER(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020);
+  if (!ask || ask((CUstream)(uintptr_t)stream, &of) != CUDA_SUCCESS) return now;
+  return weir_context_number((uint64_t)(uintptr_t)of);
+}
+
 /* The driver's copy, in a context that the memory is not of: a free, which looks at the work of the
  * memory's own context, would not outlast it. */
-static void reached(const weir_call *c, const side *s)
+static void reached(const weir_call *c, const side *s, unsigned works)
 {
   unsigned context = weir_tag_context(s->tag);
-  if (__builtin_expect(!context || context == c->thread->last_context_number, 1)) return;
+  if (__builtin_expect(!context || context == works, 1)) return;
   if (weir_mode_now() == WEIR_OBSERVE || c->status || c->flags & WEIR_EVF_STAGED) return;
   if (s->mem == WEIR_MEM_DEVICE || s->mem == WEIR_MEM_PINNED)
     weir_route_taint(s->at, WEIR_WHY_PEER);
@@ -99,8 +114,9 @@ static void reached(const weir_call *c, const side *s)
 /* The event of a copy; the sides were found with the thread's context already asked for. */
 static void record(weir_call *c, side dst, side src, uint64_t bytes, uint64_t stream)
 {
-  reached(c, &dst);
-  reached(c, &src);
+  unsigned works = works_in(c, stream);
+  reached(c, &dst, works);
+  reached(c, &src, works);
   weir_fill e = weir_begin_here(c, WEIR_EV_COPY);
   e.a = dst.at;
   e.b = src.at;
@@ -110,7 +126,7 @@ static void record(weir_call *c, side dst, side src, uint64_t bytes, uint64_t st
   e.src_device = src.device;
   e.copy = (uint8_t)direction(&dst, &src);
   if (c->status == 0 && copy_waits(&e, &dst, &src)) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_set_work(&e, stream);
+  weir_set_work_in(&e, stream, works);
   weir_commit(c, &e);
 }
 
@@ -303,6 +319,8 @@ void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value
 {
   weir_context_trusted(c->thread);
   side to = side_of(c, dst, DEVICE);
+  unsigned works = works_in(c, stream);
+  reached(c, &to, works);
   weir_fill e = weir_begin_here(c, WEIR_EV_MEMSET);
   e.a = dst;
   e.b = value;
@@ -312,7 +330,7 @@ void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value
   bool host_sees = to.mem == WEIR_MEM_PINNED || to.mem == WEIR_MEM_MANAGED;
   bool blocking = c->status == 0 && bytes && !(e.flags & WEIR_EVF_ASYNC);
   if (host_sees && blocking) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
-  weir_set_work(&e, stream);
+  weir_set_work_in(&e, stream, works);
   weir_commit(c, &e);
 }
 

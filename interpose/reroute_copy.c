@@ -73,6 +73,16 @@ static CUstream stream_of(const weir_call *c, const wanted *w)
   return c->flags & WEIR_EVF_PTDS ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
 }
 
+/* The ring's events are of the thread's context, and can be recorded in its streams only. */
+static bool of_context(CUstream stream)
+{
+  PFN_cuStreamGetCtx_v9020 ask = WEIR_HELPER(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020);
+  CUcontext of = NULL;
+  if ((uint64_t)(uintptr_t)stream <= WEIR_STREAM_PER_THREAD) return true;
+  return ask && ask(stream, &of) == CUDA_SUCCESS &&
+         (uint64_t)(uintptr_t)of == weir_self.last_context;
+}
+
 static bool stage(weir_call *c, const wanted *w)
 {
   PFN_cuStreamSynchronize_v2000 wait =
@@ -86,6 +96,7 @@ static bool stage(weir_call *c, const wanted *w)
   weir_rule_action rule = weir_rules_ask(WEIR_RULES_COPY, c->site, w->width * w->rows);
   if (rule == WEIR_RULE_STAGING_OFF) return false;
   CUstream stream = stream_of(c, w);
+  if (!of_context(stream)) return false;
   /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
   if (w->waits && wait(stream) != CUDA_SUCCESS) return false;
   weir_stage_copy copy = {.to_device = to,

@@ -195,10 +195,14 @@ static CUresult submit(const weir_stage_copy *c, const piece *p, slot *s)
   else
     r = WEIR_HELPER(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)(
         s->memory, c->device + p->offset, p->bytes, c->stream);
-  if (r == CUDA_SUCCESS)
-    r = WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000)(s->done, c->stream);
-  s->busy = r == CUDA_SUCCESS;
+  if (r != CUDA_SUCCESS) return r;
   s->stream = c->stream;
+  s->busy = true;
+  r = WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000)(s->done, c->stream);
+  if (r == CUDA_SUCCESS) return r;
+  /* The copy is on its way and no event tells of its end. */
+  (void)WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)(c->stream);
+  s->busy = false;
   return r;
 }
 

@@ -9,9 +9,10 @@ HOOK_OBJS   := $(call objs,interpose/hooks.gen.c interpose/extract.c interpose/e
                  interpose/staging.c interpose/staging_peer.c interpose/staging_threads.c interpose/work.c \
                  interpose/tools.c interpose/fill.c interpose/poison.c interpose/rules.c) $(CORE_WHOLE_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
 HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
-HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups)
+HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups test_race)
 POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
 
+EXTRA_tests/interpose/test_race.c          := $(CUDAINC)
 EXTRA_tests/interpose/test_hooks.c         := $(CUDAINC)
 EXTRA_tests/interpose/test_hooks_lookups.c := $(CUDAINC)
 
@@ -24,7 +25,7 @@ $(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES)): tests/interpose/fake_cuda
 	$(say) LD $@
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(FAKE) -shared $(LDSAN) -Wl,-soname,$(@F) -MF $@.d -o $@ $(filter %.c,$^)
 
-$(HOOK_TESTS): $(O)/tests/interpose/%: $(OBJ)/tests/interpose/%.o $(HOOK_RIG) $(HOOK_OBJS) interpose/exports.map | $(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES))
+$(HOOK_TESTS): $(O)/tests/interpose/%: $(OBJ)/tests/interpose/%.o $(HOOK_RIG) $(HOOK_OBJS) interpose/exports.map | $(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES)) $(SIM)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -Wl,--version-script,interpose/exports.map -o $@ $(filter %.o,$^) $(CHECK_LIBS) -ldl -pthread

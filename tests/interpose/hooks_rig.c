@@ -18,6 +18,7 @@ _Atomic uint8_t rig_covered[WEIR_SPOOL_MAX_APIS];
 unsigned rig_unknown;
 char rig_unknown_name[64];
 bool rig_absent[WEIR_BANKS];
+const char *rig_driver;
 
 static void *library[WEIR_BANKS];
 static char folder[256], spool[512];
@@ -98,12 +99,28 @@ static void load(int bank)
   memset(rig_fake[bank], 0, sizeof *rig_fake[bank]);
 }
 
-void rig_setup(void)
+static void load_driver(void)
 {
-  weir_clock_init();
+  library[WEIR_BANK_DRIVER] = dlopen(rig_driver, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library[WEIR_BANK_DRIVER] != NULL, "%s", dlerror());
+  for (int b = WEIR_BANK_DRIVER + 1; b < WEIR_BANKS; b++)
+    rig_absent[b] = true;
+}
+
+static void load_fakes(void)
+{
   for (int b = 0; b < WEIR_BANKS; b++)
     load(b);
   rig_fake[0]->context = 0xc0ffee00;
+}
+
+void rig_setup(void)
+{
+  weir_clock_init();
+  if (rig_driver)
+    load_driver();
+  else
+    load_fakes();
   (void)snprintf(folder, sizeof folder, "%s/weir-rig-XXXXXX",
                  access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
   ck_assert_ptr_nonnull(mkdtemp(folder));

@@ -47,6 +47,9 @@ extern char rig_unknown_name[64];
 /* Finds nothing in a bank from now on (its library is "not loaded"). */
 extern bool rig_absent[WEIR_BANKS];
 
+/* The driver's own file, in place of all fakes, from the next rig_setup() on; NULL: the fakes. */
+extern const char *rig_driver;
+
 int rig_run(Suite *suite);
 
 #endif

@@ -44,6 +44,7 @@ static const struct trap {
     {"managed_waits", "1G", false, true},
     {"peer_copies", "1G", true, true},
     {"pinned_elsewhere", "1G", true, false},
+    {"streams_of_others", "1G", true, true},
     {"all_at_once", "1G", true, true},
 };
 

@@ -489,6 +489,37 @@ static void pinned_elsewhere(void)
   SAY(cudaFree(p));
 }
 
+/* "A memory copy will succeed even if it is issued to a stream that is not associated to the
+ * current device" (CUDA C++ Programming Guide): in that stream's order, whichever way it goes. */
+static void streams_of_others(void)
+{
+  enum { N = 3 * MIB / 4 };
+  unsigned *host = malloc(N * sizeof *host), *back = malloc(N * sizeof *back), bad = 0;
+  unsigned *p, *again;
+  cudaStream_t s;
+  SAY(cudaSetDevice(0));
+  SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  SAY(cudaSetDevice(1));
+  for (unsigned round = 0; round < 8; round++) {
+    for (unsigned i = 0; i < N; i++)
+      host[i] = round + 1;
+    memset(back, 0, N * sizeof *back);
+    SAY(cudaMalloc((void **)&p, N * sizeof *p));
+    SAY(cudaMemcpyAsync(p, host, N * sizeof *p, cudaMemcpyHostToDevice, s));
+    SAY(cudaMemcpyAsync(back, p, N * sizeof *p, cudaMemcpyDeviceToHost, s));
+    SAY(cudaStreamSynchronize(s));
+    for (unsigned i = 0; i < N; i++)
+      bad += back[i] != round + 1;
+    SAY(cudaFree(p));
+    SAY(cudaMalloc((void **)&again, N * sizeof *p));
+    SAY(cudaMemset(again, 0, N * sizeof *p));
+    SAY(cudaFree(again));
+  }
+  printf("wrong %u\n", bad);
+  free(host);
+  free(back);
+}
+
 /* ---- many threads, all of it ------------------------------------------------------------------
  */
 
@@ -577,5 +608,6 @@ const trap trap_shared[] = {{"ipc_memory", ipc_memory},
                             {"managed_waits", managed_waits},
                             {"peer_copies", peer_copies},
                             {"pinned_elsewhere", pinned_elsewhere},
+                            {"streams_of_others", streams_of_others},
                             {"all_at_once", all_at_once},
                             {NULL, NULL}};

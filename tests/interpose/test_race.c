@@ -1,0 +1,267 @@
+/* test_race.c: the interposer's own logic under many threads, for ThreadSanitizer above all:
+ * caches, pending work, staging, peer copies, taint, questions, captures.
+ *
+ * The hooks' objects are linked in (hooks_rig.c), over the software device as the driver, which is
+ * instrumented where the test is. Each thread calls wrappers as a program's thread would, on memory
+ * of its own, and checks every answer and every byte; contexts, caches, rings and lists are shared.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "interpose/cuda_headers.h"
+#include "interpose/reroute.h"
+#include "tests/interpose/hooks_rig.h"
+
+enum { MIB = 1 << 20, THREADS = 12, DEVICES = 2, TURNS = 30 };
+
+/* X(function, type): what the threads call, each by its wrapper. */
+#define CALLS(X)                                                                                   \
+  X(cuInit, PFN_cuInit_v2000)                                                                      \
+  X(cuDevicePrimaryCtxRetain, PFN_cuDevicePrimaryCtxRetain_v7000)                                  \
+  X(cuCtxSetCurrent, PFN_cuCtxSetCurrent_v4000)                                                    \
+  X(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)                                                  \
+  X(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)                                                           \
+  X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
+  X(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020)                                                      \
+  X(cuMemFreeHost, PFN_cuMemFreeHost_v2000)                                                        \
+  X(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)                                                       \
+  X(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020)                                       \
+  X(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000)                                        \
+  X(cuIpcGetMemHandle, PFN_cuIpcGetMemHandle_v4010)                                                \
+  X(cuMemsetD32Async, PFN_cuMemsetD32Async_v3020)                                                  \
+  X(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)                                             \
+  X(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)                                             \
+  X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
+  X(cuStreamCreate, PFN_cuStreamCreate_v2000)                                                      \
+  X(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000)                                                 \
+  X(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)                                            \
+  X(cuStreamBeginCapture_v2, PFN_cuStreamBeginCapture_v10010)                                      \
+  X(cuStreamEndCapture, PFN_cuStreamEndCapture_v10000)
+
+static struct {
+#define MEMBER(name, type) type name;
+  CALLS(MEMBER)
+#undef MEMBER
+} call;
+
+static CUcontext contexts[DEVICES];
+
+typedef struct worker {
+  uint64_t state;
+  unsigned number, failed, wrong;
+  CUstream stream;
+  unsigned *host;
+} worker;
+
+#define DO(expression) (w->failed += (expression) != CUDA_SUCCESS)
+
+static uint64_t next(worker *w)
+{
+  uint64_t z = (w->state += UINT64_C(0x9e3779b97f4a7c15));
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  return z ^ z >> 31;
+}
+
+static void check(worker *w, CUdeviceptr p, unsigned n, unsigned value)
+{
+  memset(w->host, 0, n * sizeof *w->host);
+  DO(call.cuMemcpyDtoHAsync_v2(w->host, p, n * sizeof *w->host, w->stream));
+  DO(call.cuStreamSynchronize(w->stream));
+  for (unsigned i = 0; i < n; i++)
+    w->wrong += w->host[i] != value;
+}
+
+/* ---- what a thread does -----------------------------------------------------------------------
+ */
+
+static void fill_and_free(worker *w, unsigned n, unsigned value)
+{
+  CUdeviceptr p, q;
+  DO(call.cuMemAlloc_v2(&p, n * sizeof value));
+  DO(call.cuMemsetD32Async(p, value, n, w->stream));
+  check(w, p, n, value);
+  DO(call.cuMemsetD32Async(p, ~value, n, w->stream)); /* under way when it is freed */
+  DO(call.cuMemFree_v2(p));
+  DO(call.cuMemAlloc_v2(&q, n * sizeof value));
+  for (unsigned i = 0; i < n; i++)
+    w->host[i] = value + 1;
+  DO(call.cuMemcpyHtoDAsync_v2(q, w->host, n * sizeof value, w->stream));
+  check(w, q, n, value + 1);
+  DO(call.cuMemFree_v2(q));
+}
+
+static void pinned(worker *w, unsigned n, unsigned value)
+{
+  CUdeviceptr p;
+  unsigned *host = NULL;
+  DO(call.cuMemAlloc_v2(&p, n * sizeof value));
+  DO(call.cuMemHostAlloc((void **)&host, n * sizeof value, CU_MEMHOSTALLOC_PORTABLE));
+  DO(call.cuMemsetD32Async(p, value, n, w->stream));
+  DO(call.cuMemcpyDtoHAsync_v2(host, p, n * sizeof value, w->stream));
+  DO(call.cuStreamSynchronize(w->stream));
+  for (unsigned i = 0; host && i < n; i++)
+    w->wrong += host[i] != value;
+  DO(call.cuMemFreeHost(host));
+  DO(call.cuMemFree_v2(p));
+}
+
+static void questions(worker *w, unsigned n)
+{
+  CUdeviceptr p, base = 0;
+  size_t bytes = 0, free_now = 0, total = 0;
+  unsigned long long id = 0;
+  CUipcMemHandle handle;
+  DO(call.cuMemAlloc_v2(&p, n * sizeof n));
+  DO(call.cuMemGetAddressRange_v2(&base, &bytes, p + n));
+  w->wrong += base != p || bytes != n * sizeof n;
+  DO(call.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, p));
+  DO(call.cuMemGetInfo_v2(&free_now, &total));
+  w->wrong += free_now > total;
+  if (next(w) % 4 == 0) DO(call.cuIpcGetMemHandle(&handle, p));
+  DO(call.cuMemFree_v2(p));
+  w->wrong += call.cuMemFree_v2(p + 512) == CUDA_SUCCESS;
+}
+
+static void to_the_other_device(worker *w, unsigned n, unsigned value)
+{
+  CUdeviceptr p[2];
+  for (unsigned i = 0; i < 2; i++) {
+    DO(call.cuCtxSetCurrent(contexts[(w->number + !i) % DEVICES]));
+    DO(call.cuMemAlloc_v2(&p[i], n * sizeof value));
+  }
+  DO(call.cuMemsetD32Async(p[1], value, n, w->stream));
+  DO(call.cuMemcpyPeerAsync(p[0], contexts[(w->number + 1) % DEVICES], p[1],
+                            contexts[w->number % DEVICES], n * sizeof value, w->stream));
+  DO(call.cuStreamSynchronize(w->stream));
+  DO(call.cuMemFree_v2(p[1]));
+  DO(call.cuCtxSetCurrent(contexts[(w->number + 1) % DEVICES]));
+  check(w, p[0], n, value);
+  DO(call.cuMemFree_v2(p[0]));
+  DO(call.cuCtxSetCurrent(contexts[w->number % DEVICES]));
+}
+
+static void stream_anew(worker *w)
+{
+  DO(call.cuStreamDestroy_v2(w->stream)); /* perhaps with work */
+  DO(call.cuStreamCreate(&w->stream, CU_STREAM_NON_BLOCKING));
+  if (next(w) % 2) DO(call.cuCtxSynchronize());
+}
+
+static void capture(worker *w)
+{
+  CUgraph graph = NULL;
+  CUdeviceptr p;
+  DO(call.cuMemAlloc_v2(&p, MIB));
+  DO(call.cuStreamBeginCapture_v2(w->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  DO(call.cuMemsetD32Async(p, 1, MIB / 4, w->stream));
+  DO(call.cuStreamEndCapture(w->stream, &graph));
+  PFN_cuGraphDestroy_v10000 destroy =
+      (PFN_cuGraphDestroy_v10000)(uintptr_t)rig_original(WEIR_BANK_DRIVER, "cuGraphDestroy");
+  if (graph) DO(destroy(graph));
+  DO(call.cuMemFree_v2(p));
+}
+
+/* More than there is: everything idle of all caches goes back first. */
+static void too_much(worker *w)
+{
+  CUdeviceptr p;
+  w->wrong += call.cuMemAlloc_v2(&p, (size_t)1 << 40) != CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void turn(worker *w)
+{
+  uint64_t x = next(w);
+  unsigned n = 256u << (x >> 8) % 12, value = (unsigned)(x >> 32);
+  switch (x % 16) {
+  case 0:
+    stream_anew(w);
+    break;
+  case 1:
+    if (w->number == 0) capture(w);
+    break;
+  case 2:
+    if (w->number < 2) too_much(w);
+    break;
+  case 3:
+  case 4:
+    questions(w, n);
+    break;
+  case 5:
+  case 6:
+    pinned(w, n, value);
+    break;
+  case 7:
+  case 8:
+    to_the_other_device(w, n, value);
+    break;
+  default:
+    fill_and_free(w, n, value);
+  }
+}
+
+static void *work(void *argument)
+{
+  worker *w = argument;
+  w->host = malloc(sizeof *w->host << 20);
+  DO(call.cuCtxSetCurrent(contexts[w->number % DEVICES]));
+  DO(call.cuStreamCreate(&w->stream, CU_STREAM_NON_BLOCKING));
+  for (int i = 0; i < TURNS; i++)
+    turn(w);
+  DO(call.cuStreamDestroy_v2(w->stream));
+  free(w->host);
+  weir_writer_release(&weir_self.writer);
+  return NULL;
+}
+
+/* ---- the suite --------------------------------------------------------------------------------
+ */
+
+static void start(void)
+{
+  static char device[512];
+  const char *build = getenv("WEIR_BUILD");
+  (void)snprintf(device, sizeof device, "%s/lib/sim/libcuda.so.1", build ? build : "build");
+  setenv("WEIR_SIM_DEVICES", "2", 1);
+  setenv("WEIR_SIM_MEMORY", "512M", 1);
+  rig_driver = device;
+  rig_setup();
+#define FIND(name, type) call.name = (type)(uintptr_t)rig_wrapper(WEIR_BANK_DRIVER, #name);
+  CALLS(FIND)
+#undef FIND
+}
+
+START_TEST(threads_share_caches_rings_and_lists)
+{
+  static const enum weir_mode modes[] = {WEIR_STRICT, WEIR_RELAXED};
+  static worker w[THREADS];
+  pthread_t t[THREADS];
+  weir_route_start(&(weir_route_options){.mode = modes[_i],
+                                         .keep_bytes = 24 * MIB,
+                                         .decay_ms = 5,
+                                         .stage = {.use = WEIR_STAGE_ON, .threads = 3}});
+  ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
+  for (int i = 0; i < DEVICES; i++)
+    ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[i], i), CUDA_SUCCESS);
+  for (unsigned i = 0; i < THREADS; i++) {
+    w[i] = (worker){.state = i, .number = i};
+    ck_assert_int_eq(pthread_create(&t[i], NULL, work, &w[i]), 0);
+  }
+  for (unsigned i = 0; i < THREADS; i++) {
+    ck_assert_int_eq(pthread_join(t[i], NULL), 0);
+    ck_assert_msg(!w[i].failed && !w[i].wrong, "thread %u: %u calls failed, %u answers wrong", i,
+                  w[i].failed, w[i].wrong);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("interpose/race");
+  TCase *c = tcase_create("race");
+  tcase_add_checked_fixture(c, start, rig_teardown);
+  tcase_set_timeout(c, 0);
+  tcase_add_loop_test(c, threads_share_caches_rings_and_lists, 0, 2);
+  suite_add_tcase(s, c);
+  return rig_run(s);
+}
