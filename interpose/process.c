@@ -78,7 +78,7 @@ static struct {
   pthread_mutex_t unwinder_lock; /* over setting it up */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .unwinder_lock = PTHREAD_MUTEX_INITIALIZER,
-          .route = {.keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS},
+          .route = {.mode = WEIR_STRICT, .keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS},
           .depth = STACKS_DEPTH};
 
 static _Atomic bool tool_unsaid;                      /* until the first event */

@@ -60,12 +60,12 @@ check() { # NAME LINKAGE LAYER PROGRAM...: one row
   plain=$(seconds "$@")
   mv "$work/out" "$work/plain"
   rm -f "$work/t.db" "$work/counts"
-  traced=$(seconds "$weir" run -o "$work/t.db" -- "$@")
+  traced=$(seconds "$weir" run --mode=observe -o "$work/t.db" -- "$@")
   cmp -s "$work/plain" "$work/out" || same=NO
   counted="no CUPTI here"
   if [ -e "$count" ]; then
     rm -f "$work/c.db"
-    CUDA_INJECTION64_PATH=$count CUPTI_COUNT_FILE=$work/counts "$weir" run -o "$work/c.db" -- "$@" >/dev/null 2>&1
+    CUDA_INJECTION64_PATH=$count CUPTI_COUNT_FILE=$work/counts "$weir" run --mode=observe -o "$work/c.db" -- "$@" >/dev/null 2>&1
     if [ -s "$work/counts" ]; then
       counted=$(python3 "$here/compare.py" "$work/c.db" "$work/counts" "$layer") || failed=$((failed + 1))
     else

@@ -76,6 +76,19 @@ START_TEST(a_debugger_that_told_the_driver_is_noticed_before_the_first_cache)
 }
 END_TEST
 
+START_TEST(who_says_nothing_gets_strict)
+{
+  sh_status(0, "unset WEIR_MODE; " RUN "-- " SUBJECT "churn");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process WHERE mode = 'strict'"), 1);
+  ck_assert_int_eq(ask("t.db", HITS), 3);
+  adopt_collectors();
+  sh_status(0, "unset WEIR_MODE; WEIR_OUTPUT=p.db LD_LIBRARY_PATH=$BUILD/lib/sim "
+               "LD_PRELOAD=$BUILD/lib/libweir-preload.so " SUBJECT "churn");
+  wait_for_collectors();
+  ck_assert_int_eq(ask("p.db", HITS), 3);
+}
+END_TEST
+
 /* ---- zero and poison --------------------------------------------------------------------------
  */
 
@@ -348,6 +361,7 @@ int main(void)
   tcase_add_loop_test(c, under_a_tool_that_watches_memory_all_is_observed_only, 0,
                       (int)(sizeof tools / sizeof *tools));
   tcase_add_test(c, who_only_observes_is_told_of_no_tool);
+  tcase_add_test(c, who_says_nothing_gets_strict);
   tcase_add_test(c, under_cuda_gdb_all_is_observed_only);
   tcase_add_test(c, a_debugger_that_told_the_driver_is_noticed_before_the_first_cache);
   tcase_add_loop_test(c, what_a_cache_hands_out_again_is_zero, 0, 2);

@@ -21,9 +21,9 @@ else
   where="two software devices (no GPU here)" sim=--sim=2
 fi
 echo
-echo "\$ weir run${sim:+ $sim} -o $trace -- train      # a training loop, on $where"
+echo "\$ weir run${sim:+ $sim} --mode=observe -o $trace -- train      # a training loop, on $where"
 # shellcheck disable=SC2086  # $sim is one option or none
-"$build/bin/weir" run $sim -o "$trace" -- "$build/examples/train"
+"$build/bin/weir" run $sim --mode=observe -o "$trace" -- "$build/examples/train"
 echo
 echo "\$ weir report $trace"
 echo

@@ -47,7 +47,7 @@ const cmd_option run_options[] = {
     [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
                  "run on N software devices (default 1) instead of GPUs"},
     [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
-                  "observe (log only), strict or relaxed: memory through caches"},
+                  "observe (log only), strict (default) or relaxed: memory through caches"},
     [OPT_STACKS] = {"stacks", 0, CMD_ARG_REQUIRED, "N",
                     "frames kept of each call's stack, 1 to 128, or off (default 32)"},
     [OPT_RULES] = {"rules", 0, CMD_ARG_REQUIRED, "FILE",
