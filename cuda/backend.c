@@ -39,7 +39,7 @@ CUresult weir_cuda_enter(const weir_cuda_device *d, weir_cuda_scope *s)
     r = weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
     if (r && s->pushed) (void)weir_cuda.cuCtxPopCurrent(&now);
   }
-  if (r && s->hushed) l->unhush();
+  if (r && l && s->hushed) l->unhush();
   return r;
 }
 

@@ -180,7 +180,7 @@ static weir_status begin_block(pass *p, const memory_event *e)
 {
   uint64_t key = block_key(e, e->mem == WEIR_MEM_ARRAY);
   uint64_t *known = wr_map_get(&p->by_pointer, key);
-  size_t replaced = known ? (size_t)*known + 1 : 0;
+  size_t replaced = known && p->blocks ? (size_t)*known + 1 : 0;
   if (replaced) {
     live_block *old = &p->blocks[replaced - 1];
     weir_status s = end_replaced(p, old, NULL);

@@ -52,7 +52,7 @@ static weir_status stream_of(int device, void *native, weir_stream **out)
 
 void *weir_torch_malloc(ssize_t size, int device, void *stream)
 {
-  weir_stream *s;
+  weir_stream *s = NULL;
   void *out = NULL;
   if (size < 0) {
     (void)weir_fail(WEIR_EINVAL, "%lld bytes cannot be allocated", (long long)size);
@@ -71,7 +71,7 @@ void weir_torch_free(void *ptr, ssize_t size, int device, void *stream)
 /* The device is the block's. */
 void weir_torch_record_stream(void *ptr, void *stream)
 {
-  weir_stream *s;
+  weir_stream *s = NULL;
   block_id id = weir_page_map_find((uint64_t)(uintptr_t)ptr);
   if (id && !stream_of(weir_heaps[block(id)->heap]->pool->backend->index, stream, &s))
     (void)weir_record_stream(ptr, s);

@@ -447,7 +447,7 @@ static void peer_errors(two *t)
 /* Copies between two devices, without peer access and then with it. */
 static void peer_copies(void)
 {
-  two t;
+  two t = {.n = 0};
   for (int i = 0; i < 2; i++) {
     SAY(cudaSetDevice(i));
     SAY(cudaStreamCreateWithFlags(&t.s[i], cudaStreamNonBlocking));
@@ -495,8 +495,8 @@ static void streams_of_others(void)
 {
   enum { N = 3 * MIB / 4 };
   unsigned *host = malloc(N * sizeof *host), *back = malloc(N * sizeof *back), bad = 0;
-  unsigned *p, *again;
-  cudaStream_t s;
+  unsigned *p = NULL, *again = NULL;
+  cudaStream_t s = NULL;
   SAY(cudaSetDevice(0));
   SAY(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
   SAY(cudaSetDevice(1));
@@ -547,10 +547,13 @@ static void misuse(worker *w, char *p, size_t bytes)
 
 static void turn(worker *w, unsigned i, cudaStream_t s)
 {
-  unsigned n = 1000u << (i + w->number) % 9, value = w->number << 16 | i, *p, *q, *pinned;
+  unsigned n = 1000u << (i + w->number) % 9, value = w->number << 16 | i;
+  unsigned *p = NULL, *q = NULL, *pinned = NULL;
   size_t bytes = n * sizeof *p;
-  w->failed += cudaMalloc((void **)&p, bytes) || cudaMalloc((void **)&q, bytes) ||
-               cudaMallocHost((void **)&pinned, bytes);
+  bool short_of = cudaMalloc((void **)&p, bytes) || cudaMalloc((void **)&q, bytes) ||
+                  cudaMallocHost((void **)&pinned, bytes);
+  w->failed += short_of;
+  if (short_of) return;
   w->failed += trap_launch_fill(s, p, n, value, 1000) != 0;
   w->failed += cudaMemcpyAsync(q, p, bytes, cudaMemcpyDeviceToDevice, s) != cudaSuccess;
   w->failed += cudaMemcpyAsync(pinned, q, bytes, cudaMemcpyDeviceToHost, s) != cudaSuccess;
