@@ -19,6 +19,7 @@
 #include <string.h>
 #include "interpose/hook.h"
 #include "interpose/loader.h"
+#include "interpose/unseen.h"
 
 /* What a filter tells its trampoline. Returned in two registers. */
 typedef struct weir_verdict {
@@ -72,13 +73,15 @@ static void *loader_stand_in(void *real)
   return real;
 }
 
-/* A function we know of but do not wrap goes into the coverage record, so that reports can say it.
- */
-static void note_unwrapped(const char *name)
+/* A function we know of but do not wrap goes into the coverage record, so that reports can say it;
+ * one of the driver's that we do not know is watched. */
+static void *unwrapped(int bank, const char *name, void *real)
 {
   uint16_t api = weir_api_find(name);
 
   if (api) weir_cover(api, WEIR_COVER_PASSED);
+  return api || bank != WEIR_BANK_DRIVER || !looks_like_cuda(name) ? real
+                                                                   : weir_unseen_offer(name, real);
 }
 
 /* What the asker gets for a real look-up's answer. */
@@ -92,8 +95,7 @@ static void *wrap(const char *name, void *real)
   if (bank < 0) return real;
   row = weir_row_find(bank, name);
   if (row) return weir_elf_is_the_one(bank, name, real) ? weir_row_offer(row, real) : real;
-  note_unwrapped(name);
-  return real;
+  return unwrapped(bank, name, real);
 }
 
 /* The real look-up, as if we were not there. RTLD_NEXT, asked from here, is what is behind us. */

@@ -9,6 +9,7 @@
 #include "interpose/hooks.gen.h"
 #include "interpose/lookups.h"
 #include "interpose/record.h"
+#include "interpose/unseen.h"
 
 #include <string.h>
 
@@ -67,7 +68,7 @@ static void *exchange(const asker *a, const char *name, uint32_t version, void *
     weir_cover(api, WEIR_COVER_PASSED);
   else
     weir_cover_unknown(name);
-  return real;
+  return api ? real : weir_unseen_offer(name, real);
 }
 
 static bool is_ours(const void *address)

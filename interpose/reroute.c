@@ -913,6 +913,31 @@ CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream), CUstre
   return real(stream);
 }
 
+/* A green context shares the memory of its device's primary context and has streams of its own:
+ * what they do is noted for another context than the one that the memory is in. */
+static void goes_green(void)
+{
+  weir_work_unseen("the program uses green contexts");
+}
+
+CUresult weir_r_cuGreenCtxStreamCreate(weir_call *c,
+                                       CUresult (*real)(CUstream *, CUgreenCtx, unsigned, int),
+                                       CUstream *stream, CUgreenCtx green, unsigned flags,
+                                       int priority)
+{
+  (void)c;
+  goes_green();
+  return real(stream, green, flags, priority);
+}
+
+CUresult weir_r_cuCtxFromGreenCtx(weir_call *c, CUresult (*real)(CUcontext *, CUgreenCtx),
+                                  CUcontext *context, CUgreenCtx green)
+{
+  (void)c;
+  goes_green();
+  return real(context, green);
+}
+
 /* ---- questions --------------------------------------------------------------------------------
  */
 

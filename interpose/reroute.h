@@ -106,6 +106,12 @@ cudaError_t weir_r_sync_rt(weir_call *c, cudaError_t (*real)(void));
 CUresult weir_r_sync(weir_call *c, CUresult (*real)(void));
 cudaError_t weir_r_cudaStreamDestroy(weir_call *c, cudaError_t (*real)(cudaStream_t),
                                      cudaStream_t stream);
+CUresult weir_r_cuGreenCtxStreamCreate(weir_call *c,
+                                       CUresult (*real)(CUstream *, CUgreenCtx, unsigned, int),
+                                       CUstream *stream, CUgreenCtx green, unsigned flags,
+                                       int priority);
+CUresult weir_r_cuCtxFromGreenCtx(weir_call *c, CUresult (*real)(CUcontext *, CUgreenCtx),
+                                  CUcontext *context, CUgreenCtx green);
 CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream), CUstream stream);
 
 /* ---- handlers: copies (reroute_copy.c) ---------------------------------------------------------

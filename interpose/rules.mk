@@ -1,6 +1,6 @@
 # interpose: libweir-preload.so. Depends on libc only, exports its hooks and nothing else.
 
-INTERPOSE_SRC := $(sort $(wildcard interpose/*.c)) $(wildcard interpose/trampoline_*.S)
+INTERPOSE_SRC := $(sort $(wildcard interpose/*.c)) $(wildcard interpose/*.S)
 PRELOAD       := $(LIB)/libweir-preload.so
 PRELOAD_OBJS  := $(call objs,$(INTERPOSE_SRC)) $(CORE_TRACE_WRITER_OBJS) $(CORE_WHOLE_OBJS)
 

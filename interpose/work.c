@@ -4,12 +4,16 @@
 #include "interpose/work.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include "core/trace/event.h"
+#include "interpose/hook.h"
+#include "interpose/loader.h"
+#include "interpose/unseen.h"
 
 weir_work_slot weir_work_slots[WEIR_WORK_SLOTS];
 _Atomic uint32_t weir_work_age = 1;
 static _Atomic uint32_t lost_age; /* in which a stream found no slot; 0: never */
-static _Atomic bool unseen;
+static _Atomic bool blind;        /* something unseen may have started work */
 static _Atomic uint64_t claimed[WEIR_WORK_SLOTS / 64]; /* bitmap of slots */
 static _Atomic uint64_t claimed_words;                 /* bitmap of the words that are not 0 */
 
@@ -96,14 +100,29 @@ void weir_work_forget_stream(unsigned context, uint64_t stream)
 
 void weir_work_unseen(const char *why)
 {
-  (void)why;
-  atomic_store(&unseen, true);
+  char text[160];
+  if (atomic_exchange(&blind, true)) return;
+  (void)snprintf(text, sizeof text, "frees wait for the device from here on: %s", why);
+  weir_note(text);
+}
+
+/* What nobody wrapped was called: it is said once, and remembered. */
+static bool is_blind(void)
+{
+  char text[96];
+  if (!atomic_load(&blind)) {
+    const char *name = weir_unseen_called();
+    if (!name) return false;
+    (void)snprintf(text, sizeof text, "%s, which Weir does not know, was called", name);
+    weir_work_unseen(text);
+  }
+  return true;
 }
 
 int weir_work_list(unsigned context, void **streams, int room)
 {
   int n = 0;
-  if (atomic_load(&unseen) || atomic_load(&lost_age)) return -1;
+  if (is_blind() || atomic_load(&lost_age)) return -1;
   for (int i = next_claimed(0); i >= 0; i = next_claimed(i + 1)) {
     const weir_work_slot *s = &weir_work_slots[i];
     if (atomic_load_explicit(&s->context, memory_order_relaxed) != context) continue;

@@ -51,7 +51,8 @@ void weir_work_forget_context(unsigned context);
 void weir_work_forget_stream(unsigned context, uint64_t stream);
 bool weir_work_busy(unsigned context, uint64_t stream);
 
-/* Work may be under way that nobody noted: from now on every answer of weir_work_list() is -1. */
+/* Work may be under way that nobody noted: from now on every answer of weir_work_list() is -1, and
+ * the trace says why. */
 void weir_work_unseen(const char *why);
 
 /* The streams of the context with work that may be under way, as handles of cuEventRecord; -1:

@@ -6,6 +6,9 @@
 #include "interpose/cuda_headers.h"
 #include "interpose/hooks.gen.h"
 #include "interpose/lookups.h"
+#include "interpose/reroute.h"
+#include "interpose/unseen.h"
+#include "interpose/work.h"
 #include "tests/interpose/hooks_rig.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -167,6 +170,41 @@ START_TEST(a_name_nobody_knows_is_counted_and_passed)
 }
 END_TEST
 
+/* Which frees would otherwise not know of. */
+START_TEST(the_call_of_a_function_nobody_knows_ends_frees_that_do_not_wait)
+{
+  typedef CUresult (*fn)(CUresult, const char **);
+  void *streams[4];
+  const char *text = NULL, *same = NULL;
+  fn real = (fn)(uintptr_t)rig_original(0, "cuGetErrorName");
+  rig_fake[0]->resolve = resolve_future;
+  atomic_store(&weir_mode, WEIR_RELAXED);
+  fn watched = (fn)(uintptr_t)ask("cuFutureThing", 14000, 0);
+  ck_assert(watched != real);
+  ck_assert(watched == (fn)(uintptr_t)ask("cuFutureThing", 14000, 0));
+  ck_assert_int_eq(weir_work_list(1, streams, 4), 0);
+  ck_assert_ptr_null(weir_unseen_called());
+  ck_assert_int_eq(watched(CUDA_SUCCESS, &text), real(CUDA_SUCCESS, &same));
+  ck_assert_ptr_eq(text, same);
+  ck_assert_str_eq(weir_unseen_called(), "cuFutureThing");
+  ck_assert_int_eq(weir_work_list(1, streams, 4), -1);
+}
+END_TEST
+
+START_TEST(more_functions_than_can_be_watched_end_them_too)
+{
+  static char functions[WEIR_PASSAGES + 1];
+  void *streams[4];
+  atomic_store(&weir_mode, WEIR_RELAXED);
+  for (int i = 0; i < WEIR_PASSAGES; i++)
+    ck_assert_ptr_ne(weir_unseen_offer("cuFuture", &functions[i]), &functions[i]);
+  ck_assert_int_eq(weir_work_list(1, streams, 4), 0);
+  ck_assert_ptr_eq(weir_unseen_offer("cuFuture", &functions[WEIR_PASSAGES]),
+                   &functions[WEIR_PASSAGES]);
+  ck_assert_int_eq(weir_work_list(1, streams, 4), -1);
+}
+END_TEST
+
 START_TEST(a_version_above_all_known_is_ours_only_if_the_driver_has_no_newer_abi)
 {
   rig_fake[0]->resolve = resolve_newer;
@@ -260,6 +298,8 @@ END_TEST
   X(a_name_with_two_abis_gets_the_one_of_its_version)                                              \
   X(the_old_look_up_hands_out_the_same)                                                            \
   X(the_probe_and_failures_pass_untouched)                                                         \
+  X(the_call_of_a_function_nobody_knows_ends_frees_that_do_not_wait)                               \
+  X(more_functions_than_can_be_watched_end_them_too)                                               \
   X(a_name_nobody_knows_is_counted_and_passed)                                                     \
   X(a_version_above_all_known_is_ours_only_if_the_driver_has_no_newer_abi)                         \
   X(the_runtimes_look_ups_hand_out_wrappers)                                                       \

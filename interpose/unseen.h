@@ -1,0 +1,27 @@
+/* unseen.h: functions of the driver that the program gets by look-up and that nobody wrapped: a
+ * newer driver's. One of them may start work, and a relaxed free, which waits for the work that was
+ * noted, would not know of it. So their calls are noticed, and from the first one on frees wait.
+ *
+ * Functions that a program calls by name, without a look-up, and NVIDIA's private tables
+ * (cuGetExportTable) are out of reach.
+ */
+#ifndef WEIR_INTERPOSE_UNSEEN_H
+#define WEIR_INTERPOSE_UNSEEN_H
+
+#define WEIR_PASSAGES      256 /* functions that can be watched */
+#define WEIR_PASSAGE_BYTES 64
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+
+/* What the program gets for `real`, which it looked up as `name`: a way to it that notices its
+ * first call. Without relaxed frees, and for what is such a way already: `real`. */
+void *weir_unseen_offer(const char *name, void *real);
+
+extern uint8_t weir_passed_any; /* a watched function was called */
+
+/* The name of one that was called, or NULL. */
+const char *weir_unseen_called(void);
+#endif
+
+#endif
