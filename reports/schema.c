@@ -110,7 +110,7 @@ static weir_status insert_apis(const wr_db *db)
     if (!info) continue;
     sqlite3_bind_int(row, 1, (int)i);
     sqlite3_bind_text(row, 2, info->name, -1, SQLITE_STATIC);
-    sqlite3_bind_text(row, 3, layers[info->runtime % 3], -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 3, layers[info->layer % 3], -1, SQLITE_STATIC);
     sqlite3_bind_text(row, 4, wr_api_category_name(info->category), -1, SQLITE_STATIC);
     sqlite3_bind_int(row, 5, info->hooked);
     s = wr_db_run(db, row);

@@ -6,8 +6,7 @@
 
 static const weir_api_info rows[] = {
     {"", 0, WEIR_API_NONE, 0},
-#define WEIR_API(number, name, runtime, category, hooked)                                          \
-  [number] = {name, runtime, category, hooked},
+#define WEIR_API(number, name, layer, category, hooked) [number] = {name, layer, category, hooked},
 #include "core/trace/api.def"
 #undef WEIR_API
 };

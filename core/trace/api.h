@@ -27,7 +27,7 @@ typedef enum weir_api_category {
 
 typedef struct weir_api_info {
   const char *name; /* exported symbol, variant suffix included: cudaMemcpyAsync_ptsz */
-  uint8_t runtime;  /* 1: cuda*, 0: cu*, 2: weir_*, libweir's own */
+  uint8_t layer;    /* 0: cu*, 1: cuda*, 2: weir_*, which are libweir's */
   uint8_t category; /* weir_api_category */
   uint8_t hooked;   /* 1: in the hook table, 0: known and not covered yet */
 } weir_api_info;
