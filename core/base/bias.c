@@ -4,11 +4,13 @@
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-  RUN = 1024,    /* what a barrier costs is saved by fewer than these */
-  THREADS = 1024 /* that can ever have a bias */
+  RUN = 1024,     /* what a barrier costs is saved by fewer than these */
+  THREADS = 1024, /* that can ever have a bias */
+  YIELDS = 64
 };
 
 static weir_bias_thread nobody, threads[THREADS];
@@ -32,8 +34,13 @@ static void take_away(weir_bias *b, const weir_bias_thread *owner)
   atomic_store_explicit(&b->owner, NULL, WEIR_BIAS_ORDER);
   (void)barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   atomic_signal_fence(memory_order_seq_cst);
-  while (atomic_load(&owner->inside))
-    sched_yield();
+  /* It is in for a moment; where it is held up, perhaps by ourselves with a higher priority on its
+   * processor, yielding would not let it run. */
+  for (unsigned n = 0; atomic_load(&owner->inside); n++)
+    if (n < YIELDS)
+      (void)sched_yield();
+    else
+      (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
 static void give(weir_bias *b)
