@@ -60,6 +60,7 @@ static const struct {
     {"cuCtxSetSharedMemConfig", "gone from CUDA 13"},
     {"cuCtxSynchronize_v2", "needs a green context"},
     {"cuCtx*Event", "needs a green context"},
+    {"cu*GreenCtx*", "the software device has none"},
     {"__cuda[GR]*", "called by start-up code, not by the caller"},
     {"__cudaLaunchKernel_ptsz", "called by nvcc's code, built once"},
     {"cuInit", "called by the runtime"},

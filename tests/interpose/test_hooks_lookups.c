@@ -191,6 +191,17 @@ START_TEST(the_call_of_a_function_nobody_knows_ends_frees_that_do_not_wait)
 }
 END_TEST
 
+START_TEST(a_green_context_ends_frees_that_do_not_wait)
+{
+  void *streams[4];
+  CUcontext context = NULL;
+  atomic_store(&weir_mode, WEIR_RELAXED);
+  ck_assert_int_eq(weir_work_list(1, streams, 4), 0);
+  ck_assert_int_eq(D(cuCtxFromGreenCtx)(&context, NULL), CUDA_SUCCESS);
+  ck_assert_int_eq(weir_work_list(1, streams, 4), -1);
+}
+END_TEST
+
 START_TEST(more_functions_than_can_be_watched_end_them_too)
 {
   static char functions[WEIR_PASSAGES + 1];
@@ -299,6 +310,7 @@ END_TEST
   X(the_old_look_up_hands_out_the_same)                                                            \
   X(the_probe_and_failures_pass_untouched)                                                         \
   X(the_call_of_a_function_nobody_knows_ends_frees_that_do_not_wait)                               \
+  X(a_green_context_ends_frees_that_do_not_wait)                                                   \
   X(more_functions_than_can_be_watched_end_them_too)                                               \
   X(a_name_nobody_knows_is_counted_and_passed)                                                     \
   X(a_version_above_all_known_is_ours_only_if_the_driver_has_no_newer_abi)                         \
