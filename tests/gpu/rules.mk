@@ -25,7 +25,14 @@ $(GPU_SUITES): $(O)/tests/gpu/cuda_%: $(OBJ)/tests/cuda/test_%.o $(CUDAT_OBJS) $
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(CUDA_LIB)/stubs -lcuda \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib:$$ORIGIN/../lib' $(GPU_CHECK) -lrt -lm -ldl -pthread
 
-gpu-suites: $(GPU_SUITES) $(O)/bench/gpu
+EXTRA_tests/gpu/bandwidth.c = $(CUDAINC)
+
+$(O)/tests/gpu/bandwidth: $(OBJ)/tests/gpu/bandwidth.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) -o $@ $< -L$(CUDA_LIB) -lcudart
+
+gpu-suites: $(GPU_SUITES) $(O)/bench/gpu $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
 check-gpu: gpu-suites
-TEST_TOOLS += $(GPU_SUITES)
+TEST_TOOLS += $(GPU_SUITES) $(O)/tests/gpu/bandwidth
 .PHONY: gpu-suites

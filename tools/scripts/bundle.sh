@@ -41,13 +41,13 @@ if [ -d "$build/examples" ]; then
   [ -e "$root/examples/lib/libcupti_count.so" ] && patchelf --set-rpath '$ORIGIN' "$root/examples/lib/libcupti_count.so"
 fi
 
-# what check-gpu.sh runs on a GPU: the allocator's suites (Check is in them) and its figures
-for f in "$build"/tests/gpu/cuda_*; do
+# what check-gpu.sh runs on a GPU: the allocator's suites (Check is in them), the traps, and figures
+for f in "$build"/tests/gpu/cuda_* "$build/tests/gpu/bandwidth" "$build/tests/reroute/trap" "$build/tests/reroute/differ"; do
   [ -x "$f" ] && install -D -m 755 "$f" "$root/tests/$(basename "$f")"
 done
 if [ -x "$build/bench/gpu" ]; then install -D -m 755 "$build/bench/gpu" "$root/bench/gpu"; fi
 
-install -m 755 tests/gpu/check-gpu.sh tests/gpu/compare.py "$root/"
+install -m 755 tests/gpu/check-gpu.sh tests/gpu/*.py "$root/"
 git describe --always --dirty >"$root/COMMIT" 2>/dev/null || echo "$version" >"$root/COMMIT"
 install -m 644 README.md LICENSE "$root/" 2>/dev/null || install -m 644 LICENSE "$root/"
 tar czf "$build/$name.tar.gz" -C "$stage" "$name"
