@@ -9,7 +9,7 @@ shift
 here=$(dirname "$0")
 python=$out/peers/venv/bin/python
 scratch=$out/peers/client
-modes=${PEERS_MODES:-observe}
+modes=${PEERS_MODES:-observe strict relaxed}
 
 rm -rf "$scratch"
 mkdir -p "$scratch"
