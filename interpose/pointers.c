@@ -101,8 +101,24 @@ static bool span_set(entry *at, uint64_t to)
   return false;
 }
 
-/* Marks [start, end) in a table whose entries span 1 << shift bytes each. Both ends are inside it.
- * Recursion: GiB, granule, page. */
+/* Marks [start, end) in a node of pages. A page that is the block's alone takes a plain store:
+ * there are up to a thousand of them in a block of a few MiB. */
+static void pages_mark(entry *node, uint64_t start, uint64_t end, weir_tag tag, bool on)
+{
+  uint64_t to = on ? mark_of(tag) : 0;
+  while (start < end) {
+    uint64_t next = ((start >> PAGE) + 1) << PAGE;
+    entry *at = &node[start >> PAGE & (FAN - 1)];
+    if (next <= end && next - start == UINT64_C(1) << PAGE)
+      atomic_store_explicit(at, to, memory_order_release);
+    else
+      page_share(at, tag, on);
+    start = next;
+  }
+}
+
+/* The same in a table whose entries span 1 << shift bytes each. Both ends are inside it. Recursion:
+ * GiB, granule. */
 static void table_mark(entry *table, uint64_t mask, int shift, uint64_t start, uint64_t end,
                        weir_tag tag, bool on)
 {
@@ -111,12 +127,13 @@ static void table_mark(entry *table, uint64_t mask, int shift, uint64_t start, u
     uint64_t stop = next < end ? next : end;
     bool whole = stop - start == UINT64_C(1) << shift;
     entry *at = &table[start >> shift & mask];
-    if (shift == PAGE && !whole) {
-      page_share(at, tag, on);
-    } else if (!whole || !span_set(at, on ? mark_of(tag) : 0)) {
+    if (!whole || !span_set(at, on ? mark_of(tag) : 0)) {
       bool nothing = !on && !atomic_load_explicit(at, memory_order_acquire);
       entry *below = nothing ? NULL : node_below(at);
-      if (below) table_mark(below, FAN - 1, shift - (GRANULE - PAGE), start, stop, tag, on);
+      if (below && shift == GRANULE)
+        pages_mark(below, start, stop, tag, on);
+      else if (below)
+        table_mark(below, FAN - 1, GRANULE, start, stop, tag, on);
     }
     start = stop;
   }
