@@ -35,14 +35,14 @@ static void tell(const weir_event *fact)
 {
   weir_thread *t = &weir_self;
   int saved = errno;
-  bool inside = t->depth != 0;
+  __typeof__(t->depth) depth = t->depth; /* not 0: within a call */
   bool here = t->epoch == atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
-  bool ready = inside ? here && atomic_load(&weir_recording) : weir_thread_ready(t);
+  bool ready = depth ? here && atomic_load(&weir_recording) : weir_thread_ready(t);
   if (ready) {
-    if (!inside) t->outermost = (uintptr_t)&here;
+    if (!depth) t->outermost = (uintptr_t)__builtin_frame_address(0);
     t->depth = 1;
     put(t, fact);
-    t->depth = inside;
+    t->depth = depth;
   }
   errno = saved;
 }

@@ -78,12 +78,13 @@ END_TEST
 
 START_TEST(more_rules_than_there_may_be_are_refused)
 {
-  char text[16 * 65] = "";
+  enum { LINE = 6 };
+  char text[LINE * 65 + 1] = "";
   for (int i = 0; i < 64; i++)
-    strcat(text, "cache\n");
+    memcpy(text + (size_t)i * LINE, "cache\n", LINE);
   ck_assert_int_eq(parse(text), WEIR_OK);
   ck_assert_uint_eq(rules.count, 64);
-  strcat(text, "cache\n");
+  memcpy(text + (size_t)64 * LINE, "cache\n", LINE);
   ck_assert_int_eq(parse(text), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "my.rules:65: "));
 }
