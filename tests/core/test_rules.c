@@ -80,11 +80,12 @@ START_TEST(more_rules_than_there_may_be_are_refused)
 {
   enum { LINE = 6 };
   char text[LINE * 65 + 1] = "";
-  for (int i = 0; i < 64; i++)
-    memcpy(text + (size_t)i * LINE, "cache\n", LINE);
+  for (int i = 0; i < 64 * LINE; i++)
+    text[i] = "cache\n"[i % LINE];
   ck_assert_int_eq(parse(text), WEIR_OK);
   ck_assert_uint_eq(rules.count, 64);
-  memcpy(text + (size_t)64 * LINE, "cache\n", LINE);
+  for (int i = 64 * LINE; i < 65 * LINE; i++)
+    text[i] = "cache\n"[i % LINE];
   ck_assert_int_eq(parse(text), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "my.rules:65: "));
 }
@@ -165,8 +166,8 @@ static size_t random_text(char *text, size_t room)
       continue;
     }
     const char *p = pieces[draw(sizeof pieces / sizeof *pieces)];
-    memcpy(text + n, p, strlen(p));
-    n += strlen(p);
+    while (*p)
+      text[n++] = *p++;
   }
   return n;
 }
