@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,14 +99,38 @@ static void drop(runner *r, buffer *b)
   b->p = NULL;
 }
 
+/* As rows of a matrix, whose pitch on the host is a little more; the rest is a row of its own. */
+static cudaError_t copy_rows(runner *r, buffer *b, unsigned *host, bool to_device, cudaStream_t s)
+{
+  unsigned width = 1 + (unsigned)next(r) % b->n, rows = b->n / width;
+  size_t bytes = width * sizeof *host;
+  if (rows * (width + 3) > MIB) return cudaSuccess;
+  if (to_device)
+    return cudaMemcpy2DAsync(b->p, bytes, host, bytes + 3 * sizeof *host, bytes, rows,
+                             cudaMemcpyHostToDevice, s);
+  memset(host, 0, rows * (bytes + 3 * sizeof *host));
+  cudaError_t e = cudaMemcpy2DAsync(host, bytes + 3 * sizeof *host, b->p, bytes, bytes, rows,
+                                    cudaMemcpyDeviceToHost, s);
+  DO(cudaStreamSynchronize(s));
+  for (unsigned i = 0; i < rows * (width + 3); i++)
+    mix(r, host[i]);
+  return e;
+}
+
+static void new_pinned(runner *r)
+{
+  DO(cudaFreeHost(r->pinned));
+  DO(cudaMallocHost((void **)&r->pinned, MIB * sizeof *r->pinned));
+}
+
 static void read_back(runner *r, buffer *b)
 {
   unsigned *to = next(r) & 1 ? r->host : r->pinned;
   cudaStream_t s = on(r, b, (int)(next(r) % STREAMS));
+  if (next(r) % 4 == 0) DO(copy_rows(r, b, to, false, s));
   if (to == r->pinned && next(r) % 4 == 0) { /* freed while the copy may be under way */
     DO(cudaMemcpyAsync(to, b->p, b->n * sizeof *to, cudaMemcpyDeviceToHost, s));
-    DO(cudaFreeHost(r->pinned));
-    DO(cudaMallocHost((void **)&r->pinned, MIB * sizeof *r->pinned));
+    new_pinned(r);
     to = r->pinned;
   }
   DO(cudaMemcpyAsync(to, b->p, b->n * sizeof *to, cudaMemcpyDeviceToHost, s));
@@ -114,20 +139,51 @@ static void read_back(runner *r, buffer *b)
     mix(r, to[i]);
 }
 
+static void fill_host(unsigned *host, unsigned n, unsigned first)
+{
+  for (unsigned i = 0; i < n; i++)
+    host[i] = first + i;
+}
+
+/* From page-locked memory, which is freed while the copy may be under way: who gets it next, in
+ * whichever thread, must not be able to change what arrives. */
+static void write_pinned(runner *r, buffer *b, unsigned first)
+{
+  cudaStream_t s = on(r, b, (int)(next(r) % STREAMS));
+  fill_host(r->pinned, b->n, first);
+  DO(cudaMemcpyAsync(b->p, r->pinned, b->n * sizeof *b->p, cudaMemcpyHostToDevice, s));
+  new_pinned(r);
+  fill_host(r->pinned, 4096, ~first);
+}
+
+static void write_pageable(runner *r, buffer *b, unsigned first)
+{
+  on(r, b, 0);
+  DO(cudaStreamSynchronize(r->streams[0]));
+  fill_host(r->host, b->n, first);
+  if (next(r) & 1) {
+    DO(copy_rows(r, b, r->host, true, r->streams[0]));
+    DO(cudaStreamSynchronize(r->streams[0])); /* the host's memory is written again soon */
+    return;
+  }
+  DO(cudaMemcpy(b->p, r->host, b->n * sizeof *b->p, cudaMemcpyHostToDevice));
+  /* A small one may still be on its way in the default stream, which ours do not wait for. */
+  DO(cudaEventRecord(r->event, cudaStreamLegacy));
+  DO(cudaStreamWaitEvent(r->streams[0], r->event, 0));
+}
+
 static void write_to(runner *r, buffer *b)
 {
   unsigned first = (unsigned)next(r);
-  if (next(r) & 1) {
-    on(r, b, 0);
-    DO(cudaStreamSynchronize(r->streams[0]));
-    for (unsigned i = 0; i < b->n; i++)
-      r->host[i] = first + i;
-    DO(cudaMemcpy(b->p, r->host, b->n * sizeof *b->p, cudaMemcpyHostToDevice));
-    /* A small one may still be on its way in the default stream, which ours do not wait for. */
-    DO(cudaEventRecord(r->event, cudaStreamLegacy));
-    DO(cudaStreamWaitEvent(r->streams[0], r->event, 0));
-  } else {
+  switch (next(r) % 4) {
+  case 0:
     DO(cudaMemsetAsync(b->p, (int)first, b->n * sizeof *b->p, on(r, b, (int)(next(r) % STREAMS))));
+    break;
+  case 1:
+    write_pinned(r, b, first);
+    break;
+  default:
+    write_pageable(r, b, first);
   }
 }
 
