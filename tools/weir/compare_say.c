@@ -102,13 +102,30 @@ static void say_saved(const comparison *c, unsigned best, char *out, size_t room
                  wr_duration(before - after).text);
 }
 
+/* The waits that a mode does without, though that saves no time that could be told; "": none. */
+static void say_fewer(const comparison *c, char *out, size_t room)
+{
+  uint64_t least = OF(c, COMPARE_OBSERVE, waits).median;
+  out[0] = 0;
+  for (unsigned m = COMPARE_OBSERVE + 1; m < COMPARE_MODES; m++) {
+    uint64_t fewer = OF(c, COMPARE_OBSERVE, waits).median - OF(c, m, waits).median;
+    if (OF(c, m, waits).median >= least) continue;
+    least = OF(c, m, waits).median;
+    (void)snprintf(out, room, ", though %s waits %s times less", compare_modes[m],
+                   wr_count(fewer).text);
+  }
+}
+
 static void verdict(const comparison *c, char *out, size_t room)
 {
   const char *agree = c->varies.there ? "its output varies by itself and was not compared"
                                       : "output and exit status are the same in all runs";
   unsigned best = quickest(c);
   char saved[160] = "";
-  if (best) say_saved(c, best, saved, sizeof saved);
+  if (best)
+    say_saved(c, best, saved, sizeof saved);
+  else
+    say_fewer(c, saved, sizeof saved);
   if (!compare_agree(c))
     (void)snprintf(out, room,
                    "%s is not what the bare program is: do not use it for this program%s",
@@ -121,7 +138,8 @@ static void verdict(const comparison *c, char *out, size_t room)
   else if (c->runs < 2)
     (void)snprintf(out, room, "one run each says little of time (-n 3 says more); %s", agree);
   else
-    (void)snprintf(out, room, "no mode is quicker beyond the spread of the runs; %s", agree);
+    (void)snprintf(out, room, "no mode is quicker beyond the spread of the runs%s; %s", saved,
+                   agree);
 }
 
 /* ---- text --------------------------------------------------------------------------------------
