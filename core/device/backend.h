@@ -14,7 +14,11 @@
 #define WEIR_DEVICE_BACKEND_H
 
 #include <stdbool.h>
+#include "core/device/compute.h"
 #include "core/memory/segment.h"
+
+/* Which way a copy goes: host memory, and this device's. */
+enum weir_copy_way { WEIR_COPY_TO_DEVICE, WEIR_COPY_TO_HOST, WEIR_COPY_WITHIN };
 
 typedef struct weir_backend {
   const char *name; /* "cuda", "cpu", "fake" (static) */
@@ -52,6 +56,27 @@ typedef struct weir_backend {
    * saved. */
   weir_status (*copy_to_host)(void *self, void *to, uint64_t from, uint64_t bytes);
   weir_status (*copy_to_device)(void *self, uint64_t to, const void *from, uint64_t bytes);
+
+  /* Optional, all or none; what tensors need beside memory. Missing: no tensor can be here.
+   *   copy       enqueues a copy of contiguous bytes. From or to page-locked host memory it returns
+   *              at once; pageable memory to the device has been read when it returns, and to the
+   *              host has been written.
+   *   copy_peer  from memory of another device of the same kind, directly where peer access can be
+   *              had (it is enabled at the first use), else by the driver's staging.
+   *   stream_sync, stream_query  the host waits for, or asks whether it has completed, all work in
+   *              the stream; an error of that work shows here, or at any later call.
+   *   compute    what it calculates (borrowed, static). */
+  weir_status (*copy)(void *self, void *stream, enum weir_copy_way way, void *to, const void *from,
+                      uint64_t bytes);
+  weir_status (*copy_peer)(void *self, void *stream, void *to, const struct weir_backend *source,
+                           const void *from, uint64_t bytes);
+  weir_status (*stream_sync)(void *self, void *stream);
+  weir_status (*stream_query)(void *self, void *stream, bool *complete);
+  const weir_compute *compute;
 } weir_backend;
+
+/* The host itself (core/device/cpu.c): no allocator stands before it, its only stream is NULL, and
+ * everything is done when it returns. */
+extern const weir_backend weir_cpu_backend;
 
 #endif

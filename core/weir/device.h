@@ -16,7 +16,12 @@
 extern "C" {
 #endif
 
-typedef enum weir_device_type { WEIR_DEVICE_CPU = 0, WEIR_DEVICE_CUDA = 1 } weir_device_type;
+/* Values as DLPack's. */
+typedef enum weir_device_type {
+  WEIR_DEVICE_NONE = 0, /* not given: the default device, or the tensor's own */
+  WEIR_DEVICE_CPU = 1,
+  WEIR_DEVICE_CUDA = 2
+} weir_device_type;
 
 typedef struct weir_device {
   weir_device_type type;
