@@ -18,7 +18,7 @@ extern "C" {
 
 /* Values as DLPack's. */
 typedef enum weir_device_type {
-  WEIR_DEVICE_NONE = 0, /* not given: the default device, or the tensor's own */
+  WEIR_DEVICE_UNSET = 0, /* not given: the default device, or the tensor's own */
   WEIR_DEVICE_CPU = 1,
   WEIR_DEVICE_CUDA = 2
 } weir_device_type;
