@@ -9,10 +9,12 @@
 #include "core/base/status.h"
 #include "core/weir/cuda.h"
 #include "core/weir/device.h"
+#include "core/weir/dtype.h"
 #include "core/weir/history.h"
 #include "core/weir/memory.h"
 #include "core/weir/oom.h"
 #include "core/weir/pools.h"
+#include "core/weir/tensor.h"
 #include "core/weir/torch.h"
 
 #ifdef __cplusplus

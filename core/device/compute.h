@@ -25,12 +25,7 @@
 
 enum { WEIR_DIMS = 8 }; /* the most dimensions a tensor has: WEIR_MAX_DIMS */
 
-/* A number: bool and integers in i (sign extended), floating point in f, complex in f and imag. */
-typedef struct weir_number {
-  weir_dtype dtype; /* WEIR_BOOL, WEIR_INT64, WEIR_FLOAT64, WEIR_COMPLEX64 */
-  int64_t i;
-  double f, imag;
-} weir_number;
+typedef weir_scalar weir_number;
 
 typedef struct weir_operand {
   void *data; /* the first element, device memory of this device; NULL: `number` */

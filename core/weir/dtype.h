@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "core/base/status.h"
 #include "core/weir/device.h"
 
@@ -35,6 +36,38 @@ typedef enum weir_dtype {
   WEIR_DTYPE_MAP(WEIR_DTYPE_ENUM)
 #undef WEIR_DTYPE_ENUM
 } weir_dtype;
+
+/* A number for a tensor: bool and integers are in i (sign extended), floating point in f, complex
+ * in f and imag. Like Python's numbers it has a kind rather than a dtype. */
+typedef struct weir_scalar {
+  weir_dtype dtype; /* WEIR_BOOL, WEIR_INT64, WEIR_FLOAT64 or WEIR_COMPLEX64 */
+  int64_t i;
+  double f, imag;
+} weir_scalar;
+
+static inline weir_scalar weir_bool(bool value)
+{
+  weir_scalar s = {WEIR_BOOL, value, 0, 0};
+  return s;
+}
+
+static inline weir_scalar weir_int(int64_t value)
+{
+  weir_scalar s = {WEIR_INT64, value, 0, 0};
+  return s;
+}
+
+static inline weir_scalar weir_float(double value)
+{
+  weir_scalar s = {WEIR_FLOAT64, 0, value, 0};
+  return s;
+}
+
+static inline weir_scalar weir_complex(double real, double imag)
+{
+  weir_scalar s = {WEIR_COMPLEX64, 0, real, imag};
+  return s;
+}
 
 enum { WEIR_DTYPES = 12 }; /* one more than the highest value */
 

@@ -1,0 +1,121 @@
+/* tensor.h: what a tensor is inside, and what the parts of core/tensor are to each other.
+ *
+ * A tensor is small and never changes its shape once others can see it; what it is made of is its
+ * storage's. Both are counted apart: a view is a tensor with a storage that has one count more.
+ *
+ * Words. storage: memory with one owner, who is asked to take it back with the last count. place: a
+ * device ready for work: its backend, and the stream that is current for the calling thread.
+ * op: one of compute.h's requests. dense: without holes, in row-major order (contiguous).
+ */
+#ifndef WEIR_TENSOR_TENSOR_H
+#define WEIR_TENSOR_TENSOR_H
+
+#include <stdatomic.h>
+#include "core/device/backend.h"
+#include "core/weir.h"
+
+/* Who takes a storage's memory back. */
+enum weir_storage_kind {
+  STORAGE_INLINE, /* the cpu: right behind the struct, with it */
+  STORAGE_HEAP,   /* the cpu: free() */
+  STORAGE_PINNED, /* weir_pinned_free() */
+  STORAGE_DEVICE, /* weir_free(), which knows the stream */
+  STORAGE_OVER    /* release(context) */
+};
+
+typedef struct weir_storage {
+  _Atomic uint32_t refs;
+  uint8_t kind;       /* enum weir_storage_kind */
+  bool pinned;        /* host memory that is page-locked, also of STORAGE_OVER */
+  weir_device device; /* with its index */
+  void *data;         /* by `kind`; NULL: no bytes */
+  uint64_t bytes;
+  void (*release)(void *context); /* STORAGE_OVER; NULL: nobody */
+  void *context;                  /* its owner's */
+} weir_storage;
+
+struct weir_tensor {
+  _Atomic uint32_t refs;
+  uint8_t dtype, dims;
+  bool dense;
+  weir_storage *storage; /* a count of its own */
+  char *data;            /* the first element */
+  int64_t numel;
+  int64_t size[WEIR_MAX_DIMS], stride[WEIR_MAX_DIMS]; /* elements */
+  char *name;                                         /* owned; NULL: none */
+};
+
+static inline weir_device weir_device_of(const weir_tensor *t)
+{
+  return t->storage->device;
+}
+
+static inline size_t weir_itemsize(weir_dtype dtype)
+{
+  static const uint8_t bytes[WEIR_DTYPES] = {
+#define WEIR_DTYPE_BYTES(name, value, text, size, type) [WEIR_##name] = size,
+      WEIR_DTYPE_MAP(WEIR_DTYPE_BYTES)
+#undef WEIR_DTYPE_BYTES
+  };
+  return bytes[dtype];
+}
+
+/* ---- storage.c: memory ------------------------------------------------------------------------
+ */
+
+typedef struct weir_place {
+  const weir_backend *backend;
+  weir_stream *stream; /* NULL: the cpu */
+  void *native;        /* the backend's handle of it */
+} weir_place;
+
+/* Where work on `device` goes now. Errors: EINVAL, those of opening it. */
+weir_status weir_place_of(weir_place *out, weir_device device);
+/* The device with its index: cuda without one is the current device, cpu is cpu:0, one that is not
+ * given the default device. Whether a CUDA device exists is asked where memory is. */
+weir_device weir_resolve(weir_device device);
+
+/* *out has one count. On CUDA for the current stream of the device. Errors: EINVAL, ENOMEM, EOOM.
+ */
+weir_status weir_storage_new(weir_storage **out, uint64_t bytes, weir_device device, bool pinned);
+weir_status weir_storage_over(weir_storage **out, void *data, uint64_t bytes, weir_device device,
+                              void (*release)(void *context), void *context);
+void weir_storage_release(weir_storage *s);
+
+/* ---- tensor.c ---------------------------------------------------------------------------------
+ */
+
+/* A tensor over `storage` (one of its counts is stolen, also on failure), `offset` elements behind
+ * its start. strides NULL: dense. The shape has been checked. Errors: ENOMEM. */
+weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtype dtype,
+                             weir_shape shape, const int64_t *strides, int64_t offset);
+/* A dense tensor in new memory, elements as they happen to be. dtype and device are resolved.
+ * Errors: EINVAL (shape, overflow), ENOMEM, EOOM. */
+weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
+                            weir_shape shape);
+/* A view of t. Errors: ENOMEM. */
+weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
+                             const int64_t *strides, int64_t offset);
+/* Elements of a shape. Errors: EINVAL: too many dimensions, a negative size, bytes that overflow.
+ */
+weir_status weir_shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype);
+/* A dimension counted from the front. Errors: EINVAL, torch's sentence. */
+weir_status weir_dim_of(int *out, int dim, int dims);
+
+/* ---- elementwise.c: building loops ------------------------------------------------------------
+ */
+
+/* t as an operand, its last dimensions aligned with the loop's (broadcast: stride 0). */
+weir_operand weir_operand_of(const weir_tensor *t, const weir_loop *l);
+/* Sizes are those of `out`; the operands' strides are filled; dimensions that can be are merged,
+ * those of size 1 taken out. Then runs it where out is, and names the op for late errors. An empty
+ * loop is nothing. */
+weir_status weir_loop_run(weir_loop *l);
+
+/* ---- convert.c, with what other parts need of it ------------------------------------------------
+ */
+
+/* One element of t, converted to a number; waits for the device. */
+weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t);
+
+#endif
