@@ -455,7 +455,11 @@ static void fill(weir_cuda_device *d, int index)
                               .stream_destroy = stream_destroy,
                               .make_current = make_current,
                               .copy_to_host = copy_to_host,
-                              .copy_to_device = copy_to_device};
+                              .copy_to_device = copy_to_device,
+                              .copy = weir_cuda_copy,
+                              .copy_peer = weir_cuda_copy_peer,
+                              .stream_sync = weir_cuda_stream_sync,
+                              .stream_query = weir_cuda_stream_query};
 }
 
 static weir_status open_device(int index, const weir_backend **out)
@@ -474,6 +478,7 @@ static weir_status open_device(int index, const weir_backend **out)
 static weir_status close_device(int index)
 {
   weir_cuda_device *d = &devices[index];
+  weir_cuda_forget_peers(d, devices, DEVICES);
   CUresult r = weir_cuda.cuDevicePrimaryCtxRelease(d->device);
   return weir_driver_fail(r, "cuDevicePrimaryCtxRelease of cuda:%d", index);
 }

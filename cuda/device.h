@@ -12,6 +12,7 @@ typedef struct weir_cuda_device {
   CUcontext context;         /* the primary one, retained while the backend is open; NULL: closed */
   CUmemAllocationProp page;  /* VMM: what a page is made of */
   _Atomic uint64_t taken[2]; /* bytes had from the driver: of the device, page-locked */
+  _Atomic uint64_t asked;    /* bit a device: peer access between the two was asked for */
 } weir_cuda_device;
 
 /* What a call into the driver changes of its thread and gives back afterwards: the context that is
@@ -50,6 +51,16 @@ void weir_cuda_told_mapped(const weir_cuda_device *d, CUresult r, uint64_t addre
                            weir_mem mem);
 void weir_cuda_told_unmapped(uint64_t address);
 void weir_cuda_told_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t bytes);
+
+/* copy.c: the backend's copies, and whether all work of a stream is done. */
+weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to,
+                           const void *from, uint64_t bytes);
+weir_status weir_cuda_copy_peer(void *self, void *stream, void *to, const weir_backend *source,
+                                const void *from, uint64_t bytes);
+weir_status weir_cuda_stream_sync(void *self, void *stream);
+weir_status weir_cuda_stream_query(void *self, void *stream, bool *complete);
+/* The device's context ends: what others may reach of it, and it of them, is to be asked anew. */
+void weir_cuda_forget_peers(weir_cuda_device *d, weir_cuda_device *all, int count);
 
 /* vmm.c: fills the source's VMM part where the device has virtual memory management. */
 weir_status weir_cuda_vmm(weir_cuda_device *d);

@@ -23,12 +23,14 @@
   X(cuDeviceGetUuid, 11040)                                                                        \
   X(cuDeviceGetAttribute, 2000)                                                                    \
   X(cuDeviceTotalMem, 3020)                                                                        \
+  X(cuDeviceCanAccessPeer, 4000)                                                                   \
   X(cuDevicePrimaryCtxRetain, 7000)                                                                \
   X(cuDevicePrimaryCtxRelease, 11000)                                                              \
   X(cuCtxGetCurrent, 4000)                                                                         \
   X(cuCtxSetCurrent, 4000)                                                                         \
   X(cuCtxPushCurrent, 4000)                                                                        \
   X(cuCtxPopCurrent, 4000)                                                                         \
+  X(cuCtxEnablePeerAccess, 4000)                                                                   \
   X(cuThreadExchangeStreamCaptureMode, 10010)                                                      \
   X(cuMemGetInfo, 3020)                                                                            \
   X(cuMemAlloc, 3020)                                                                              \
@@ -48,9 +50,12 @@
   X(cuPointerGetAttribute, 4000)                                                                   \
   X(cuMemcpyDtoHAsync, 3020)                                                                       \
   X(cuMemcpyHtoDAsync, 3020)                                                                       \
+  X(cuMemcpyDtoDAsync, 3020)                                                                       \
+  X(cuMemcpyPeerAsync, 4000)                                                                       \
   X(cuStreamCreate, 2000)                                                                          \
   X(cuStreamDestroy, 4000)                                                                         \
   X(cuStreamSynchronize, 2000)                                                                     \
+  X(cuStreamQuery, 2000)                                                                           \
   X(cuStreamGetCtx, 9020)                                                                          \
   X(cuStreamIsCapturing, 10000)                                                                    \
   X(cuStreamWaitEvent, 3020)                                                                       \
