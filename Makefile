@@ -49,7 +49,7 @@ WARN     := -Wall -Wextra -Wpedantic -Werror -Wstrict-prototypes -Wmissing-proto
 CFLAGS   ?= -O2 -g
 CPPFLAGS += -I. -D_GNU_SOURCE -DWEIR_VERSION_BUILD='"$(VERSION)"'
 BASEFLAGS = -std=gnu11 $(WARN) -fPIC -fvisibility=hidden -fno-strict-aliasing -fno-omit-frame-pointer \
-            -fno-semantic-interposition -MMD -MP $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
+            -fno-semantic-interposition -ffp-contract=off -MMD -MP $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
 LDSAN    := $(if $(SAN),-fsanitize=$(SAN))
 CUDAINC  := -isystem $(CUDA_HOME)/include
 
