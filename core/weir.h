@@ -11,6 +11,7 @@
 #include "core/weir/device.h"
 #include "core/weir/dtype.h"
 #include "core/weir/history.h"
+#include "core/weir/io.h"
 #include "core/weir/memory.h"
 #include "core/weir/oom.h"
 #include "core/weir/pools.h"
