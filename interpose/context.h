@@ -44,6 +44,9 @@
   X(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020)                                                      \
   X(cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020)                                                \
   X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
+  X(cuMemPoolGetAttribute, PFN_cuMemPoolGetAttribute_v11020)                                       \
+  X(cuDeviceGetMemPool, PFN_cuDeviceGetMemPool_v11020)                                             \
+  X(cuDeviceGetDefaultMemPool, PFN_cuDeviceGetDefaultMemPool_v11020)                               \
   X(cuArray3DGetDescriptor_v2, PFN_cuArray3DGetDescriptor_v3020)                                   \
   X(cuFuncGetName, PFN_cuFuncGetName_v12030)                                                       \
   X(cuKernelGetName, PFN_cuKernelGetName_v12030)

@@ -10,6 +10,7 @@
 #include "interpose/context.h"
 #include "interpose/event_fill.h"
 #include "interpose/names.h"
+#include "interpose/pools.h"
 
 /* ---- memory -----------------------------------------------------------------------------------
  */
@@ -85,7 +86,36 @@ void weir_x_alloc_async(weir_call *c, weir_word ptr, weir_word bytes, weir_word 
   weir_fill e = begin_alloc(c, ptr, bytes, WEIR_MEM_DEVICE, device, WEIR_TAG_POOL);
   e.b = pool;
   weir_set_stream(&e, stream);
+  if (c->status == 0) weir_pool_used(device, pool);
   weir_commit(c, &e);
+}
+
+/* Calls that are about a pool itself. `held`, which no free is using, keeps whether it was known.
+ */
+void weir_x_pool_trim(weir_call *c, weir_word pool, weir_word bytes)
+{
+  if (c->status == 0) weir_pool_trimmed(pool);
+  weir_x_call(c, pool, 0, bytes, WEIR_NO_STREAM);
+}
+
+void weir_x_pool_set(weir_call *c, weir_word pool, weir_word device)
+{
+  if (c->status == 0) weir_pools_moved();
+  weir_x_call(c, pool, device, 0, WEIR_NO_STREAM);
+}
+
+void weir_x_pool_destroy_before(weir_call *c, weir_word pool)
+{
+  c->held.bytes = weir_pool_ends(pool);
+}
+
+void weir_x_pool_destroy(weir_call *c, weir_word pool)
+{
+  if (c->status == 0 && c->held.bytes)
+    weir_pool_ended(pool);
+  else
+    weir_pools_moved(); /* a pool that stays is met again at its next use */
+  weir_x_call(c, pool, 0, 0, WEIR_NO_STREAM);
 }
 
 /* CUDA C++ Programming Guide, "Implicit Synchronization": a page-locked host memory allocation
@@ -205,6 +235,7 @@ void weir_x_free_async(weir_call *c, weir_word ptr, weir_word stream)
 {
   weir_fill e = begin_free(c, ptr, WEIR_MEM_DEVICE);
   weir_set_stream(&e, stream);
+  if (c->status == 0) weir_pool_freed();
   weir_commit(c, &e);
 }
 
@@ -263,6 +294,7 @@ void weir_x_host_unregister(weir_call *c, weir_word ptr)
 void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word context)
 {
   weir_fill e = weir_begin_often(c, WEIR_EV_SYNC);
+  if (type != WEIR_SYNC_QUERY) weir_pools_waited(type == WEIR_SYNC_CONTEXT);
   e.copy = (uint8_t)type;
   e.a = event;
   e.device = c->thread->last_device;
@@ -273,6 +305,7 @@ void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word contex
 void weir_x_sync_stream(weir_call *c, weir_word type, weir_word stream, weir_word event)
 {
   weir_fill e = weir_begin_often(c, WEIR_EV_SYNC);
+  if (type == WEIR_SYNC_STREAM) weir_pools_waited(false);
   e.copy = (uint8_t)type;
   e.a = event;
   e.device = c->thread->last_device;
@@ -472,6 +505,7 @@ void weir_x_context_destroy(weir_call *c, weir_word context)
 void weir_x_reset(weir_call *c, weir_word device)
 {
   if (c->status == 0) {
+    weir_pools_device_gone((unsigned)device);
     weir_blocks_drop(weir_tag_make(0, 255, 0), weir_tag_make(0, (unsigned)device, 0));
     weir_context_forget_device((unsigned)device);
   }
@@ -499,6 +533,7 @@ void weir_x_reset_current_before(weir_call *c)
 {
   typedef cudaError_t (*fn)(int *);
   weir_context_refresh(c->thread);
+  weir_pools_device_ends();
   c->held.bytes = c->thread->last_device;
   if (c->held.bytes != WEIR_DEVICE_NONE) return;
   fn ask = (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(c->bank), "cudaGetDevice");

@@ -18,6 +18,10 @@ void weir_x_alloc_3d(weir_call *c, const struct cudaPitchedPtr *out, weir_word w
                      weir_word rows);
 void weir_x_alloc_async(weir_call *c, weir_word ptr, weir_word bytes, weir_word stream,
                         weir_word pool);
+void weir_x_pool_trim(weir_call *c, weir_word pool, weir_word bytes);
+void weir_x_pool_set(weir_call *c, weir_word pool, weir_word device);
+void weir_x_pool_destroy_before(weir_call *c, weir_word pool);
+void weir_x_pool_destroy(weir_call *c, weir_word pool);
 void weir_x_alloc_host(weir_call *c, weir_word ptr, weir_word bytes, weir_word flags);
 void weir_x_alloc_array(weir_call *c, weir_word handle, weir_word element, weir_word width,
                         weir_word height, weir_word depth, weir_word levels, weir_word flags);

@@ -31,6 +31,7 @@ EXTRACTORS = {
     'alloc_pitch': 'ptr pitch rows width',
     'alloc_3d': '!out width rows',
     'alloc_async': 'ptr bytes stream pool=0',
+    'pool_trim': 'pool bytes', 'pool_set': 'pool device', 'pool_destroy': 'pool',
     'alloc_host': 'ptr bytes flags=0',
     'alloc_array': 'handle element width height=1 depth=1 levels=1 flags=0',
     'free': 'ptr', 'free_async': 'ptr stream', 'free_host': 'ptr', 'free_array': 'ptr',
@@ -62,7 +63,7 @@ EXTRACTORS = {
     'primary_release': 'device', 'reset': 'device', 'reset_current': '',
     'call': 'a=0 b=0 bytes=0 stream=WEIR_NO_STREAM',
 }
-BEFORE_ROLES = ('ptr',)
+BEFORE_ROLES = ('ptr', 'pool')
 
 # Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.
 ENGINE = [('weir_malloc', 'ALLOC'), ('weir_free', 'FREE'), ('weir_pinned_malloc', 'ALLOC'), ('weir_pinned_free', 'FREE')]

@@ -288,10 +288,111 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 _Static_assert(WEIR_SAME(&w_cuMemFreeAsync_ptsz, PFN_cuMemFreeAsync_v11020_ptsz), "cuMemFreeAsync_ptsz");
 WEIR_EXPORT(w_cuMemFreeAsync_ptsz, cuMemFreeAsync_ptsz, WEIR_NODE_DRIVER);
 
+typedef CUresult (*fn_cuMemCreate)(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags);
+static CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, unsigned long long flags)
+{
+  fn_cuMemCreate real = (fn_cuMemCreate)(uintptr_t)weir_real(13);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 119, 0, WEIR_BANK_DRIVER)) return real(handle, size, prop, flags);
+  weir_forward(c);
+  CUresult r = real(handle, size, prop, flags);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(handle, size, prop, flags)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_returned(c, (uint32_t)r);
+  weir_x_call(c, WEIR_OUT(handle), W(0), W(size), W(WEIR_NO_STREAM));
+  weir_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemCreate, PFN_cuMemCreate_v10020), "cuMemCreate");
+WEIR_EXPORT(w_cuMemCreate, cuMemCreate, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPoolTrimTo)(CUmemoryPool pool, size_t minBytesToKeep);
+static CUresult w_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+{
+  fn_cuMemPoolTrimTo real = (fn_cuMemPoolTrimTo)(uintptr_t)weir_real(14);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 115, 0, WEIR_BANK_DRIVER)) return real(pool, minBytesToKeep);
+  weir_forward(c);
+  CUresult r = real(pool, minBytesToKeep);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pool, minBytesToKeep)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_returned(c, (uint32_t)r);
+  weir_x_pool_trim(c, W(pool), W(minBytesToKeep));
+  weir_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolTrimTo, PFN_cuMemPoolTrimTo_v11020), "cuMemPoolTrimTo");
+WEIR_EXPORT(w_cuMemPoolTrimTo, cuMemPoolTrimTo, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemPoolDestroy)(CUmemoryPool pool);
+static CUresult w_cuMemPoolDestroy(CUmemoryPool pool)
+{
+  fn_cuMemPoolDestroy real = (fn_cuMemPoolDestroy)(uintptr_t)weir_real(15);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 106, 0, WEIR_BANK_DRIVER)) return real(pool);
+  weir_x_pool_destroy_before(c, W(pool));
+  weir_forward(c);
+  CUresult r = real(pool);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(pool)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_returned(c, (uint32_t)r);
+  weir_x_pool_destroy(c, W(pool));
+  weir_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020), "cuMemPoolDestroy");
+WEIR_EXPORT(w_cuMemPoolDestroy, cuMemPoolDestroy, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuDeviceSetMemPool)(CUdevice dev, CUmemoryPool pool);
+static CUresult w_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+{
+  fn_cuDeviceSetMemPool real = (fn_cuDeviceSetMemPool)(uintptr_t)weir_real(16);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 96, 0, WEIR_BANK_DRIVER)) return real(dev, pool);
+  weir_forward(c);
+  CUresult r = real(dev, pool);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(dev, pool)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_returned(c, (uint32_t)r);
+  weir_x_pool_set(c, W(pool), W(dev));
+  weir_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuDeviceSetMemPool, PFN_cuDeviceSetMemPool_v11020), "cuDeviceSetMemPool");
+WEIR_EXPORT(w_cuDeviceSetMemPool, cuDeviceSetMemPool, WEIR_NODE_DRIVER);
+
+typedef CUresult (*fn_cuMemSetMemPool)(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool);
+static CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+  fn_cuMemSetMemPool real = (fn_cuMemSetMemPool)(uintptr_t)weir_real(17);
+  if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 116, 0, WEIR_BANK_DRIVER)) return real(location, type, pool);
+  weir_forward(c);
+  CUresult r = real(location, type, pool);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(location, type, pool)))
+    weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_returned(c, (uint32_t)r);
+  weir_x_pool_set(c, W(pool), W(WEIR_DEVICE_NONE));
+  weir_leave(c);
+  return r;
+}
+_Static_assert(WEIR_SAME(&w_cuMemSetMemPool, PFN_cuMemSetMemPool_v13000), "cuMemSetMemPool");
+WEIR_EXPORT(w_cuMemSetMemPool, cuMemSetMemPool, WEIR_NODE_DRIVER);
+
 typedef CUresult (*fn_cuArrayCreate)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray);
 static CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1 *pAllocateArray)
 {
-  fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)weir_real(13);
+  fn_cuArrayCreate real = (fn_cuArrayCreate)(uintptr_t)weir_real(18);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -311,7 +412,7 @@ WEIR_EXPORT(w_cuArrayCreate, cuArrayCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayCreate_v2)(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray);
 static CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
 {
-  fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)weir_real(14);
+  fn_cuArrayCreate_v2 real = (fn_cuArrayCreate_v2)(uintptr_t)weir_real(19);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -331,7 +432,7 @@ WEIR_EXPORT(w_cuArrayCreate_v2, cuArrayCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArray3DCreate)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray);
 static CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR_v1 *pAllocateArray)
 {
-  fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)weir_real(15);
+  fn_cuArray3DCreate real = (fn_cuArray3DCreate)(uintptr_t)weir_real(20);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -351,7 +452,7 @@ WEIR_EXPORT(w_cuArray3DCreate, cuArray3DCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArray3DCreate_v2)(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 static CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
-  fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)weir_real(16);
+  fn_cuArray3DCreate_v2 real = (fn_cuArray3DCreate_v2)(uintptr_t)weir_real(21);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
@@ -371,7 +472,7 @@ WEIR_EXPORT(w_cuArray3DCreate_v2, cuArray3DCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMipmappedArrayCreate)(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels);
 static CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
 {
-  fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)weir_real(17);
+  fn_cuMipmappedArrayCreate real = (fn_cuMipmappedArrayCreate)(uintptr_t)weir_real(22);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
@@ -391,7 +492,7 @@ WEIR_EXPORT(w_cuMipmappedArrayCreate, cuMipmappedArrayCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuArrayDestroy)(CUarray hArray);
 static CUresult w_cuArrayDestroy(CUarray hArray)
 {
-  fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)weir_real(18);
+  fn_cuArrayDestroy real = (fn_cuArrayDestroy)(uintptr_t)weir_real(23);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 14, 0, WEIR_BANK_DRIVER)) return real(hArray);
@@ -412,7 +513,7 @@ WEIR_EXPORT(w_cuArrayDestroy, cuArrayDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMipmappedArrayDestroy)(CUmipmappedArray hMipmappedArray);
 static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
-  fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)weir_real(19);
+  fn_cuMipmappedArrayDestroy real = (fn_cuMipmappedArrayDestroy)(uintptr_t)weir_real(24);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 22, 0, WEIR_BANK_DRIVER)) return real(hMipmappedArray);
@@ -433,7 +534,7 @@ WEIR_EXPORT(w_cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemAllocHost)(void **pp, unsigned int bytesize);
 static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
 {
-  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)weir_real(20);
+  fn_cuMemAllocHost real = (fn_cuMemAllocHost)(uintptr_t)weir_real(25);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
@@ -453,7 +554,7 @@ WEIR_EXPORT(w_cuMemAllocHost, cuMemAllocHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAllocHost_v2)(void **pp, size_t bytesize);
 static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
 {
-  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)weir_real(21);
+  fn_cuMemAllocHost_v2 real = (fn_cuMemAllocHost_v2)(uintptr_t)weir_real(26);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -477,7 +578,7 @@ WEIR_EXPORT(w_cuMemAllocHost_v2, cuMemAllocHost_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostAlloc)(void **pp, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)weir_real(22);
+  fn_cuMemHostAlloc real = (fn_cuMemHostAlloc)(uintptr_t)weir_real(27);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -501,7 +602,7 @@ WEIR_EXPORT(w_cuMemHostAlloc, cuMemHostAlloc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemFreeHost)(void *p);
 static CUresult w_cuMemFreeHost(void *p)
 {
-  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)weir_real(23);
+  fn_cuMemFreeHost real = (fn_cuMemFreeHost)(uintptr_t)weir_real(28);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -526,7 +627,7 @@ WEIR_EXPORT(w_cuMemFreeHost, cuMemFreeHost, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister)(void *p, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)weir_real(24);
+  fn_cuMemHostRegister real = (fn_cuMemHostRegister)(uintptr_t)weir_real(29);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
@@ -546,7 +647,7 @@ WEIR_EXPORT(w_cuMemHostRegister, cuMemHostRegister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostRegister_v2)(void *p, size_t bytesize, unsigned int Flags);
 static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
-  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)weir_real(25);
+  fn_cuMemHostRegister_v2 real = (fn_cuMemHostRegister_v2)(uintptr_t)weir_real(30);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
@@ -566,7 +667,7 @@ WEIR_EXPORT(w_cuMemHostRegister_v2, cuMemHostRegister_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemHostUnregister)(void *p);
 static CUresult w_cuMemHostUnregister(void *p)
 {
-  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)weir_real(26);
+  fn_cuMemHostUnregister real = (fn_cuMemHostUnregister)(uintptr_t)weir_real(31);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 39, 0, WEIR_BANK_DRIVER)) return real(p);
@@ -587,7 +688,7 @@ WEIR_EXPORT(w_cuMemHostUnregister, cuMemHostUnregister, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 static CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)weir_real(27);
+  fn_cuMemPrefetchAsync real = (fn_cuMemPrefetchAsync)(uintptr_t)weir_real(32);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
@@ -607,7 +708,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync, cuMemPrefetchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_ptsz)(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 static CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)weir_real(28);
+  fn_cuMemPrefetchAsync_ptsz real = (fn_cuMemPrefetchAsync_ptsz)(uintptr_t)weir_real(33);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
@@ -627,7 +728,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_ptsz, cuMemPrefetchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemPrefetchAsync_v2)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 static CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)weir_real(29);
+  fn_cuMemPrefetchAsync_v2 real = (fn_cuMemPrefetchAsync_v2)(uintptr_t)weir_real(34);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
@@ -647,7 +748,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemPrefetchAsync_v2_ptsz)(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 static CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)weir_real(30);
+  fn_cuMemPrefetchAsync_v2_ptsz real = (fn_cuMemPrefetchAsync_v2_ptsz)(uintptr_t)weir_real(35);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
@@ -667,7 +768,7 @@ WEIR_EXPORT(w_cuMemPrefetchAsync_v2_ptsz, cuMemPrefetchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemAdvise)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device);
 static CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)weir_real(31);
+  fn_cuMemAdvise real = (fn_cuMemAdvise)(uintptr_t)weir_real(36);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
@@ -687,7 +788,7 @@ WEIR_EXPORT(w_cuMemAdvise, cuMemAdvise, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemAdvise_v2)(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location);
 static CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
 {
-  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)weir_real(32);
+  fn_cuMemAdvise_v2 real = (fn_cuMemAdvise_v2)(uintptr_t)weir_real(37);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
@@ -707,7 +808,7 @@ WEIR_EXPORT(w_cuMemAdvise_v2, cuMemAdvise_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 static CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)weir_real(33);
+  fn_cuStreamAttachMemAsync real = (fn_cuStreamAttachMemAsync)(uintptr_t)weir_real(38);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
@@ -727,7 +828,7 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync, cuStreamAttachMemAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAttachMemAsync_ptsz)(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 static CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)weir_real(34);
+  fn_cuStreamAttachMemAsync_ptsz real = (fn_cuStreamAttachMemAsync_ptsz)(uintptr_t)weir_real(39);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
@@ -747,7 +848,7 @@ WEIR_EXPORT(w_cuStreamAttachMemAsync_ptsz, cuStreamAttachMemAsync_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuMemcpy)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)weir_real(35);
+  fn_cuMemcpy real = (fn_cuMemcpy)(uintptr_t)weir_real(40);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -771,7 +872,7 @@ WEIR_EXPORT(w_cuMemcpy, cuMemcpy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy_ptds)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
 static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)weir_real(36);
+  fn_cuMemcpy_ptds real = (fn_cuMemcpy_ptds)(uintptr_t)weir_real(41);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -795,7 +896,7 @@ WEIR_EXPORT(w_cuMemcpy_ptds, cuMemcpy_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)weir_real(37);
+  fn_cuMemcpyAsync real = (fn_cuMemcpyAsync)(uintptr_t)weir_real(42);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -819,7 +920,7 @@ WEIR_EXPORT(w_cuMemcpyAsync, cuMemcpyAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAsync_ptsz)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)weir_real(38);
+  fn_cuMemcpyAsync_ptsz real = (fn_cuMemcpyAsync_ptsz)(uintptr_t)weir_real(43);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -843,7 +944,7 @@ WEIR_EXPORT(w_cuMemcpyAsync_ptsz, cuMemcpyAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount);
 static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)weir_real(39);
+  fn_cuMemcpyHtoD real = (fn_cuMemcpyHtoD)(uintptr_t)weir_real(44);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
@@ -863,7 +964,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD, cuMemcpyHtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)weir_real(40);
+  fn_cuMemcpyHtoD_v2 real = (fn_cuMemcpyHtoD_v2)(uintptr_t)weir_real(45);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -887,7 +988,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2, cuMemcpyHtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoD_v2_ptds)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)weir_real(41);
+  fn_cuMemcpyHtoD_v2_ptds real = (fn_cuMemcpyHtoD_v2_ptds)(uintptr_t)weir_real(46);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -911,7 +1012,7 @@ WEIR_EXPORT(w_cuMemcpyHtoD_v2_ptds, cuMemcpyHtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync)(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)weir_real(42);
+  fn_cuMemcpyHtoDAsync real = (fn_cuMemcpyHtoDAsync)(uintptr_t)weir_real(47);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
@@ -931,7 +1032,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync, cuMemcpyHtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)weir_real(43);
+  fn_cuMemcpyHtoDAsync_v2 real = (fn_cuMemcpyHtoDAsync_v2)(uintptr_t)weir_real(48);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -955,7 +1056,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)weir_real(44);
+  fn_cuMemcpyHtoDAsync_v2_ptsz real = (fn_cuMemcpyHtoDAsync_v2_ptsz)(uintptr_t)weir_real(49);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -979,7 +1080,7 @@ WEIR_EXPORT(w_cuMemcpyHtoDAsync_v2_ptsz, cuMemcpyHtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoH)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)weir_real(45);
+  fn_cuMemcpyDtoH real = (fn_cuMemcpyDtoH)(uintptr_t)weir_real(50);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
@@ -999,7 +1100,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH, cuMemcpyDtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)weir_real(46);
+  fn_cuMemcpyDtoH_v2 real = (fn_cuMemcpyDtoH_v2)(uintptr_t)weir_real(51);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1023,7 +1124,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2, cuMemcpyDtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoH_v2_ptds)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)weir_real(47);
+  fn_cuMemcpyDtoH_v2_ptds real = (fn_cuMemcpyDtoH_v2_ptds)(uintptr_t)weir_real(52);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1047,7 +1148,7 @@ WEIR_EXPORT(w_cuMemcpyDtoH_v2_ptds, cuMemcpyDtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync)(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)weir_real(48);
+  fn_cuMemcpyDtoHAsync real = (fn_cuMemcpyDtoHAsync)(uintptr_t)weir_real(53);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
@@ -1067,7 +1168,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync, cuMemcpyDtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)weir_real(49);
+  fn_cuMemcpyDtoHAsync_v2 real = (fn_cuMemcpyDtoHAsync_v2)(uintptr_t)weir_real(54);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1091,7 +1192,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoHAsync_v2_ptsz)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)weir_real(50);
+  fn_cuMemcpyDtoHAsync_v2_ptsz real = (fn_cuMemcpyDtoHAsync_v2_ptsz)(uintptr_t)weir_real(55);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1115,7 +1216,7 @@ WEIR_EXPORT(w_cuMemcpyDtoHAsync_v2_ptsz, cuMemcpyDtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoD)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)weir_real(51);
+  fn_cuMemcpyDtoD real = (fn_cuMemcpyDtoD)(uintptr_t)weir_real(56);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
@@ -1135,7 +1236,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD, cuMemcpyDtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)weir_real(52);
+  fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)weir_real(57);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
@@ -1155,7 +1256,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2, cuMemcpyDtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoD_v2_ptds)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)weir_real(53);
+  fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)weir_real(58);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
@@ -1175,7 +1276,7 @@ WEIR_EXPORT(w_cuMemcpyDtoD_v2_ptds, cuMemcpyDtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync)(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevice, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)weir_real(54);
+  fn_cuMemcpyDtoDAsync real = (fn_cuMemcpyDtoDAsync)(uintptr_t)weir_real(59);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
@@ -1195,7 +1296,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync, cuMemcpyDtoDAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)weir_real(55);
+  fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)weir_real(60);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
@@ -1215,7 +1316,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoDAsync_v2_ptsz)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)weir_real(56);
+  fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)weir_real(61);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
@@ -1235,7 +1336,7 @@ WEIR_EXPORT(w_cuMemcpyDtoDAsync_v2_ptsz, cuMemcpyDtoDAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyDtoA)(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount);
 static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdeviceptr_v1 srcDevice, unsigned int ByteCount)
 {
-  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)weir_real(57);
+  fn_cuMemcpyDtoA real = (fn_cuMemcpyDtoA)(uintptr_t)weir_real(62);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1255,7 +1356,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA, cuMemcpyDtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)weir_real(58);
+  fn_cuMemcpyDtoA_v2 real = (fn_cuMemcpyDtoA_v2)(uintptr_t)weir_real(63);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1275,7 +1376,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2, cuMemcpyDtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyDtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
 static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)weir_real(59);
+  fn_cuMemcpyDtoA_v2_ptds real = (fn_cuMemcpyDtoA_v2_ptds)(uintptr_t)weir_real(64);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
@@ -1295,7 +1396,7 @@ WEIR_EXPORT(w_cuMemcpyDtoA_v2_ptds, cuMemcpyDtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD)(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)weir_real(60);
+  fn_cuMemcpyAtoD real = (fn_cuMemcpyAtoD)(uintptr_t)weir_real(65);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1315,7 +1416,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD, cuMemcpyAtoD, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)weir_real(61);
+  fn_cuMemcpyAtoD_v2 real = (fn_cuMemcpyAtoD_v2)(uintptr_t)weir_real(66);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1335,7 +1436,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2, cuMemcpyAtoD_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoD_v2_ptds)(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)weir_real(62);
+  fn_cuMemcpyAtoD_v2_ptds real = (fn_cuMemcpyAtoD_v2_ptds)(uintptr_t)weir_real(67);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
@@ -1355,7 +1456,7 @@ WEIR_EXPORT(w_cuMemcpyAtoD_v2_ptds, cuMemcpyAtoD_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA)(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)weir_real(63);
+  fn_cuMemcpyAtoA real = (fn_cuMemcpyAtoA)(uintptr_t)weir_real(68);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1375,7 +1476,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA, cuMemcpyAtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)weir_real(64);
+  fn_cuMemcpyAtoA_v2 real = (fn_cuMemcpyAtoA_v2)(uintptr_t)weir_real(69);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1395,7 +1496,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2, cuMemcpyAtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)weir_real(65);
+  fn_cuMemcpyAtoA_v2_ptds real = (fn_cuMemcpyAtoA_v2_ptds)(uintptr_t)weir_real(70);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
@@ -1415,7 +1516,7 @@ WEIR_EXPORT(w_cuMemcpyAtoA_v2_ptds, cuMemcpyAtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount);
 static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount)
 {
-  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)weir_real(66);
+  fn_cuMemcpyHtoA real = (fn_cuMemcpyHtoA)(uintptr_t)weir_real(71);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1435,7 +1536,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA, cuMemcpyHtoA, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)weir_real(67);
+  fn_cuMemcpyHtoA_v2 real = (fn_cuMemcpyHtoA_v2)(uintptr_t)weir_real(72);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1455,7 +1556,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2, cuMemcpyHtoA_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoA_v2_ptds)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
 static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)weir_real(68);
+  fn_cuMemcpyHtoA_v2_ptds real = (fn_cuMemcpyHtoA_v2_ptds)(uintptr_t)weir_real(73);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
@@ -1475,7 +1576,7 @@ WEIR_EXPORT(w_cuMemcpyHtoA_v2_ptds, cuMemcpyHtoA_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync)(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, const void *srcHost, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)weir_real(69);
+  fn_cuMemcpyHtoAAsync real = (fn_cuMemcpyHtoAAsync)(uintptr_t)weir_real(74);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -1495,7 +1596,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync, cuMemcpyHtoAAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)weir_real(70);
+  fn_cuMemcpyHtoAAsync_v2 real = (fn_cuMemcpyHtoAAsync_v2)(uintptr_t)weir_real(75);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -1515,7 +1616,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyHtoAAsync_v2_ptsz)(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)weir_real(71);
+  fn_cuMemcpyHtoAAsync_v2_ptsz real = (fn_cuMemcpyHtoAAsync_v2_ptsz)(uintptr_t)weir_real(76);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
@@ -1535,7 +1636,7 @@ WEIR_EXPORT(w_cuMemcpyHtoAAsync_v2_ptsz, cuMemcpyHtoAAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpyAtoH)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount);
 static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount)
 {
-  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)weir_real(72);
+  fn_cuMemcpyAtoH real = (fn_cuMemcpyAtoH)(uintptr_t)weir_real(77);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -1555,7 +1656,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH, cuMemcpyAtoH, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)weir_real(73);
+  fn_cuMemcpyAtoH_v2 real = (fn_cuMemcpyAtoH_v2)(uintptr_t)weir_real(78);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -1575,7 +1676,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2, cuMemcpyAtoH_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoH_v2_ptds)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
 static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)weir_real(74);
+  fn_cuMemcpyAtoH_v2_ptds real = (fn_cuMemcpyAtoH_v2_ptds)(uintptr_t)weir_real(79);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
@@ -1595,7 +1696,7 @@ WEIR_EXPORT(w_cuMemcpyAtoH_v2_ptds, cuMemcpyAtoH_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync)(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned int srcOffset, unsigned int ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)weir_real(75);
+  fn_cuMemcpyAtoHAsync real = (fn_cuMemcpyAtoHAsync)(uintptr_t)weir_real(80);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -1615,7 +1716,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync, cuMemcpyAtoHAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)weir_real(76);
+  fn_cuMemcpyAtoHAsync_v2 real = (fn_cuMemcpyAtoHAsync_v2)(uintptr_t)weir_real(81);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -1635,7 +1736,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyAtoHAsync_v2_ptsz)(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)weir_real(77);
+  fn_cuMemcpyAtoHAsync_v2_ptsz real = (fn_cuMemcpyAtoHAsync_v2_ptsz)(uintptr_t)weir_real(82);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
@@ -1655,7 +1756,7 @@ WEIR_EXPORT(w_cuMemcpyAtoHAsync_v2_ptsz, cuMemcpyAtoHAsync_v2_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy2D)(const CUDA_MEMCPY2D_v1 *pCopy);
 static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)weir_real(78);
+  fn_cuMemcpy2D real = (fn_cuMemcpy2D)(uintptr_t)weir_real(83);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -1675,7 +1776,7 @@ WEIR_EXPORT(w_cuMemcpy2D, cuMemcpy2D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)weir_real(79);
+  fn_cuMemcpy2D_v2 real = (fn_cuMemcpy2D_v2)(uintptr_t)weir_real(84);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1699,7 +1800,7 @@ WEIR_EXPORT(w_cuMemcpy2D_v2, cuMemcpy2D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2D_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)weir_real(80);
+  fn_cuMemcpy2D_v2_ptds real = (fn_cuMemcpy2D_v2_ptds)(uintptr_t)weir_real(85);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1723,7 +1824,7 @@ WEIR_EXPORT(w_cuMemcpy2D_v2_ptds, cuMemcpy2D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned)(const CUDA_MEMCPY2D_v1 *pCopy);
 static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
 {
-  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)weir_real(81);
+  fn_cuMemcpy2DUnaligned real = (fn_cuMemcpy2DUnaligned)(uintptr_t)weir_real(86);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -1743,7 +1844,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned, cuMemcpy2DUnaligned, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)weir_real(82);
+  fn_cuMemcpy2DUnaligned_v2 real = (fn_cuMemcpy2DUnaligned_v2)(uintptr_t)weir_real(87);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1767,7 +1868,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DUnaligned_v2_ptds)(const CUDA_MEMCPY2D *pCopy);
 static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
-  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)weir_real(83);
+  fn_cuMemcpy2DUnaligned_v2_ptds real = (fn_cuMemcpy2DUnaligned_v2_ptds)(uintptr_t)weir_real(88);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1791,7 +1892,7 @@ WEIR_EXPORT(w_cuMemcpy2DUnaligned_v2_ptds, cuMemcpy2DUnaligned_v2_ptds, WEIR_NOD
 typedef CUresult (*fn_cuMemcpy2DAsync)(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)weir_real(84);
+  fn_cuMemcpy2DAsync real = (fn_cuMemcpy2DAsync)(uintptr_t)weir_real(89);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -1811,7 +1912,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync, cuMemcpy2DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)weir_real(85);
+  fn_cuMemcpy2DAsync_v2 real = (fn_cuMemcpy2DAsync_v2)(uintptr_t)weir_real(90);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1835,7 +1936,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy2DAsync_v2_ptsz)(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)weir_real(86);
+  fn_cuMemcpy2DAsync_v2_ptsz real = (fn_cuMemcpy2DAsync_v2_ptsz)(uintptr_t)weir_real(91);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -1859,7 +1960,7 @@ WEIR_EXPORT(w_cuMemcpy2DAsync_v2_ptsz, cuMemcpy2DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3D)(const CUDA_MEMCPY3D_v1 *pCopy);
 static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
 {
-  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)weir_real(87);
+  fn_cuMemcpy3D real = (fn_cuMemcpy3D)(uintptr_t)weir_real(92);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -1879,7 +1980,7 @@ WEIR_EXPORT(w_cuMemcpy3D, cuMemcpy3D, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2)(const CUDA_MEMCPY3D *pCopy);
 static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)weir_real(88);
+  fn_cuMemcpy3D_v2 real = (fn_cuMemcpy3D_v2)(uintptr_t)weir_real(93);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -1899,7 +2000,7 @@ WEIR_EXPORT(w_cuMemcpy3D_v2, cuMemcpy3D_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3D_v2_ptds)(const CUDA_MEMCPY3D *pCopy);
 static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
-  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)weir_real(89);
+  fn_cuMemcpy3D_v2_ptds real = (fn_cuMemcpy3D_v2_ptds)(uintptr_t)weir_real(94);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -1919,7 +2020,7 @@ WEIR_EXPORT(w_cuMemcpy3D_v2_ptds, cuMemcpy3D_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)weir_real(90);
+  fn_cuMemcpy3DAsync real = (fn_cuMemcpy3DAsync)(uintptr_t)weir_real(95);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -1939,7 +2040,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync, cuMemcpy3DAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)weir_real(91);
+  fn_cuMemcpy3DAsync_v2 real = (fn_cuMemcpy3DAsync_v2)(uintptr_t)weir_real(96);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -1959,7 +2060,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DAsync_v2_ptsz)(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)weir_real(92);
+  fn_cuMemcpy3DAsync_v2_ptsz real = (fn_cuMemcpy3DAsync_v2_ptsz)(uintptr_t)weir_real(97);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -1979,7 +2080,7 @@ WEIR_EXPORT(w_cuMemcpy3DAsync_v2_ptsz, cuMemcpy3DAsync_v2_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyPeer)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)weir_real(93);
+  fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)weir_real(98);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
@@ -1999,7 +2100,7 @@ WEIR_EXPORT(w_cuMemcpyPeer, cuMemcpyPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeer_ptds)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
 static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount)
 {
-  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)weir_real(94);
+  fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)weir_real(99);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
@@ -2019,7 +2120,7 @@ WEIR_EXPORT(w_cuMemcpyPeer_ptds, cuMemcpyPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)weir_real(95);
+  fn_cuMemcpyPeerAsync real = (fn_cuMemcpyPeerAsync)(uintptr_t)weir_real(100);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2043,7 +2144,7 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync, cuMemcpyPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyPeerAsync_ptsz)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)weir_real(96);
+  fn_cuMemcpyPeerAsync_ptsz real = (fn_cuMemcpyPeerAsync_ptsz)(uintptr_t)weir_real(101);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2067,7 +2168,7 @@ WEIR_EXPORT(w_cuMemcpyPeerAsync_ptsz, cuMemcpyPeerAsync_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer)(const CUDA_MEMCPY3D_PEER *pCopy);
 static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)weir_real(97);
+  fn_cuMemcpy3DPeer real = (fn_cuMemcpy3DPeer)(uintptr_t)weir_real(102);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2087,7 +2188,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeer, cuMemcpy3DPeer, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeer_ptds)(const CUDA_MEMCPY3D_PEER *pCopy);
 static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
-  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)weir_real(98);
+  fn_cuMemcpy3DPeer_ptds real = (fn_cuMemcpy3DPeer_ptds)(uintptr_t)weir_real(103);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
@@ -2107,7 +2208,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeer_ptds, cuMemcpy3DPeer_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)weir_real(99);
+  fn_cuMemcpy3DPeerAsync real = (fn_cuMemcpy3DPeerAsync)(uintptr_t)weir_real(104);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2127,7 +2228,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DPeerAsync_ptsz)(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)weir_real(100);
+  fn_cuMemcpy3DPeerAsync_ptsz real = (fn_cuMemcpy3DPeerAsync_ptsz)(uintptr_t)weir_real(105);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
@@ -2147,7 +2248,7 @@ WEIR_EXPORT(w_cuMemcpy3DPeerAsync_ptsz, cuMemcpy3DPeerAsync_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuMemsetD8)(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N);
 static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigned int N)
 {
-  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)weir_real(101);
+  fn_cuMemsetD8 real = (fn_cuMemsetD8)(uintptr_t)weir_real(106);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2167,7 +2268,7 @@ WEIR_EXPORT(w_cuMemsetD8, cuMemsetD8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)weir_real(102);
+  fn_cuMemsetD8_v2 real = (fn_cuMemsetD8_v2)(uintptr_t)weir_real(107);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2187,7 +2288,7 @@ WEIR_EXPORT(w_cuMemsetD8_v2, cuMemsetD8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8_v2_ptds)(CUdeviceptr dstDevice, unsigned char uc, size_t N);
 static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {
-  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)weir_real(103);
+  fn_cuMemsetD8_v2_ptds real = (fn_cuMemsetD8_v2_ptds)(uintptr_t)weir_real(108);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
@@ -2207,7 +2308,7 @@ WEIR_EXPORT(w_cuMemsetD8_v2_ptds, cuMemsetD8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16)(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N);
 static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsigned int N)
 {
-  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)weir_real(104);
+  fn_cuMemsetD16 real = (fn_cuMemsetD16)(uintptr_t)weir_real(109);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2227,7 +2328,7 @@ WEIR_EXPORT(w_cuMemsetD16, cuMemsetD16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)weir_real(105);
+  fn_cuMemsetD16_v2 real = (fn_cuMemsetD16_v2)(uintptr_t)weir_real(110);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2247,7 +2348,7 @@ WEIR_EXPORT(w_cuMemsetD16_v2, cuMemsetD16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16_v2_ptds)(CUdeviceptr dstDevice, unsigned short us, size_t N);
 static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N)
 {
-  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)weir_real(106);
+  fn_cuMemsetD16_v2_ptds real = (fn_cuMemsetD16_v2_ptds)(uintptr_t)weir_real(111);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
@@ -2267,7 +2368,7 @@ WEIR_EXPORT(w_cuMemsetD16_v2_ptds, cuMemsetD16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32)(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N);
 static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigned int N)
 {
-  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)weir_real(107);
+  fn_cuMemsetD32 real = (fn_cuMemsetD32)(uintptr_t)weir_real(112);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2287,7 +2388,7 @@ WEIR_EXPORT(w_cuMemsetD32, cuMemsetD32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)weir_real(108);
+  fn_cuMemsetD32_v2 real = (fn_cuMemsetD32_v2)(uintptr_t)weir_real(113);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2307,7 +2408,7 @@ WEIR_EXPORT(w_cuMemsetD32_v2, cuMemsetD32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32_v2_ptds)(CUdeviceptr dstDevice, unsigned int ui, size_t N);
 static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 {
-  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)weir_real(109);
+  fn_cuMemsetD32_v2_ptds real = (fn_cuMemsetD32_v2_ptds)(uintptr_t)weir_real(114);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
@@ -2327,7 +2428,7 @@ WEIR_EXPORT(w_cuMemsetD32_v2_ptds, cuMemsetD32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned char uc, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)weir_real(110);
+  fn_cuMemsetD2D8 real = (fn_cuMemsetD2D8)(uintptr_t)weir_real(115);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2347,7 +2448,7 @@ WEIR_EXPORT(w_cuMemsetD2D8, cuMemsetD2D8, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)weir_real(111);
+  fn_cuMemsetD2D8_v2 real = (fn_cuMemsetD2D8_v2)(uintptr_t)weir_real(116);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2367,7 +2468,7 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2, cuMemsetD2D8_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)weir_real(112);
+  fn_cuMemsetD2D8_v2_ptds real = (fn_cuMemsetD2D8_v2_ptds)(uintptr_t)weir_real(117);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
@@ -2387,7 +2488,7 @@ WEIR_EXPORT(w_cuMemsetD2D8_v2_ptds, cuMemsetD2D8_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned short us, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)weir_real(113);
+  fn_cuMemsetD2D16 real = (fn_cuMemsetD2D16)(uintptr_t)weir_real(118);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2407,7 +2508,7 @@ WEIR_EXPORT(w_cuMemsetD2D16, cuMemsetD2D16, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)weir_real(114);
+  fn_cuMemsetD2D16_v2 real = (fn_cuMemsetD2D16_v2)(uintptr_t)weir_real(119);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2427,7 +2528,7 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2, cuMemsetD2D16_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)weir_real(115);
+  fn_cuMemsetD2D16_v2_ptds real = (fn_cuMemsetD2D16_v2_ptds)(uintptr_t)weir_real(120);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
@@ -2447,7 +2548,7 @@ WEIR_EXPORT(w_cuMemsetD2D16_v2_ptds, cuMemsetD2D16_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32)(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height);
 static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, unsigned int ui, unsigned int Width, unsigned int Height)
 {
-  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)weir_real(116);
+  fn_cuMemsetD2D32 real = (fn_cuMemsetD2D32)(uintptr_t)weir_real(121);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2467,7 +2568,7 @@ WEIR_EXPORT(w_cuMemsetD2D32, cuMemsetD2D32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)weir_real(117);
+  fn_cuMemsetD2D32_v2 real = (fn_cuMemsetD2D32_v2)(uintptr_t)weir_real(122);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2487,7 +2588,7 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2, cuMemsetD2D32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32_v2_ptds)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
 static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
 {
-  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)weir_real(118);
+  fn_cuMemsetD2D32_v2_ptds real = (fn_cuMemsetD2D32_v2_ptds)(uintptr_t)weir_real(123);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
@@ -2507,7 +2608,7 @@ WEIR_EXPORT(w_cuMemsetD2D32_v2_ptds, cuMemsetD2D32_v2_ptds, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)weir_real(119);
+  fn_cuMemsetD8Async real = (fn_cuMemsetD8Async)(uintptr_t)weir_real(124);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
@@ -2527,7 +2628,7 @@ WEIR_EXPORT(w_cuMemsetD8Async, cuMemsetD8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD8Async_ptsz)(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)weir_real(120);
+  fn_cuMemsetD8Async_ptsz real = (fn_cuMemsetD8Async_ptsz)(uintptr_t)weir_real(125);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
@@ -2547,7 +2648,7 @@ WEIR_EXPORT(w_cuMemsetD8Async_ptsz, cuMemsetD8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)weir_real(121);
+  fn_cuMemsetD16Async real = (fn_cuMemsetD16Async)(uintptr_t)weir_real(126);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
@@ -2567,7 +2668,7 @@ WEIR_EXPORT(w_cuMemsetD16Async, cuMemsetD16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD16Async_ptsz)(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)weir_real(122);
+  fn_cuMemsetD16Async_ptsz real = (fn_cuMemsetD16Async_ptsz)(uintptr_t)weir_real(127);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
@@ -2587,7 +2688,7 @@ WEIR_EXPORT(w_cuMemsetD16Async_ptsz, cuMemsetD16Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)weir_real(123);
+  fn_cuMemsetD32Async real = (fn_cuMemsetD32Async)(uintptr_t)weir_real(128);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
@@ -2607,7 +2708,7 @@ WEIR_EXPORT(w_cuMemsetD32Async, cuMemsetD32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD32Async_ptsz)(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)weir_real(124);
+  fn_cuMemsetD32Async_ptsz real = (fn_cuMemsetD32Async_ptsz)(uintptr_t)weir_real(129);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
@@ -2627,7 +2728,7 @@ WEIR_EXPORT(w_cuMemsetD32Async_ptsz, cuMemsetD32Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)weir_real(125);
+  fn_cuMemsetD2D8Async real = (fn_cuMemsetD2D8Async)(uintptr_t)weir_real(130);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
@@ -2647,7 +2748,7 @@ WEIR_EXPORT(w_cuMemsetD2D8Async, cuMemsetD2D8Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D8Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)weir_real(126);
+  fn_cuMemsetD2D8Async_ptsz real = (fn_cuMemsetD2D8Async_ptsz)(uintptr_t)weir_real(131);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
@@ -2667,7 +2768,7 @@ WEIR_EXPORT(w_cuMemsetD2D8Async_ptsz, cuMemsetD2D8Async_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)weir_real(127);
+  fn_cuMemsetD2D16Async real = (fn_cuMemsetD2D16Async)(uintptr_t)weir_real(132);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
@@ -2687,7 +2788,7 @@ WEIR_EXPORT(w_cuMemsetD2D16Async, cuMemsetD2D16Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D16Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)weir_real(128);
+  fn_cuMemsetD2D16Async_ptsz real = (fn_cuMemsetD2D16Async_ptsz)(uintptr_t)weir_real(133);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
@@ -2707,7 +2808,7 @@ WEIR_EXPORT(w_cuMemsetD2D16Async_ptsz, cuMemsetD2D16Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemsetD2D32Async)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)weir_real(129);
+  fn_cuMemsetD2D32Async real = (fn_cuMemsetD2D32Async)(uintptr_t)weir_real(134);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
@@ -2727,7 +2828,7 @@ WEIR_EXPORT(w_cuMemsetD2D32Async, cuMemsetD2D32Async, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemsetD2D32Async_ptsz)(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)weir_real(130);
+  fn_cuMemsetD2D32Async_ptsz real = (fn_cuMemsetD2D32Async_ptsz)(uintptr_t)weir_real(135);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
@@ -2747,7 +2848,7 @@ WEIR_EXPORT(w_cuMemsetD2D32Async_ptsz, cuMemsetD2D32Async_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxSynchronize)(void);
 static CUresult w_cuCtxSynchronize(void)
 {
-  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)weir_real(131);
+  fn_cuCtxSynchronize real = (fn_cuCtxSynchronize)(uintptr_t)weir_real(136);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -2771,7 +2872,7 @@ WEIR_EXPORT(w_cuCtxSynchronize, cuCtxSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSynchronize_v2)(CUcontext ctx);
 static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
 {
-  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)weir_real(132);
+  fn_cuCtxSynchronize_v2 real = (fn_cuCtxSynchronize_v2)(uintptr_t)weir_real(137);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
@@ -2791,7 +2892,7 @@ WEIR_EXPORT(w_cuCtxSynchronize_v2, cuCtxSynchronize_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize)(CUstream hStream);
 static CUresult w_cuStreamSynchronize(CUstream hStream)
 {
-  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)weir_real(133);
+  fn_cuStreamSynchronize real = (fn_cuStreamSynchronize)(uintptr_t)weir_real(138);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -2811,7 +2912,7 @@ WEIR_EXPORT(w_cuStreamSynchronize, cuStreamSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamSynchronize_ptsz)(CUstream hStream);
 static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
 {
-  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)weir_real(134);
+  fn_cuStreamSynchronize_ptsz real = (fn_cuStreamSynchronize_ptsz)(uintptr_t)weir_real(139);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -2831,7 +2932,7 @@ WEIR_EXPORT(w_cuStreamSynchronize_ptsz, cuStreamSynchronize_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamQuery)(CUstream hStream);
 static CUresult w_cuStreamQuery(CUstream hStream)
 {
-  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)weir_real(135);
+  fn_cuStreamQuery real = (fn_cuStreamQuery)(uintptr_t)weir_real(140);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -2851,7 +2952,7 @@ WEIR_EXPORT(w_cuStreamQuery, cuStreamQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamQuery_ptsz)(CUstream hStream);
 static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
 {
-  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)weir_real(136);
+  fn_cuStreamQuery_ptsz real = (fn_cuStreamQuery_ptsz)(uintptr_t)weir_real(141);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -2871,7 +2972,7 @@ WEIR_EXPORT(w_cuStreamQuery_ptsz, cuStreamQuery_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)weir_real(137);
+  fn_cuStreamWaitEvent real = (fn_cuStreamWaitEvent)(uintptr_t)weir_real(142);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
@@ -2891,7 +2992,7 @@ WEIR_EXPORT(w_cuStreamWaitEvent, cuStreamWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitEvent_ptsz)(CUstream hStream, CUevent hEvent, unsigned int Flags);
 static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)weir_real(138);
+  fn_cuStreamWaitEvent_ptsz real = (fn_cuStreamWaitEvent_ptsz)(uintptr_t)weir_real(143);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
@@ -2911,7 +3012,7 @@ WEIR_EXPORT(w_cuStreamWaitEvent_ptsz, cuStreamWaitEvent_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventSynchronize)(CUevent hEvent);
 static CUresult w_cuEventSynchronize(CUevent hEvent)
 {
-  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)weir_real(139);
+  fn_cuEventSynchronize real = (fn_cuEventSynchronize)(uintptr_t)weir_real(144);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -2931,7 +3032,7 @@ WEIR_EXPORT(w_cuEventSynchronize, cuEventSynchronize, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventQuery)(CUevent hEvent);
 static CUresult w_cuEventQuery(CUevent hEvent)
 {
-  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)weir_real(140);
+  fn_cuEventQuery real = (fn_cuEventQuery)(uintptr_t)weir_real(145);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -2951,7 +3052,7 @@ WEIR_EXPORT(w_cuEventQuery, cuEventQuery, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)weir_real(141);
+  fn_cuStreamWaitValue32 real = (fn_cuStreamWaitValue32)(uintptr_t)weir_real(146);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -2971,7 +3072,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32, cuStreamWaitValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)weir_real(142);
+  fn_cuStreamWaitValue32_ptsz real = (fn_cuStreamWaitValue32_ptsz)(uintptr_t)weir_real(147);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -2991,7 +3092,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_ptsz, cuStreamWaitValue32_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)weir_real(143);
+  fn_cuStreamWaitValue32_v2 real = (fn_cuStreamWaitValue32_v2)(uintptr_t)weir_real(148);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3011,7 +3112,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2, cuStreamWaitValue32_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)weir_real(144);
+  fn_cuStreamWaitValue32_v2_ptsz real = (fn_cuStreamWaitValue32_v2_ptsz)(uintptr_t)weir_real(149);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3031,7 +3132,7 @@ WEIR_EXPORT(w_cuStreamWaitValue32_v2_ptsz, cuStreamWaitValue32_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWaitValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)weir_real(145);
+  fn_cuStreamWaitValue64 real = (fn_cuStreamWaitValue64)(uintptr_t)weir_real(150);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3051,7 +3152,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64, cuStreamWaitValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)weir_real(146);
+  fn_cuStreamWaitValue64_ptsz real = (fn_cuStreamWaitValue64_ptsz)(uintptr_t)weir_real(151);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3071,7 +3172,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_ptsz, cuStreamWaitValue64_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamWaitValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)weir_real(147);
+  fn_cuStreamWaitValue64_v2 real = (fn_cuStreamWaitValue64_v2)(uintptr_t)weir_real(152);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3091,7 +3192,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2, cuStreamWaitValue64_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWaitValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)weir_real(148);
+  fn_cuStreamWaitValue64_v2_ptsz real = (fn_cuStreamWaitValue64_v2_ptsz)(uintptr_t)weir_real(153);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3111,7 +3212,7 @@ WEIR_EXPORT(w_cuStreamWaitValue64_v2_ptsz, cuStreamWaitValue64_v2_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuStreamWriteValue32)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)weir_real(149);
+  fn_cuStreamWriteValue32 real = (fn_cuStreamWriteValue32)(uintptr_t)weir_real(154);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3131,7 +3232,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32, cuStreamWriteValue32, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue32_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)weir_real(150);
+  fn_cuStreamWriteValue32_ptsz real = (fn_cuStreamWriteValue32_ptsz)(uintptr_t)weir_real(155);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3151,7 +3252,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_ptsz, cuStreamWriteValue32_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)weir_real(151);
+  fn_cuStreamWriteValue32_v2 real = (fn_cuStreamWriteValue32_v2)(uintptr_t)weir_real(156);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3171,7 +3272,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2, cuStreamWriteValue32_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue32_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)weir_real(152);
+  fn_cuStreamWriteValue32_v2_ptsz real = (fn_cuStreamWriteValue32_v2_ptsz)(uintptr_t)weir_real(157);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3191,7 +3292,7 @@ WEIR_EXPORT(w_cuStreamWriteValue32_v2_ptsz, cuStreamWriteValue32_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamWriteValue64)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)weir_real(153);
+  fn_cuStreamWriteValue64 real = (fn_cuStreamWriteValue64)(uintptr_t)weir_real(158);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3211,7 +3312,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64, cuStreamWriteValue64, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamWriteValue64_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)weir_real(154);
+  fn_cuStreamWriteValue64_ptsz real = (fn_cuStreamWriteValue64_ptsz)(uintptr_t)weir_real(159);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3231,7 +3332,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_ptsz, cuStreamWriteValue64_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)weir_real(155);
+  fn_cuStreamWriteValue64_v2 real = (fn_cuStreamWriteValue64_v2)(uintptr_t)weir_real(160);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3251,7 +3352,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2, cuStreamWriteValue64_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamWriteValue64_v2_ptsz)(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 static CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)weir_real(156);
+  fn_cuStreamWriteValue64_v2_ptsz real = (fn_cuStreamWriteValue64_v2_ptsz)(uintptr_t)weir_real(161);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
@@ -3271,7 +3372,7 @@ WEIR_EXPORT(w_cuStreamWriteValue64_v2_ptsz, cuStreamWriteValue64_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamCreate)(CUstream *phStream, unsigned int Flags);
 static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
 {
-  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)weir_real(157);
+  fn_cuStreamCreate real = (fn_cuStreamCreate)(uintptr_t)weir_real(162);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
@@ -3291,7 +3392,7 @@ WEIR_EXPORT(w_cuStreamCreate, cuStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamCreateWithPriority)(CUstream *phStream, unsigned int flags, int priority);
 static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
-  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)weir_real(158);
+  fn_cuStreamCreateWithPriority real = (fn_cuStreamCreateWithPriority)(uintptr_t)weir_real(163);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
@@ -3311,7 +3412,7 @@ WEIR_EXPORT(w_cuStreamCreateWithPriority, cuStreamCreateWithPriority, WEIR_NODE_
 typedef CUresult (*fn_cuGreenCtxStreamCreate)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 static CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
 {
-  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)weir_real(159);
+  fn_cuGreenCtxStreamCreate real = (fn_cuGreenCtxStreamCreate)(uintptr_t)weir_real(164);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3335,7 +3436,7 @@ WEIR_EXPORT(w_cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy)(CUstream hStream);
 static CUresult w_cuStreamDestroy(CUstream hStream)
 {
-  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)weir_real(160);
+  fn_cuStreamDestroy real = (fn_cuStreamDestroy)(uintptr_t)weir_real(165);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3359,7 +3460,7 @@ WEIR_EXPORT(w_cuStreamDestroy, cuStreamDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamDestroy_v2)(CUstream hStream);
 static CUresult w_cuStreamDestroy_v2(CUstream hStream)
 {
-  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)weir_real(161);
+  fn_cuStreamDestroy_v2 real = (fn_cuStreamDestroy_v2)(uintptr_t)weir_real(166);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
@@ -3383,7 +3484,7 @@ WEIR_EXPORT(w_cuStreamDestroy_v2, cuStreamDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 static CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)weir_real(162);
+  fn_cuStreamAddCallback real = (fn_cuStreamAddCallback)(uintptr_t)weir_real(167);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
@@ -3403,7 +3504,7 @@ WEIR_EXPORT(w_cuStreamAddCallback, cuStreamAddCallback, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamAddCallback_ptsz)(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 static CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)weir_real(163);
+  fn_cuStreamAddCallback_ptsz real = (fn_cuStreamAddCallback_ptsz)(uintptr_t)weir_real(168);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
@@ -3423,7 +3524,7 @@ WEIR_EXPORT(w_cuStreamAddCallback_ptsz, cuStreamAddCallback_ptsz, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuStreamBeginCapture)(CUstream hStream);
 static CUresult w_cuStreamBeginCapture(CUstream hStream)
 {
-  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)weir_real(164);
+  fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)weir_real(169);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 637, 0, WEIR_BANK_DRIVER)) return real(hStream);
@@ -3443,7 +3544,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture, cuStreamBeginCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBeginCapture_ptsz)(CUstream hStream);
 static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
 {
-  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)weir_real(165);
+  fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)weir_real(170);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
@@ -3463,7 +3564,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_ptsz, cuStreamBeginCapture_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuStreamBeginCapture_v2)(CUstream hStream, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)weir_real(166);
+  fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)weir_real(171);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 639, 0, WEIR_BANK_DRIVER)) return real(hStream, mode);
@@ -3483,7 +3584,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2, cuStreamBeginCapture_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBeginCapture_v2_ptsz)(CUstream hStream, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)weir_real(167);
+  fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)weir_real(172);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, mode);
@@ -3503,7 +3604,7 @@ WEIR_EXPORT(w_cuStreamBeginCapture_v2_ptsz, cuStreamBeginCapture_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)weir_real(168);
+  fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)weir_real(173);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 641, 0, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
@@ -3523,7 +3624,7 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, WEIR_NOD
 typedef CUresult (*fn_cuStreamBeginCaptureToGraph_ptsz)(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)weir_real(169);
+  fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)weir_real(174);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
@@ -3543,7 +3644,7 @@ WEIR_EXPORT(w_cuStreamBeginCaptureToGraph_ptsz, cuStreamBeginCaptureToGraph_ptsz
 typedef CUresult (*fn_cuStreamEndCapture)(CUstream hStream, CUgraph *phGraph);
 static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)weir_real(170);
+  fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)weir_real(175);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 643, 0, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
@@ -3563,7 +3664,7 @@ WEIR_EXPORT(w_cuStreamEndCapture, cuStreamEndCapture, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamEndCapture_ptsz)(CUstream hStream, CUgraph *phGraph);
 static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
-  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)weir_real(171);
+  fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)weir_real(176);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
@@ -3583,7 +3684,7 @@ WEIR_EXPORT(w_cuStreamEndCapture_ptsz, cuStreamEndCapture_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuEventCreate)(CUevent *phEvent, unsigned int Flags);
 static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
-  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)weir_real(172);
+  fn_cuEventCreate real = (fn_cuEventCreate)(uintptr_t)weir_real(177);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
@@ -3603,7 +3704,7 @@ WEIR_EXPORT(w_cuEventCreate, cuEventCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy)(CUevent hEvent);
 static CUresult w_cuEventDestroy(CUevent hEvent)
 {
-  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)weir_real(173);
+  fn_cuEventDestroy real = (fn_cuEventDestroy)(uintptr_t)weir_real(178);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -3623,7 +3724,7 @@ WEIR_EXPORT(w_cuEventDestroy, cuEventDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventDestroy_v2)(CUevent hEvent);
 static CUresult w_cuEventDestroy_v2(CUevent hEvent)
 {
-  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)weir_real(174);
+  fn_cuEventDestroy_v2 real = (fn_cuEventDestroy_v2)(uintptr_t)weir_real(179);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
@@ -3643,7 +3744,7 @@ WEIR_EXPORT(w_cuEventDestroy_v2, cuEventDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord)(CUevent hEvent, CUstream hStream);
 static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)weir_real(175);
+  fn_cuEventRecord real = (fn_cuEventRecord)(uintptr_t)weir_real(180);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
@@ -3663,7 +3764,7 @@ WEIR_EXPORT(w_cuEventRecord, cuEventRecord, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecord_ptsz)(CUevent hEvent, CUstream hStream);
 static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
-  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)weir_real(176);
+  fn_cuEventRecord_ptsz real = (fn_cuEventRecord_ptsz)(uintptr_t)weir_real(181);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
@@ -3683,7 +3784,7 @@ WEIR_EXPORT(w_cuEventRecord_ptsz, cuEventRecord_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags)(CUevent hEvent, CUstream hStream, unsigned int flags);
 static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)weir_real(177);
+  fn_cuEventRecordWithFlags real = (fn_cuEventRecordWithFlags)(uintptr_t)weir_real(182);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
@@ -3703,7 +3804,7 @@ WEIR_EXPORT(w_cuEventRecordWithFlags, cuEventRecordWithFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventRecordWithFlags_ptsz)(CUevent hEvent, CUstream hStream, unsigned int flags);
 static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)weir_real(178);
+  fn_cuEventRecordWithFlags_ptsz real = (fn_cuEventRecordWithFlags_ptsz)(uintptr_t)weir_real(183);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
@@ -3723,7 +3824,7 @@ WEIR_EXPORT(w_cuEventRecordWithFlags_ptsz, cuEventRecordWithFlags_ptsz, WEIR_NOD
 typedef CUresult (*fn_cuEventElapsedTime)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)weir_real(179);
+  fn_cuEventElapsedTime real = (fn_cuEventElapsedTime)(uintptr_t)weir_real(184);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
@@ -3743,7 +3844,7 @@ WEIR_EXPORT(w_cuEventElapsedTime, cuEventElapsedTime, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuEventElapsedTime_v2)(float *pMilliseconds, CUevent hStart, CUevent hEnd);
 static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)weir_real(180);
+  fn_cuEventElapsedTime_v2 real = (fn_cuEventElapsedTime_v2)(uintptr_t)weir_real(185);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
@@ -3763,7 +3864,7 @@ WEIR_EXPORT(w_cuEventElapsedTime_v2, cuEventElapsedTime_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)weir_real(181);
+  fn_cuLaunchKernel real = (fn_cuLaunchKernel)(uintptr_t)weir_real(186);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
@@ -3783,7 +3884,7 @@ WEIR_EXPORT(w_cuLaunchKernel, cuLaunchKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)weir_real(182);
+  fn_cuLaunchKernel_ptsz real = (fn_cuLaunchKernel_ptsz)(uintptr_t)weir_real(187);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
@@ -3803,7 +3904,7 @@ WEIR_EXPORT(w_cuLaunchKernel_ptsz, cuLaunchKernel_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernel)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)weir_real(183);
+  fn_cuLaunchCooperativeKernel real = (fn_cuLaunchCooperativeKernel)(uintptr_t)weir_real(188);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
@@ -3823,7 +3924,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, WEIR_NODE_DR
 typedef CUresult (*fn_cuLaunchCooperativeKernel_ptsz)(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)weir_real(184);
+  fn_cuLaunchCooperativeKernel_ptsz real = (fn_cuLaunchCooperativeKernel_ptsz)(uintptr_t)weir_real(189);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
@@ -3843,7 +3944,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernel_ptsz, cuLaunchCooperativeKernel_ptsz, WE
 typedef CUresult (*fn_cuLaunchKernelEx)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)weir_real(185);
+  fn_cuLaunchKernelEx real = (fn_cuLaunchKernelEx)(uintptr_t)weir_real(190);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
@@ -3863,7 +3964,7 @@ WEIR_EXPORT(w_cuLaunchKernelEx, cuLaunchKernelEx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchKernelEx_ptsz)(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
 static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)weir_real(186);
+  fn_cuLaunchKernelEx_ptsz real = (fn_cuLaunchKernelEx_ptsz)(uintptr_t)weir_real(191);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
@@ -3883,7 +3984,7 @@ WEIR_EXPORT(w_cuLaunchKernelEx_ptsz, cuLaunchKernelEx_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchCooperativeKernelMultiDevice)(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags);
 static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices, unsigned int flags)
 {
-  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)weir_real(187);
+  fn_cuLaunchCooperativeKernelMultiDevice real = (fn_cuLaunchCooperativeKernelMultiDevice)(uintptr_t)weir_real(192);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
@@ -3903,7 +4004,7 @@ WEIR_EXPORT(w_cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMul
 typedef CUresult (*fn_cuLaunch)(CUfunction f);
 static CUresult w_cuLaunch(CUfunction f)
 {
-  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)weir_real(188);
+  fn_cuLaunch real = (fn_cuLaunch)(uintptr_t)weir_real(193);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
@@ -3923,7 +4024,7 @@ WEIR_EXPORT(w_cuLaunch, cuLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGrid)(CUfunction f, int grid_width, int grid_height);
 static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
 {
-  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)weir_real(189);
+  fn_cuLaunchGrid real = (fn_cuLaunchGrid)(uintptr_t)weir_real(194);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
@@ -3943,7 +4044,7 @@ WEIR_EXPORT(w_cuLaunchGrid, cuLaunchGrid, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchGridAsync)(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
 {
-  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)weir_real(190);
+  fn_cuLaunchGridAsync real = (fn_cuLaunchGridAsync)(uintptr_t)weir_real(195);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
@@ -3963,7 +4064,7 @@ WEIR_EXPORT(w_cuLaunchGridAsync, cuLaunchGridAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc)(CUstream hStream, CUhostFn fn, void *userData);
 static CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)weir_real(191);
+  fn_cuLaunchHostFunc real = (fn_cuLaunchHostFunc)(uintptr_t)weir_real(196);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
@@ -3983,7 +4084,7 @@ WEIR_EXPORT(w_cuLaunchHostFunc, cuLaunchHostFunc, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLaunchHostFunc_ptsz)(CUstream hStream, CUhostFn fn, void *userData);
 static CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
-  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)weir_real(192);
+  fn_cuLaunchHostFunc_ptsz real = (fn_cuLaunchHostFunc_ptsz)(uintptr_t)weir_real(197);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
@@ -4003,7 +4104,7 @@ WEIR_EXPORT(w_cuLaunchHostFunc_ptsz, cuLaunchHostFunc_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)weir_real(193);
+  fn_cuMemcpyBatchAsync real = (fn_cuMemcpyBatchAsync)(uintptr_t)weir_real(198);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
@@ -4023,7 +4124,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync, cuMemcpyBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, size_t *failIdx, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)weir_real(194);
+  fn_cuMemcpyBatchAsync_ptsz real = (fn_cuMemcpyBatchAsync_ptsz)(uintptr_t)weir_real(199);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
@@ -4043,7 +4144,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_ptsz, cuMemcpyBatchAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)weir_real(195);
+  fn_cuMemcpyBatchAsync_v2 real = (fn_cuMemcpyBatchAsync_v2)(uintptr_t)weir_real(200);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
@@ -4063,7 +4164,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpyBatchAsync_v2_ptsz)(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 static CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)weir_real(196);
+  fn_cuMemcpyBatchAsync_v2_ptsz real = (fn_cuMemcpyBatchAsync_v2_ptsz)(uintptr_t)weir_real(201);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
@@ -4083,7 +4184,7 @@ WEIR_EXPORT(w_cuMemcpyBatchAsync_v2_ptsz, cuMemcpyBatchAsync_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuMemcpy3DBatchAsync)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)weir_real(197);
+  fn_cuMemcpy3DBatchAsync real = (fn_cuMemcpy3DBatchAsync)(uintptr_t)weir_real(202);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
@@ -4103,7 +4204,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)weir_real(198);
+  fn_cuMemcpy3DBatchAsync_ptsz real = (fn_cuMemcpy3DBatchAsync_ptsz)(uintptr_t)weir_real(203);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
@@ -4123,7 +4224,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_ptsz, cuMemcpy3DBatchAsync_ptsz, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)weir_real(199);
+  fn_cuMemcpy3DBatchAsync_v2 real = (fn_cuMemcpy3DBatchAsync_v2)(uintptr_t)weir_real(204);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
@@ -4143,7 +4244,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuMemcpy3DBatchAsync_v2_ptsz)(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 static CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)weir_real(200);
+  fn_cuMemcpy3DBatchAsync_v2_ptsz real = (fn_cuMemcpy3DBatchAsync_v2_ptsz)(uintptr_t)weir_real(205);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
@@ -4163,7 +4264,7 @@ WEIR_EXPORT(w_cuMemcpy3DBatchAsync_v2_ptsz, cuMemcpy3DBatchAsync_v2_ptsz, WEIR_N
 typedef CUresult (*fn_cuMemBatchDecompressAsync)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 static CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)weir_real(201);
+  fn_cuMemBatchDecompressAsync real = (fn_cuMemBatchDecompressAsync)(uintptr_t)weir_real(206);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
@@ -4183,7 +4284,7 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync, cuMemBatchDecompressAsync, WEIR_NODE_DR
 typedef CUresult (*fn_cuMemBatchDecompressAsync_ptsz)(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream);
 static CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags, size_t *errorIndex, CUstream stream)
 {
-  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)weir_real(202);
+  fn_cuMemBatchDecompressAsync_ptsz real = (fn_cuMemBatchDecompressAsync_ptsz)(uintptr_t)weir_real(207);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
@@ -4203,7 +4304,7 @@ WEIR_EXPORT(w_cuMemBatchDecompressAsync_ptsz, cuMemBatchDecompressAsync_ptsz, WE
 typedef CUresult (*fn_cuMemMapArrayAsync)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 static CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)weir_real(203);
+  fn_cuMemMapArrayAsync real = (fn_cuMemMapArrayAsync)(uintptr_t)weir_real(208);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 127, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
@@ -4223,7 +4324,7 @@ WEIR_EXPORT(w_cuMemMapArrayAsync, cuMemMapArrayAsync, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemMapArrayAsync_ptsz)(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream);
 static CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream)
 {
-  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)weir_real(204);
+  fn_cuMemMapArrayAsync_ptsz real = (fn_cuMemMapArrayAsync_ptsz)(uintptr_t)weir_real(209);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 128, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
@@ -4243,7 +4344,7 @@ WEIR_EXPORT(w_cuMemMapArrayAsync_ptsz, cuMemMapArrayAsync_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)weir_real(205);
+  fn_cuStreamBatchMemOp real = (fn_cuStreamBatchMemOp)(uintptr_t)weir_real(210);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4263,7 +4364,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp, cuStreamBatchMemOp, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)weir_real(206);
+  fn_cuStreamBatchMemOp_ptsz real = (fn_cuStreamBatchMemOp_ptsz)(uintptr_t)weir_real(211);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4283,7 +4384,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_ptsz, cuStreamBatchMemOp_ptsz, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuStreamBatchMemOp_v2)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)weir_real(207);
+  fn_cuStreamBatchMemOp_v2 real = (fn_cuStreamBatchMemOp_v2)(uintptr_t)weir_real(212);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4303,7 +4404,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuStreamBatchMemOp_v2_ptsz)(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 static CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)weir_real(208);
+  fn_cuStreamBatchMemOp_v2_ptsz real = (fn_cuStreamBatchMemOp_v2_ptsz)(uintptr_t)weir_real(213);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
@@ -4323,7 +4424,7 @@ WEIR_EXPORT(w_cuStreamBatchMemOp_v2_ptsz, cuStreamBatchMemOp_v2_ptsz, WEIR_NODE_
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)weir_real(209);
+  fn_cuSignalExternalSemaphoresAsync real = (fn_cuSignalExternalSemaphoresAsync)(uintptr_t)weir_real(214);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4343,7 +4444,7 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync, cuSignalExternalSemaphoresAsync, 
 typedef CUresult (*fn_cuSignalExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)weir_real(210);
+  fn_cuSignalExternalSemaphoresAsync_ptsz real = (fn_cuSignalExternalSemaphoresAsync_ptsz)(uintptr_t)weir_real(215);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4363,7 +4464,7 @@ WEIR_EXPORT(w_cuSignalExternalSemaphoresAsync_ptsz, cuSignalExternalSemaphoresAs
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)weir_real(211);
+  fn_cuWaitExternalSemaphoresAsync real = (fn_cuWaitExternalSemaphoresAsync)(uintptr_t)weir_real(216);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4383,7 +4484,7 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync, cuWaitExternalSemaphoresAsync, WEIR
 typedef CUresult (*fn_cuWaitExternalSemaphoresAsync_ptsz)(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream);
 static CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *extSemArray, const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *paramsArray, unsigned int numExtSems, CUstream stream)
 {
-  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)weir_real(212);
+  fn_cuWaitExternalSemaphoresAsync_ptsz real = (fn_cuWaitExternalSemaphoresAsync_ptsz)(uintptr_t)weir_real(217);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
@@ -4403,7 +4504,7 @@ WEIR_EXPORT(w_cuWaitExternalSemaphoresAsync_ptsz, cuWaitExternalSemaphoresAsync_
 typedef CUresult (*fn_cuGraphLaunch)(CUgraphExec hGraph, CUstream hStream);
 static CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
 {
-  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)weir_real(213);
+  fn_cuGraphLaunch real = (fn_cuGraphLaunch)(uintptr_t)weir_real(218);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
@@ -4423,7 +4524,7 @@ WEIR_EXPORT(w_cuGraphLaunch, cuGraphLaunch, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphLaunch_ptsz)(CUgraphExec hGraphExec, CUstream hStream);
 static CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)weir_real(214);
+  fn_cuGraphLaunch_ptsz real = (fn_cuGraphLaunch_ptsz)(uintptr_t)weir_real(219);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
@@ -4443,7 +4544,7 @@ WEIR_EXPORT(w_cuGraphLaunch_ptsz, cuGraphLaunch_ptsz, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)weir_real(215);
+  fn_cuGraphAddKernelNode real = (fn_cuGraphAddKernelNode)(uintptr_t)weir_real(220);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 555, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -4463,7 +4564,7 @@ WEIR_EXPORT(w_cuGraphAddKernelNode, cuGraphAddKernelNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddKernelNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)weir_real(216);
+  fn_cuGraphAddKernelNode_v2 real = (fn_cuGraphAddKernelNode_v2)(uintptr_t)weir_real(221);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 556, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -4483,7 +4584,7 @@ WEIR_EXPORT(w_cuGraphAddKernelNode_v2, cuGraphAddKernelNode_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuGraphAddMemcpyNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 static CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)weir_real(217);
+  fn_cuGraphAddMemcpyNode real = (fn_cuGraphAddMemcpyNode)(uintptr_t)weir_real(222);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 559, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
@@ -4503,7 +4604,7 @@ WEIR_EXPORT(w_cuGraphAddMemcpyNode, cuGraphAddMemcpyNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddMemsetNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 static CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)weir_real(218);
+  fn_cuGraphAddMemsetNode real = (fn_cuGraphAddMemsetNode)(uintptr_t)weir_real(223);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 560, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
@@ -4523,7 +4624,7 @@ WEIR_EXPORT(w_cuGraphAddMemsetNode, cuGraphAddMemsetNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddBatchMemOpNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)weir_real(219);
+  fn_cuGraphAddBatchMemOpNode real = (fn_cuGraphAddBatchMemOpNode)(uintptr_t)weir_real(224);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 545, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -4543,7 +4644,7 @@ WEIR_EXPORT(w_cuGraphAddBatchMemOpNode, cuGraphAddBatchMemOpNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddChildGraphNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph);
 static CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraph childGraph)
 {
-  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)weir_real(220);
+  fn_cuGraphAddChildGraphNode real = (fn_cuGraphAddChildGraphNode)(uintptr_t)weir_real(225);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 546, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
@@ -4563,7 +4664,7 @@ WEIR_EXPORT(w_cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphAddNode)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams);
 static CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)weir_real(221);
+  fn_cuGraphAddNode real = (fn_cuGraphAddNode)(uintptr_t)weir_real(226);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
@@ -4583,7 +4684,7 @@ WEIR_EXPORT(w_cuGraphAddNode, cuGraphAddNode, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphAddNode_v2)(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams);
 static CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)weir_real(222);
+  fn_cuGraphAddNode_v2 real = (fn_cuGraphAddNode_v2)(uintptr_t)weir_real(227);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
@@ -4603,7 +4704,7 @@ WEIR_EXPORT(w_cuGraphAddNode_v2, cuGraphAddNode_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphKernelNodeSetParams)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)weir_real(223);
+  fn_cuGraphKernelNodeSetParams real = (fn_cuGraphKernelNodeSetParams)(uintptr_t)weir_real(228);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 612, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4623,7 +4724,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphKernelNodeSetParams_v2)(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)weir_real(224);
+  fn_cuGraphKernelNodeSetParams_v2 real = (fn_cuGraphKernelNodeSetParams_v2)(uintptr_t)weir_real(229);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 613, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4643,7 +4744,7 @@ WEIR_EXPORT(w_cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams_v2, WEIR
 typedef CUresult (*fn_cuGraphMemcpyNodeSetParams)(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams);
 static CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParams)
 {
-  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)weir_real(225);
+  fn_cuGraphMemcpyNodeSetParams real = (fn_cuGraphMemcpyNodeSetParams)(uintptr_t)weir_real(230);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 619, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4663,7 +4764,7 @@ WEIR_EXPORT(w_cuGraphMemcpyNodeSetParams, cuGraphMemcpyNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphMemsetNodeSetParams)(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)weir_real(226);
+  fn_cuGraphMemsetNodeSetParams real = (fn_cuGraphMemsetNodeSetParams)(uintptr_t)weir_real(231);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 621, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4683,7 +4784,7 @@ WEIR_EXPORT(w_cuGraphMemsetNodeSetParams, cuGraphMemsetNodeSetParams, WEIR_NODE_
 typedef CUresult (*fn_cuGraphBatchMemOpNodeSetParams)(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)weir_real(227);
+  fn_cuGraphBatchMemOpNodeSetParams real = (fn_cuGraphBatchMemOpNodeSetParams)(uintptr_t)weir_real(232);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 564, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4703,7 +4804,7 @@ WEIR_EXPORT(w_cuGraphBatchMemOpNodeSetParams, cuGraphBatchMemOpNodeSetParams, WE
 typedef CUresult (*fn_cuGraphNodeSetParams)(CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 static CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)weir_real(228);
+  fn_cuGraphNodeSetParams real = (fn_cuGraphNodeSetParams)(uintptr_t)weir_real(233);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 630, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
@@ -4723,7 +4824,7 @@ WEIR_EXPORT(w_cuGraphNodeSetParams, cuGraphNodeSetParams, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams);
 static CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)weir_real(229);
+  fn_cuGraphExecKernelNodeSetParams real = (fn_cuGraphExecKernelNodeSetParams)(uintptr_t)weir_real(234);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 585, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -4743,7 +4844,7 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecKernelNodeSetParams_v2)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)weir_real(230);
+  fn_cuGraphExecKernelNodeSetParams_v2 real = (fn_cuGraphExecKernelNodeSetParams_v2)(uintptr_t)weir_real(235);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 586, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -4763,7 +4864,7 @@ WEIR_EXPORT(w_cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams_
 typedef CUresult (*fn_cuGraphExecMemcpyNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx);
 static CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)weir_real(231);
+  fn_cuGraphExecMemcpyNodeSetParams real = (fn_cuGraphExecMemcpyNodeSetParams)(uintptr_t)weir_real(236);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 587, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, copyParams, ctx);
@@ -4783,7 +4884,7 @@ WEIR_EXPORT(w_cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecMemsetNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx);
 static CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
-  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)weir_real(232);
+  fn_cuGraphExecMemsetNodeSetParams real = (fn_cuGraphExecMemsetNodeSetParams)(uintptr_t)weir_real(237);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 588, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, memsetParams, ctx);
@@ -4803,7 +4904,7 @@ WEIR_EXPORT(w_cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, WE
 typedef CUresult (*fn_cuGraphExecBatchMemOpNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams);
 static CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)weir_real(233);
+  fn_cuGraphExecBatchMemOpNodeSetParams real = (fn_cuGraphExecBatchMemOpNodeSetParams)(uintptr_t)weir_real(238);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 576, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -4823,7 +4924,7 @@ WEIR_EXPORT(w_cuGraphExecBatchMemOpNodeSetParams, cuGraphExecBatchMemOpNodeSetPa
 typedef CUresult (*fn_cuGraphExecChildGraphNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph);
 static CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraph childGraph)
 {
-  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)weir_real(234);
+  fn_cuGraphExecChildGraphNodeSetParams real = (fn_cuGraphExecChildGraphNodeSetParams)(uintptr_t)weir_real(239);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 577, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, childGraph);
@@ -4843,7 +4944,7 @@ WEIR_EXPORT(w_cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetPa
 typedef CUresult (*fn_cuGraphExecNodeSetParams)(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams);
 static CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)weir_real(235);
+  fn_cuGraphExecNodeSetParams real = (fn_cuGraphExecNodeSetParams)(uintptr_t)weir_real(240);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 589, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
@@ -4863,7 +4964,7 @@ WEIR_EXPORT(w_cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuGraphExecUpdate)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out);
 static CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out, CUgraphExecUpdateResult *updateResult_out)
 {
-  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)weir_real(236);
+  fn_cuGraphExecUpdate real = (fn_cuGraphExecUpdate)(uintptr_t)weir_real(241);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 590, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
@@ -4883,7 +4984,7 @@ WEIR_EXPORT(w_cuGraphExecUpdate, cuGraphExecUpdate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphExecUpdate_v2)(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo);
 static CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
 {
-  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)weir_real(237);
+  fn_cuGraphExecUpdate_v2 real = (fn_cuGraphExecUpdate_v2)(uintptr_t)weir_real(242);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 591, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, resultInfo);
@@ -4903,7 +5004,7 @@ WEIR_EXPORT(w_cuGraphExecUpdate_v2, cuGraphExecUpdate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 static CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)weir_real(238);
+  fn_cuGraphInstantiate real = (fn_cuGraphInstantiate)(uintptr_t)weir_real(243);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 602, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
@@ -4923,7 +5024,7 @@ WEIR_EXPORT(w_cuGraphInstantiate, cuGraphInstantiate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiate_v2)(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize);
 static CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
-  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)weir_real(239);
+  fn_cuGraphInstantiate_v2 real = (fn_cuGraphInstantiate_v2)(uintptr_t)weir_real(244);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 603, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
@@ -4943,7 +5044,7 @@ WEIR_EXPORT(w_cuGraphInstantiate_v2, cuGraphInstantiate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGraphInstantiateWithFlags)(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags);
 static CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)weir_real(240);
+  fn_cuGraphInstantiateWithFlags real = (fn_cuGraphInstantiateWithFlags)(uintptr_t)weir_real(245);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 604, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, flags);
@@ -4963,7 +5064,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, WEIR_NOD
 typedef CUresult (*fn_cuGraphInstantiateWithParams)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 static CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)weir_real(241);
+  fn_cuGraphInstantiateWithParams real = (fn_cuGraphInstantiateWithParams)(uintptr_t)weir_real(246);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 605, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
@@ -4983,7 +5084,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, WEIR_N
 typedef CUresult (*fn_cuGraphInstantiateWithParams_ptsz)(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
 static CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
 {
-  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)weir_real(242);
+  fn_cuGraphInstantiateWithParams_ptsz real = (fn_cuGraphInstantiateWithParams_ptsz)(uintptr_t)weir_real(247);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 606, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
@@ -5003,7 +5104,7 @@ WEIR_EXPORT(w_cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams_pt
 typedef CUresult (*fn_cuModuleGetFunction)(CUfunction *hfunc, CUmodule hmod, const char *name);
 static CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
 {
-  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)weir_real(243);
+  fn_cuModuleGetFunction real = (fn_cuModuleGetFunction)(uintptr_t)weir_real(248);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
@@ -5023,7 +5124,7 @@ WEIR_EXPORT(w_cuModuleGetFunction, cuModuleGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryGetKernel)(CUkernel *pKernel, CUlibrary library, const char *name);
 static CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
 {
-  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)weir_real(244);
+  fn_cuLibraryGetKernel real = (fn_cuLibraryGetKernel)(uintptr_t)weir_real(249);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
@@ -5043,7 +5144,7 @@ WEIR_EXPORT(w_cuLibraryGetKernel, cuLibraryGetKernel, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuLibraryEnumerateKernels)(CUkernel *kernels, unsigned int numKernels, CUlibrary lib);
 static CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
 {
-  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)weir_real(245);
+  fn_cuLibraryEnumerateKernels real = (fn_cuLibraryEnumerateKernels)(uintptr_t)weir_real(250);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
@@ -5063,7 +5164,7 @@ WEIR_EXPORT(w_cuLibraryEnumerateKernels, cuLibraryEnumerateKernels, WEIR_NODE_DR
 typedef CUresult (*fn_cuKernelGetFunction)(CUfunction *pFunc, CUkernel kernel);
 static CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
-  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)weir_real(246);
+  fn_cuKernelGetFunction real = (fn_cuKernelGetFunction)(uintptr_t)weir_real(251);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
@@ -5083,7 +5184,7 @@ WEIR_EXPORT(w_cuKernelGetFunction, cuKernelGetFunction, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuInit)(unsigned int Flags);
 static CUresult w_cuInit(unsigned int Flags)
 {
-  fn_cuInit real = (fn_cuInit)(uintptr_t)weir_real(247);
+  fn_cuInit real = (fn_cuInit)(uintptr_t)weir_real(252);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5104,7 +5205,7 @@ WEIR_EXPORT(w_cuInit, cuInit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)weir_real(248);
+  fn_cuCtxCreate real = (fn_cuCtxCreate)(uintptr_t)weir_real(253);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5125,7 +5226,7 @@ WEIR_EXPORT(w_cuCtxCreate, cuCtxCreate, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v2)(CUcontext *pctx, unsigned int flags, CUdevice dev);
 static CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)weir_real(249);
+  fn_cuCtxCreate_v2 real = (fn_cuCtxCreate_v2)(uintptr_t)weir_real(254);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5146,7 +5247,7 @@ WEIR_EXPORT(w_cuCtxCreate_v2, cuCtxCreate_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev);
 static CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)weir_real(250);
+  fn_cuCtxCreate_v3 real = (fn_cuCtxCreate_v3)(uintptr_t)weir_real(255);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5167,7 +5268,7 @@ WEIR_EXPORT(w_cuCtxCreate_v3, cuCtxCreate_v3, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev);
 static CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
 {
-  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)weir_real(251);
+  fn_cuCtxCreate_v4 real = (fn_cuCtxCreate_v4)(uintptr_t)weir_real(256);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5188,7 +5289,7 @@ WEIR_EXPORT(w_cuCtxCreate_v4, cuCtxCreate_v4, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxAttach)(CUcontext *pctx, unsigned int flags);
 static CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
 {
-  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)weir_real(252);
+  fn_cuCtxAttach real = (fn_cuCtxAttach)(uintptr_t)weir_real(257);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5209,7 +5310,7 @@ WEIR_EXPORT(w_cuCtxAttach, cuCtxAttach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDetach)(CUcontext ctx);
 static CUresult w_cuCtxDetach(CUcontext ctx)
 {
-  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)weir_real(253);
+  fn_cuCtxDetach real = (fn_cuCtxDetach)(uintptr_t)weir_real(258);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5230,7 +5331,7 @@ WEIR_EXPORT(w_cuCtxDetach, cuCtxDetach, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy)(CUcontext ctx);
 static CUresult w_cuCtxDestroy(CUcontext ctx)
 {
-  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)weir_real(254);
+  fn_cuCtxDestroy real = (fn_cuCtxDestroy)(uintptr_t)weir_real(259);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5251,7 +5352,7 @@ WEIR_EXPORT(w_cuCtxDestroy, cuCtxDestroy, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDestroy_v2)(CUcontext ctx);
 static CUresult w_cuCtxDestroy_v2(CUcontext ctx)
 {
-  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)weir_real(255);
+  fn_cuCtxDestroy_v2 real = (fn_cuCtxDestroy_v2)(uintptr_t)weir_real(260);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5272,7 +5373,7 @@ WEIR_EXPORT(w_cuCtxDestroy_v2, cuCtxDestroy_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent)(CUcontext ctx);
 static CUresult w_cuCtxPushCurrent(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)weir_real(256);
+  fn_cuCtxPushCurrent real = (fn_cuCtxPushCurrent)(uintptr_t)weir_real(261);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5293,7 +5394,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent, cuCtxPushCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPushCurrent_v2)(CUcontext ctx);
 static CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
 {
-  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)weir_real(257);
+  fn_cuCtxPushCurrent_v2 real = (fn_cuCtxPushCurrent_v2)(uintptr_t)weir_real(262);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5314,7 +5415,7 @@ WEIR_EXPORT(w_cuCtxPushCurrent_v2, cuCtxPushCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent)(CUcontext *pctx);
 static CUresult w_cuCtxPopCurrent(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)weir_real(258);
+  fn_cuCtxPopCurrent real = (fn_cuCtxPopCurrent)(uintptr_t)weir_real(263);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5335,7 +5436,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent, cuCtxPopCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxPopCurrent_v2)(CUcontext *pctx);
 static CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
 {
-  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)weir_real(259);
+  fn_cuCtxPopCurrent_v2 real = (fn_cuCtxPopCurrent_v2)(uintptr_t)weir_real(264);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5356,7 +5457,7 @@ WEIR_EXPORT(w_cuCtxPopCurrent_v2, cuCtxPopCurrent_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCurrent)(CUcontext ctx);
 static CUresult w_cuCtxSetCurrent(CUcontext ctx)
 {
-  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)weir_real(260);
+  fn_cuCtxSetCurrent real = (fn_cuCtxSetCurrent)(uintptr_t)weir_real(265);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5377,7 +5478,7 @@ WEIR_EXPORT(w_cuCtxSetCurrent, cuCtxSetCurrent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetFlags)(unsigned int flags);
 static CUresult w_cuCtxSetFlags(unsigned int flags)
 {
-  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)weir_real(261);
+  fn_cuCtxSetFlags real = (fn_cuCtxSetFlags)(uintptr_t)weir_real(266);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5398,7 +5499,7 @@ WEIR_EXPORT(w_cuCtxSetFlags, cuCtxSetFlags, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetLimit)(CUlimit limit, size_t value);
 static CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)weir_real(262);
+  fn_cuCtxSetLimit real = (fn_cuCtxSetLimit)(uintptr_t)weir_real(267);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5419,7 +5520,7 @@ WEIR_EXPORT(w_cuCtxSetLimit, cuCtxSetLimit, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetCacheConfig)(CUfunc_cache config);
 static CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
 {
-  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)weir_real(263);
+  fn_cuCtxSetCacheConfig real = (fn_cuCtxSetCacheConfig)(uintptr_t)weir_real(268);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5440,7 +5541,7 @@ WEIR_EXPORT(w_cuCtxSetCacheConfig, cuCtxSetCacheConfig, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxSetSharedMemConfig)(CUsharedconfig config);
 static CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
 {
-  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)weir_real(264);
+  fn_cuCtxSetSharedMemConfig real = (fn_cuCtxSetSharedMemConfig)(uintptr_t)weir_real(269);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5461,7 +5562,7 @@ WEIR_EXPORT(w_cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuCtxResetPersistingL2Cache)(void);
 static CUresult w_cuCtxResetPersistingL2Cache(void)
 {
-  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)weir_real(265);
+  fn_cuCtxResetPersistingL2Cache real = (fn_cuCtxResetPersistingL2Cache)(uintptr_t)weir_real(270);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5482,7 +5583,7 @@ WEIR_EXPORT(w_cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, WEIR_NOD
 typedef CUresult (*fn_cuCtxFromGreenCtx)(CUcontext *pContext, CUgreenCtx hCtx);
 static CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
 {
-  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)weir_real(266);
+  fn_cuCtxFromGreenCtx real = (fn_cuCtxFromGreenCtx)(uintptr_t)weir_real(271);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5507,7 +5608,7 @@ WEIR_EXPORT(w_cuCtxFromGreenCtx, cuCtxFromGreenCtx, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxEnablePeerAccess)(CUcontext peerContext, unsigned int Flags);
 static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)weir_real(267);
+  fn_cuCtxEnablePeerAccess real = (fn_cuCtxEnablePeerAccess)(uintptr_t)weir_real(272);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5528,7 +5629,7 @@ WEIR_EXPORT(w_cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxDisablePeerAccess)(CUcontext peerContext);
 static CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)weir_real(268);
+  fn_cuCtxDisablePeerAccess real = (fn_cuCtxDisablePeerAccess)(uintptr_t)weir_real(273);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5549,7 +5650,7 @@ WEIR_EXPORT(w_cuCtxDisablePeerAccess, cuCtxDisablePeerAccess, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxRecordEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)weir_real(269);
+  fn_cuCtxRecordEvent real = (fn_cuCtxRecordEvent)(uintptr_t)weir_real(274);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -5569,7 +5670,7 @@ WEIR_EXPORT(w_cuCtxRecordEvent, cuCtxRecordEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuCtxWaitEvent)(CUcontext hCtx, CUevent hEvent);
 static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)weir_real(270);
+  fn_cuCtxWaitEvent real = (fn_cuCtxWaitEvent)(uintptr_t)weir_real(275);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
@@ -5589,7 +5690,7 @@ WEIR_EXPORT(w_cuCtxWaitEvent, cuCtxWaitEvent, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuDevicePrimaryCtxRetain)(CUcontext *pctx, CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)weir_real(271);
+  fn_cuDevicePrimaryCtxRetain real = (fn_cuDevicePrimaryCtxRetain)(uintptr_t)weir_real(276);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5610,7 +5711,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, WEIR_NODE_DRIV
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease)(CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)weir_real(272);
+  fn_cuDevicePrimaryCtxRelease real = (fn_cuDevicePrimaryCtxRelease)(uintptr_t)weir_real(277);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5631,7 +5732,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, WEIR_NODE_DR
 typedef CUresult (*fn_cuDevicePrimaryCtxRelease_v2)(CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)weir_real(273);
+  fn_cuDevicePrimaryCtxRelease_v2 real = (fn_cuDevicePrimaryCtxRelease_v2)(uintptr_t)weir_real(278);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5652,7 +5753,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2, WEIR_N
 typedef CUresult (*fn_cuDevicePrimaryCtxReset)(CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)weir_real(274);
+  fn_cuDevicePrimaryCtxReset real = (fn_cuDevicePrimaryCtxReset)(uintptr_t)weir_real(279);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5673,7 +5774,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuDevicePrimaryCtxReset_v2)(CUdevice dev);
 static CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)weir_real(275);
+  fn_cuDevicePrimaryCtxReset_v2 real = (fn_cuDevicePrimaryCtxReset_v2)(uintptr_t)weir_real(280);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5694,7 +5795,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset_v2, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags)(CUdevice dev, unsigned int flags);
 static CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)weir_real(276);
+  fn_cuDevicePrimaryCtxSetFlags real = (fn_cuDevicePrimaryCtxSetFlags)(uintptr_t)weir_real(281);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5715,7 +5816,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags, WEIR_NODE_
 typedef CUresult (*fn_cuDevicePrimaryCtxSetFlags_v2)(CUdevice dev, unsigned int flags);
 static CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 {
-  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)weir_real(277);
+  fn_cuDevicePrimaryCtxSetFlags_v2 real = (fn_cuDevicePrimaryCtxSetFlags_v2)(uintptr_t)weir_real(282);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
@@ -5736,7 +5837,7 @@ WEIR_EXPORT(w_cuDevicePrimaryCtxSetFlags_v2, cuDevicePrimaryCtxSetFlags_v2, WEIR
 typedef CUresult (*fn_cuGetProcAddress)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags);
 static CUresult w_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags)
 {
-  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)weir_real(278);
+  fn_cuGetProcAddress real = (fn_cuGetProcAddress)(uintptr_t)weir_real(283);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuGetProcAddress(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags);
 }
@@ -5746,7 +5847,7 @@ WEIR_EXPORT(w_cuGetProcAddress, cuGetProcAddress, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuGetProcAddress_v2)(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 static CUresult w_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
-  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)weir_real(279);
+  fn_cuGetProcAddress_v2 real = (fn_cuGetProcAddress_v2)(uintptr_t)weir_real(284);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuGetProcAddress_v2(WEIR_BANK_DRIVER, false, real, symbol, pfn, cudaVersion, flags, symbolStatus);
 }
@@ -5756,7 +5857,7 @@ WEIR_EXPORT(w_cuGetProcAddress_v2, cuGetProcAddress_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetInfo_v2)(size_t *free, size_t *total);
 static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
-  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)weir_real(280);
+  fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)weir_real(285);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuMemGetInfo_v2(WEIR_BANK_DRIVER, false, real, free, total);
 }
@@ -5766,7 +5867,7 @@ WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetAddressRange_v2)(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr);
 static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 {
-  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)weir_real(281);
+  fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)weir_real(286);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuMemGetAddressRange_v2(WEIR_BANK_DRIVER, false, real, pbase, psize, dptr);
 }
@@ -5776,7 +5877,7 @@ WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER
 typedef CUresult (*fn_cuPointerGetAttribute)(void *data, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)weir_real(282);
+  fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)weir_real(287);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuPointerGetAttribute(WEIR_BANK_DRIVER, false, real, data, attribute, ptr);
 }
@@ -5786,7 +5887,7 @@ WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerGetAttributes)(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)weir_real(283);
+  fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)weir_real(288);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuPointerGetAttributes(WEIR_BANK_DRIVER, false, real, numAttributes, attributes, data, ptr);
 }
@@ -5796,7 +5897,7 @@ WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuPointerSetAttribute)(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)weir_real(284);
+  fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)weir_real(289);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuPointerSetAttribute(WEIR_BANK_DRIVER, false, real, value, attribute, ptr);
 }
@@ -5806,7 +5907,7 @@ WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
 typedef CUresult (*fn_cuMemGetHandleForAddressRange)(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags);
 static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType, unsigned long long flags)
 {
-  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)weir_real(285);
+  fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)weir_real(290);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuMemGetHandleForAddressRange(WEIR_BANK_DRIVER, false, real, handle, dptr, size, handleType, flags);
 }
@@ -5816,7 +5917,7 @@ WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR
 typedef CUresult (*fn_cuIpcGetMemHandle)(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
-  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)weir_real(286);
+  fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)weir_real(291);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   return weir_s_cuIpcGetMemHandle(WEIR_BANK_DRIVER, false, real, pHandle, dptr);
 }
@@ -5844,11 +5945,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(287, WEIR_BANK_RT11, devPtr, size); }
+static cudaError_t w11_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(292, WEIR_BANK_RT11, devPtr, size); }
 WEIR_EXPORT(w11_cudaMalloc, cudaMalloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(422, WEIR_BANK_RT12, devPtr, size); }
+static cudaError_t w12_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(430, WEIR_BANK_RT12, devPtr, size); }
 WEIR_EXPORT(w12_cudaMalloc, cudaMalloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(567, WEIR_BANK_RT13, devPtr, size); }
+static cudaError_t w13_cudaMalloc(void **devPtr, size_t size) { return k_cudaMalloc(578, WEIR_BANK_RT13, devPtr, size); }
 WEIR_EXPORT(w13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc, __typeof__(&cudaMalloc)), "cudaMalloc");
 
@@ -5873,11 +5974,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(288, WEIR_BANK_RT11, devPtr, pitch, width, height); }
+static cudaError_t w11_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(293, WEIR_BANK_RT11, devPtr, pitch, width, height); }
 WEIR_EXPORT(w11_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(423, WEIR_BANK_RT12, devPtr, pitch, width, height); }
+static cudaError_t w12_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(431, WEIR_BANK_RT12, devPtr, pitch, width, height); }
 WEIR_EXPORT(w12_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(568, WEIR_BANK_RT13, devPtr, pitch, width, height); }
+static cudaError_t w13_cudaMallocPitch(void **devPtr, size_t *pitch, size_t width, size_t height) { return k_cudaMallocPitch(579, WEIR_BANK_RT13, devPtr, pitch, width, height); }
 WEIR_EXPORT(w13_cudaMallocPitch, cudaMallocPitch, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocPitch, __typeof__(&cudaMallocPitch)), "cudaMallocPitch");
 
@@ -5902,11 +6003,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(289, WEIR_BANK_RT11, pitchedDevPtr, extent); }
+static cudaError_t w11_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(294, WEIR_BANK_RT11, pitchedDevPtr, extent); }
 WEIR_EXPORT(w11_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(424, WEIR_BANK_RT12, pitchedDevPtr, extent); }
+static cudaError_t w12_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(432, WEIR_BANK_RT12, pitchedDevPtr, extent); }
 WEIR_EXPORT(w12_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(569, WEIR_BANK_RT13, pitchedDevPtr, extent); }
+static cudaError_t w13_cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent) { return k_cudaMalloc3D(580, WEIR_BANK_RT13, pitchedDevPtr, extent); }
 WEIR_EXPORT(w13_cudaMalloc3D, cudaMalloc3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3D, __typeof__(&cudaMalloc3D)), "cudaMalloc3D");
 
@@ -5927,11 +6028,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(290, WEIR_BANK_RT11, devPtr, size, flags); }
+static cudaError_t w11_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(295, WEIR_BANK_RT11, devPtr, size, flags); }
 WEIR_EXPORT(w11_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(425, WEIR_BANK_RT12, devPtr, size, flags); }
+static cudaError_t w12_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(433, WEIR_BANK_RT12, devPtr, size, flags); }
 WEIR_EXPORT(w12_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(570, WEIR_BANK_RT13, devPtr, size, flags); }
+static cudaError_t w13_cudaMallocManaged(void **devPtr, size_t size, unsigned int flags) { return k_cudaMallocManaged(581, WEIR_BANK_RT13, devPtr, size, flags); }
 WEIR_EXPORT(w13_cudaMallocManaged, cudaMallocManaged, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocManaged, __typeof__(&cudaMallocManaged)), "cudaMallocManaged");
 
@@ -5952,11 +6053,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(291, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(296, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(426, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(434, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(571, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync(582, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync, cudaMallocAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync, __typeof__(&cudaMallocAsync)), "cudaMallocAsync");
 
@@ -5977,11 +6078,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(292, WEIR_BANK_RT11, devPtr, size, hStream); }
+static cudaError_t w11_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(297, WEIR_BANK_RT11, devPtr, size, hStream); }
 WEIR_EXPORT(w11_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(427, WEIR_BANK_RT12, devPtr, size, hStream); }
+static cudaError_t w12_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(435, WEIR_BANK_RT12, devPtr, size, hStream); }
 WEIR_EXPORT(w12_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(572, WEIR_BANK_RT13, devPtr, size, hStream); }
+static cudaError_t w13_cudaMallocAsync_ptsz(void **devPtr, size_t size, cudaStream_t hStream) { return k_cudaMallocAsync_ptsz(583, WEIR_BANK_RT13, devPtr, size, hStream); }
 WEIR_EXPORT(w13_cudaMallocAsync_ptsz, cudaMallocAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocAsync_ptsz, __typeof__(&cudaMallocAsync_ptsz)), "cudaMallocAsync_ptsz");
 
@@ -6002,11 +6103,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(293, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(298, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(428, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(436, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(573, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync(584, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync, cudaMallocFromPoolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync, __typeof__(&cudaMallocFromPoolAsync)), "cudaMallocFromPoolAsync");
 
@@ -6027,11 +6128,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(294, WEIR_BANK_RT11, ptr, size, memPool, stream); }
+static cudaError_t w11_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(299, WEIR_BANK_RT11, ptr, size, memPool, stream); }
 WEIR_EXPORT(w11_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(429, WEIR_BANK_RT12, ptr, size, memPool, stream); }
+static cudaError_t w12_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(437, WEIR_BANK_RT12, ptr, size, memPool, stream); }
 WEIR_EXPORT(w12_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(574, WEIR_BANK_RT13, ptr, size, memPool, stream); }
+static cudaError_t w13_cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t memPool, cudaStream_t stream) { return k_cudaMallocFromPoolAsync_ptsz(585, WEIR_BANK_RT13, ptr, size, memPool, stream); }
 WEIR_EXPORT(w13_cudaMallocFromPoolAsync_ptsz, cudaMallocFromPoolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocFromPoolAsync_ptsz, __typeof__(&cudaMallocFromPoolAsync_ptsz)), "cudaMallocFromPoolAsync_ptsz");
 
@@ -6057,11 +6158,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(295, WEIR_BANK_RT11, devPtr); }
+static cudaError_t w11_cudaFree(void *devPtr) { return k_cudaFree(300, WEIR_BANK_RT11, devPtr); }
 WEIR_EXPORT(w11_cudaFree, cudaFree, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(430, WEIR_BANK_RT12, devPtr); }
+static cudaError_t w12_cudaFree(void *devPtr) { return k_cudaFree(438, WEIR_BANK_RT12, devPtr); }
 WEIR_EXPORT(w12_cudaFree, cudaFree, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(575, WEIR_BANK_RT13, devPtr); }
+static cudaError_t w13_cudaFree(void *devPtr) { return k_cudaFree(586, WEIR_BANK_RT13, devPtr); }
 WEIR_EXPORT(w13_cudaFree, cudaFree, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFree, __typeof__(&cudaFree)), "cudaFree");
 
@@ -6087,11 +6188,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(296, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(301, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(431, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(439, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(576, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync(587, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync, cudaFreeAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync, __typeof__(&cudaFreeAsync)), "cudaFreeAsync");
 
@@ -6117,13 +6218,89 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(297, WEIR_BANK_RT11, devPtr, hStream); }
+static cudaError_t w11_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(302, WEIR_BANK_RT11, devPtr, hStream); }
 WEIR_EXPORT(w11_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(432, WEIR_BANK_RT12, devPtr, hStream); }
+static cudaError_t w12_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(440, WEIR_BANK_RT12, devPtr, hStream); }
 WEIR_EXPORT(w12_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(577, WEIR_BANK_RT13, devPtr, hStream); }
+static cudaError_t w13_cudaFreeAsync_ptsz(void *devPtr, cudaStream_t hStream) { return k_cudaFreeAsync_ptsz(588, WEIR_BANK_RT13, devPtr, hStream); }
 WEIR_EXPORT(w13_cudaFreeAsync_ptsz, cudaFreeAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeAsync_ptsz, __typeof__(&cudaFreeAsync_ptsz)), "cudaFreeAsync_ptsz");
+
+typedef cudaError_t (*fn_cudaMemPoolTrimTo)(cudaMemPool_t memPool, size_t minBytesToKeep);
+static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolTrimTo(uint32_t row, int bank, cudaMemPool_t memPool, size_t minBytesToKeep)
+{
+  fn_cudaMemPoolTrimTo real = (fn_cudaMemPoolTrimTo)(uintptr_t)weir_real(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 92, WEIR_EVF_RUNTIME, bank)) return real(memPool, minBytesToKeep);
+  weir_forward(c);
+  cudaError_t r = real(memPool, minBytesToKeep);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(memPool, minBytesToKeep)))
+    weir_route_error_gone(bank);
+  weir_returned(c, (uint32_t)r);
+  weir_x_pool_trim(c, W(memPool), W(minBytesToKeep));
+  weir_leave(c);
+  return r;
+}
+static cudaError_t w11_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(303, WEIR_BANK_RT11, memPool, minBytesToKeep); }
+WEIR_EXPORT(w11_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT11);
+static cudaError_t w12_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(441, WEIR_BANK_RT12, memPool, minBytesToKeep); }
+WEIR_EXPORT(w12_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT12);
+static cudaError_t w13_cudaMemPoolTrimTo(cudaMemPool_t memPool, size_t minBytesToKeep) { return k_cudaMemPoolTrimTo(589, WEIR_BANK_RT13, memPool, minBytesToKeep); }
+WEIR_EXPORT(w13_cudaMemPoolTrimTo, cudaMemPoolTrimTo, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaMemPoolTrimTo, __typeof__(&cudaMemPoolTrimTo)), "cudaMemPoolTrimTo");
+
+typedef cudaError_t (*fn_cudaMemPoolDestroy)(cudaMemPool_t memPool);
+static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolDestroy(uint32_t row, int bank, cudaMemPool_t memPool)
+{
+  fn_cudaMemPoolDestroy real = (fn_cudaMemPoolDestroy)(uintptr_t)weir_real(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 83, WEIR_EVF_RUNTIME, bank)) return real(memPool);
+  weir_x_pool_destroy_before(c, W(memPool));
+  weir_forward(c);
+  cudaError_t r = real(memPool);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(memPool)))
+    weir_route_error_gone(bank);
+  weir_returned(c, (uint32_t)r);
+  weir_x_pool_destroy(c, W(memPool));
+  weir_leave(c);
+  return r;
+}
+static cudaError_t w11_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(304, WEIR_BANK_RT11, memPool); }
+WEIR_EXPORT(w11_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT11);
+static cudaError_t w12_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(442, WEIR_BANK_RT12, memPool); }
+WEIR_EXPORT(w12_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT12);
+static cudaError_t w13_cudaMemPoolDestroy(cudaMemPool_t memPool) { return k_cudaMemPoolDestroy(590, WEIR_BANK_RT13, memPool); }
+WEIR_EXPORT(w13_cudaMemPoolDestroy, cudaMemPoolDestroy, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaMemPoolDestroy, __typeof__(&cudaMemPoolDestroy)), "cudaMemPoolDestroy");
+
+typedef cudaError_t (*fn_cudaDeviceSetMemPool)(int device, cudaMemPool_t memPool);
+static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSetMemPool(uint32_t row, int bank, int device, cudaMemPool_t memPool)
+{
+  fn_cudaDeviceSetMemPool real = (fn_cudaDeviceSetMemPool)(uintptr_t)weir_real(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 73, WEIR_EVF_RUNTIME, bank)) return real(device, memPool);
+  weir_forward(c);
+  cudaError_t r = real(device, memPool);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(device, memPool)))
+    weir_route_error_gone(bank);
+  weir_returned(c, (uint32_t)r);
+  weir_x_pool_set(c, W(memPool), W(device));
+  weir_leave(c);
+  return r;
+}
+static cudaError_t w11_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(305, WEIR_BANK_RT11, device, memPool); }
+WEIR_EXPORT(w11_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT11);
+static cudaError_t w12_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(443, WEIR_BANK_RT12, device, memPool); }
+WEIR_EXPORT(w12_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT12);
+static cudaError_t w13_cudaDeviceSetMemPool(int device, cudaMemPool_t memPool) { return k_cudaDeviceSetMemPool(591, WEIR_BANK_RT13, device, memPool); }
+WEIR_EXPORT(w13_cudaDeviceSetMemPool, cudaDeviceSetMemPool, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaDeviceSetMemPool, __typeof__(&cudaDeviceSetMemPool)), "cudaDeviceSetMemPool");
 
 typedef cudaError_t (*fn_cudaMallocArray)(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint32_t row, int bank, cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags)
@@ -6142,11 +6319,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(298, WEIR_BANK_RT11, array, desc, width, height, flags); }
+static cudaError_t w11_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(306, WEIR_BANK_RT11, array, desc, width, height, flags); }
 WEIR_EXPORT(w11_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(433, WEIR_BANK_RT12, array, desc, width, height, flags); }
+static cudaError_t w12_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(444, WEIR_BANK_RT12, array, desc, width, height, flags); }
 WEIR_EXPORT(w12_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(578, WEIR_BANK_RT13, array, desc, width, height, flags); }
+static cudaError_t w13_cudaMallocArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags) { return k_cudaMallocArray(593, WEIR_BANK_RT13, array, desc, width, height, flags); }
 WEIR_EXPORT(w13_cudaMallocArray, cudaMallocArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocArray, __typeof__(&cudaMallocArray)), "cudaMallocArray");
 
@@ -6167,11 +6344,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(299, WEIR_BANK_RT11, array, desc, extent, flags); }
+static cudaError_t w11_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(307, WEIR_BANK_RT11, array, desc, extent, flags); }
 WEIR_EXPORT(w11_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(434, WEIR_BANK_RT12, array, desc, extent, flags); }
+static cudaError_t w12_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(445, WEIR_BANK_RT12, array, desc, extent, flags); }
 WEIR_EXPORT(w12_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(579, WEIR_BANK_RT13, array, desc, extent, flags); }
+static cudaError_t w13_cudaMalloc3DArray(cudaArray_t *array, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags) { return k_cudaMalloc3DArray(594, WEIR_BANK_RT13, array, desc, extent, flags); }
 WEIR_EXPORT(w13_cudaMalloc3DArray, cudaMalloc3DArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMalloc3DArray, __typeof__(&cudaMalloc3DArray)), "cudaMalloc3DArray");
 
@@ -6192,11 +6369,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(300, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w11_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(308, WEIR_BANK_RT11, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w11_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(435, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w12_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(446, WEIR_BANK_RT12, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w12_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(580, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
+static cudaError_t w13_cudaMallocMipmappedArray(cudaMipmappedArray_t *mipmappedArray, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int numLevels, unsigned int flags) { return k_cudaMallocMipmappedArray(595, WEIR_BANK_RT13, mipmappedArray, desc, extent, numLevels, flags); }
 WEIR_EXPORT(w13_cudaMallocMipmappedArray, cudaMallocMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocMipmappedArray, __typeof__(&cudaMallocMipmappedArray)), "cudaMallocMipmappedArray");
 
@@ -6218,11 +6395,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(301, WEIR_BANK_RT11, array); }
+static cudaError_t w11_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(309, WEIR_BANK_RT11, array); }
 WEIR_EXPORT(w11_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(436, WEIR_BANK_RT12, array); }
+static cudaError_t w12_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(447, WEIR_BANK_RT12, array); }
 WEIR_EXPORT(w12_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(581, WEIR_BANK_RT13, array); }
+static cudaError_t w13_cudaFreeArray(cudaArray_t array) { return k_cudaFreeArray(596, WEIR_BANK_RT13, array); }
 WEIR_EXPORT(w13_cudaFreeArray, cudaFreeArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeArray, __typeof__(&cudaFreeArray)), "cudaFreeArray");
 
@@ -6244,11 +6421,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(302, WEIR_BANK_RT11, mipmappedArray); }
+static cudaError_t w11_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(310, WEIR_BANK_RT11, mipmappedArray); }
 WEIR_EXPORT(w11_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(437, WEIR_BANK_RT12, mipmappedArray); }
+static cudaError_t w12_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(448, WEIR_BANK_RT12, mipmappedArray); }
 WEIR_EXPORT(w12_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(582, WEIR_BANK_RT13, mipmappedArray); }
+static cudaError_t w13_cudaFreeMipmappedArray(cudaMipmappedArray_t mipmappedArray) { return k_cudaFreeMipmappedArray(597, WEIR_BANK_RT13, mipmappedArray); }
 WEIR_EXPORT(w13_cudaFreeMipmappedArray, cudaFreeMipmappedArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeMipmappedArray, __typeof__(&cudaFreeMipmappedArray)), "cudaFreeMipmappedArray");
 
@@ -6273,11 +6450,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(303, WEIR_BANK_RT11, ptr, size); }
+static cudaError_t w11_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(311, WEIR_BANK_RT11, ptr, size); }
 WEIR_EXPORT(w11_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(438, WEIR_BANK_RT12, ptr, size); }
+static cudaError_t w12_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(449, WEIR_BANK_RT12, ptr, size); }
 WEIR_EXPORT(w12_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(583, WEIR_BANK_RT13, ptr, size); }
+static cudaError_t w13_cudaMallocHost(void **ptr, size_t size) { return k_cudaMallocHost(598, WEIR_BANK_RT13, ptr, size); }
 WEIR_EXPORT(w13_cudaMallocHost, cudaMallocHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMallocHost, __typeof__(&cudaMallocHost)), "cudaMallocHost");
 
@@ -6302,11 +6479,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(304, WEIR_BANK_RT11, pHost, size, flags); }
+static cudaError_t w11_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(312, WEIR_BANK_RT11, pHost, size, flags); }
 WEIR_EXPORT(w11_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(439, WEIR_BANK_RT12, pHost, size, flags); }
+static cudaError_t w12_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(450, WEIR_BANK_RT12, pHost, size, flags); }
 WEIR_EXPORT(w12_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(584, WEIR_BANK_RT13, pHost, size, flags); }
+static cudaError_t w13_cudaHostAlloc(void **pHost, size_t size, unsigned int flags) { return k_cudaHostAlloc(599, WEIR_BANK_RT13, pHost, size, flags); }
 WEIR_EXPORT(w13_cudaHostAlloc, cudaHostAlloc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostAlloc, __typeof__(&cudaHostAlloc)), "cudaHostAlloc");
 
@@ -6332,11 +6509,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(305, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaFreeHost(void *ptr) { return k_cudaFreeHost(313, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT11);
-static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(440, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaFreeHost(void *ptr) { return k_cudaFreeHost(451, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT12);
-static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(585, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaFreeHost(void *ptr) { return k_cudaFreeHost(600, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaFreeHost, cudaFreeHost, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaFreeHost, __typeof__(&cudaFreeHost)), "cudaFreeHost");
 
@@ -6357,11 +6534,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(306, WEIR_BANK_RT11, ptr, size, flags); }
+static cudaError_t w11_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(314, WEIR_BANK_RT11, ptr, size, flags); }
 WEIR_EXPORT(w11_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(441, WEIR_BANK_RT12, ptr, size, flags); }
+static cudaError_t w12_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(452, WEIR_BANK_RT12, ptr, size, flags); }
 WEIR_EXPORT(w12_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(586, WEIR_BANK_RT13, ptr, size, flags); }
+static cudaError_t w13_cudaHostRegister(void *ptr, size_t size, unsigned int flags) { return k_cudaHostRegister(601, WEIR_BANK_RT13, ptr, size, flags); }
 WEIR_EXPORT(w13_cudaHostRegister, cudaHostRegister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostRegister, __typeof__(&cudaHostRegister)), "cudaHostRegister");
 
@@ -6383,11 +6560,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(307, WEIR_BANK_RT11, ptr); }
+static cudaError_t w11_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(315, WEIR_BANK_RT11, ptr); }
 WEIR_EXPORT(w11_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT11);
-static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(442, WEIR_BANK_RT12, ptr); }
+static cudaError_t w12_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(453, WEIR_BANK_RT12, ptr); }
 WEIR_EXPORT(w12_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT12);
-static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(587, WEIR_BANK_RT13, ptr); }
+static cudaError_t w13_cudaHostUnregister(void *ptr) { return k_cudaHostUnregister(602, WEIR_BANK_RT13, ptr); }
 WEIR_EXPORT(w13_cudaHostUnregister, cudaHostUnregister, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaHostUnregister, __typeof__(&cudaHostUnregister)), "cudaHostUnregister");
 
@@ -6408,9 +6585,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(308, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
+static cudaError_t w11_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(316, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(443, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
+static cudaError_t w12_cudaMemPrefetchAsync(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_1112(454, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_ptsz_1112)(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream);
@@ -6430,9 +6607,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(309, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
+static cudaError_t w11_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(317, WEIR_BANK_RT11, devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w11_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(444, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
+static cudaError_t w12_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, int dstDevice, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_1112(455, WEIR_BANK_RT12, devPtr, count, dstDevice, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_1112)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device);
@@ -6452,9 +6629,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_1112(ui
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(310, WEIR_BANK_RT11, devPtr, count, advice, device); }
+static cudaError_t w11_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(318, WEIR_BANK_RT11, devPtr, count, advice, device); }
 WEIR_EXPORT(w11_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(447, WEIR_BANK_RT12, devPtr, count, advice, device); }
+static cudaError_t w12_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, int device) { return k_cudaMemAdvise_1112(458, WEIR_BANK_RT12, devPtr, count, advice, device); }
 WEIR_EXPORT(w12_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamAttachMemAsync)(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags);
@@ -6474,11 +6651,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(311, WEIR_BANK_RT11, stream, devPtr, length, flags); }
+static cudaError_t w11_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(319, WEIR_BANK_RT11, stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(449, WEIR_BANK_RT12, stream, devPtr, length, flags); }
+static cudaError_t w12_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(460, WEIR_BANK_RT12, stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(591, WEIR_BANK_RT13, stream, devPtr, length, flags); }
+static cudaError_t w13_cudaStreamAttachMemAsync(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync(606, WEIR_BANK_RT13, stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync, cudaStreamAttachMemAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync, __typeof__(&cudaStreamAttachMemAsync)), "cudaStreamAttachMemAsync");
 
@@ -6499,11 +6676,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(312, WEIR_BANK_RT11, stream, devPtr, length, flags); }
+static cudaError_t w11_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(320, WEIR_BANK_RT11, stream, devPtr, length, flags); }
 WEIR_EXPORT(w11_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(450, WEIR_BANK_RT12, stream, devPtr, length, flags); }
+static cudaError_t w12_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(461, WEIR_BANK_RT12, stream, devPtr, length, flags); }
 WEIR_EXPORT(w12_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(592, WEIR_BANK_RT13, stream, devPtr, length, flags); }
+static cudaError_t w13_cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *devPtr, size_t length, unsigned int flags) { return k_cudaStreamAttachMemAsync_ptsz(607, WEIR_BANK_RT13, stream, devPtr, length, flags); }
 WEIR_EXPORT(w13_cudaStreamAttachMemAsync_ptsz, cudaStreamAttachMemAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAttachMemAsync_ptsz, __typeof__(&cudaStreamAttachMemAsync_ptsz)), "cudaStreamAttachMemAsync_ptsz");
 
@@ -6528,11 +6705,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(313, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(321, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(451, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(462, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(593, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy(608, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy, cudaMemcpy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy, __typeof__(&cudaMemcpy)), "cudaMemcpy");
 
@@ -6557,11 +6734,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(314, WEIR_BANK_RT11, dst, src, count, kind); }
+static cudaError_t w11_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(322, WEIR_BANK_RT11, dst, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(452, WEIR_BANK_RT12, dst, src, count, kind); }
+static cudaError_t w12_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(463, WEIR_BANK_RT12, dst, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(594, WEIR_BANK_RT13, dst, src, count, kind); }
+static cudaError_t w13_cudaMemcpy_ptds(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpy_ptds(609, WEIR_BANK_RT13, dst, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpy_ptds, cudaMemcpy_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy_ptds, __typeof__(&cudaMemcpy_ptds)), "cudaMemcpy_ptds");
 
@@ -6586,11 +6763,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(315, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(323, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(453, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(464, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(595, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync(610, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync, cudaMemcpyAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync, __typeof__(&cudaMemcpyAsync)), "cudaMemcpyAsync");
 
@@ -6615,11 +6792,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(316, WEIR_BANK_RT11, dst, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(324, WEIR_BANK_RT11, dst, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(454, WEIR_BANK_RT12, dst, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(465, WEIR_BANK_RT12, dst, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(596, WEIR_BANK_RT13, dst, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyAsync_ptsz(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyAsync_ptsz(611, WEIR_BANK_RT13, dst, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyAsync_ptsz, cudaMemcpyAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyAsync_ptsz, __typeof__(&cudaMemcpyAsync_ptsz)), "cudaMemcpyAsync_ptsz");
 
@@ -6644,11 +6821,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(317, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(325, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(455, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(466, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(597, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D(612, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D, cudaMemcpy2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D, __typeof__(&cudaMemcpy2D)), "cudaMemcpy2D");
 
@@ -6673,11 +6850,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(318, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(326, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(456, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(467, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(598, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2D_ptds(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2D_ptds(613, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2D_ptds, cudaMemcpy2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2D_ptds, __typeof__(&cudaMemcpy2D_ptds)), "cudaMemcpy2D_ptds");
 
@@ -6702,11 +6879,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(319, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(327, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(457, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(468, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(599, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync(614, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync, cudaMemcpy2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync, __typeof__(&cudaMemcpy2DAsync)), "cudaMemcpy2DAsync");
 
@@ -6731,11 +6908,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(320, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(328, WEIR_BANK_RT11, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(458, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(469, WEIR_BANK_RT12, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(600, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DAsync_ptsz(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DAsync_ptsz(615, WEIR_BANK_RT13, dst, dpitch, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DAsync_ptsz, cudaMemcpy2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DAsync_ptsz, __typeof__(&cudaMemcpy2DAsync_ptsz)), "cudaMemcpy2DAsync_ptsz");
 
@@ -6756,11 +6933,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(321, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(329, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(459, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(470, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(601, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray(616, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray, cudaMemcpyToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray, __typeof__(&cudaMemcpyToArray)), "cudaMemcpyToArray");
 
@@ -6781,11 +6958,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(322, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w11_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(330, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(460, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w12_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(471, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(602, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
+static cudaError_t w13_cudaMemcpyToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyToArray_ptds(617, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToArray_ptds, cudaMemcpyToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArray_ptds, __typeof__(&cudaMemcpyToArray_ptds)), "cudaMemcpyToArray_ptds");
 
@@ -6806,11 +6983,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(323, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(331, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(461, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(472, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(603, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync(618, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync, __typeof__(&cudaMemcpyToArrayAsync)), "cudaMemcpyToArrayAsync");
 
@@ -6831,11 +7008,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(324, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(332, WEIR_BANK_RT11, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(462, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(473, WEIR_BANK_RT12, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(604, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToArrayAsync_ptsz(619, WEIR_BANK_RT13, dst, wOffset, hOffset, src, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToArrayAsync_ptsz, cudaMemcpyToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToArrayAsync_ptsz, __typeof__(&cudaMemcpyToArrayAsync_ptsz)), "cudaMemcpyToArrayAsync_ptsz");
 
@@ -6856,11 +7033,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(325, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(333, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(463, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(474, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(605, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray(620, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray, cudaMemcpyFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray, __typeof__(&cudaMemcpyFromArray)), "cudaMemcpyFromArray");
 
@@ -6881,11 +7058,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(326, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w11_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(334, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(464, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w12_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(475, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(606, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
+static cudaError_t w13_cudaMemcpyFromArray_ptds(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromArray_ptds(621, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromArray_ptds, cudaMemcpyFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArray_ptds, __typeof__(&cudaMemcpyFromArray_ptds)), "cudaMemcpyFromArray_ptds");
 
@@ -6906,11 +7083,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(327, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(335, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(465, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(476, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(607, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync(622, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync, __typeof__(&cudaMemcpyFromArrayAsync)), "cudaMemcpyFromArrayAsync");
 
@@ -6931,11 +7108,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(328, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(336, WEIR_BANK_RT11, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(466, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(477, WEIR_BANK_RT12, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(608, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromArrayAsync_ptsz(void *dst, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromArrayAsync_ptsz(623, WEIR_BANK_RT13, dst, src, wOffset, hOffset, count, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromArrayAsync_ptsz, cudaMemcpyFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromArrayAsync_ptsz, __typeof__(&cudaMemcpyFromArrayAsync_ptsz)), "cudaMemcpyFromArrayAsync_ptsz");
 
@@ -6956,11 +7133,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(329, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(337, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(467, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(478, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(609, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray(624, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray, cudaMemcpyArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray, __typeof__(&cudaMemcpyArrayToArray)), "cudaMemcpyArrayToArray");
 
@@ -6981,11 +7158,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(330, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w11_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(338, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w11_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(468, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w12_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(479, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w12_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(610, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
+static cudaError_t w13_cudaMemcpyArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count, enum cudaMemcpyKind kind) { return k_cudaMemcpyArrayToArray_ptds(625, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind); }
 WEIR_EXPORT(w13_cudaMemcpyArrayToArray_ptds, cudaMemcpyArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyArrayToArray_ptds, __typeof__(&cudaMemcpyArrayToArray_ptds)), "cudaMemcpyArrayToArray_ptds");
 
@@ -7006,11 +7183,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(331, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(339, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(469, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(480, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(611, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray(626, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray, cudaMemcpy2DToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray, __typeof__(&cudaMemcpy2DToArray)), "cudaMemcpy2DToArray");
 
@@ -7031,11 +7208,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(332, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(340, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(470, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(481, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(612, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DToArray_ptds(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DToArray_ptds(627, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArray_ptds, cudaMemcpy2DToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArray_ptds, __typeof__(&cudaMemcpy2DToArray_ptds)), "cudaMemcpy2DToArray_ptds");
 
@@ -7056,11 +7233,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(333, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(341, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(471, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(482, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(613, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync(628, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync, __typeof__(&cudaMemcpy2DToArrayAsync)), "cudaMemcpy2DToArrayAsync");
 
@@ -7081,11 +7258,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(334, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(342, WEIR_BANK_RT11, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(472, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(483, WEIR_BANK_RT12, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(614, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DToArrayAsync_ptsz(629, WEIR_BANK_RT13, dst, wOffset, hOffset, src, spitch, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DToArrayAsync_ptsz, cudaMemcpy2DToArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DToArrayAsync_ptsz, __typeof__(&cudaMemcpy2DToArrayAsync_ptsz)), "cudaMemcpy2DToArrayAsync_ptsz");
 
@@ -7106,11 +7283,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(335, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(343, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(473, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(484, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(615, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray(630, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray, cudaMemcpy2DFromArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray, __typeof__(&cudaMemcpy2DFromArray)), "cudaMemcpy2DFromArray");
 
@@ -7131,11 +7308,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(336, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(344, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(474, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(485, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(616, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DFromArray_ptds(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DFromArray_ptds(631, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArray_ptds, cudaMemcpy2DFromArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArray_ptds, __typeof__(&cudaMemcpy2DFromArray_ptds)), "cudaMemcpy2DFromArray_ptds");
 
@@ -7156,11 +7333,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(337, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(345, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(475, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(486, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(617, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync(632, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync, __typeof__(&cudaMemcpy2DFromArrayAsync)), "cudaMemcpy2DFromArrayAsync");
 
@@ -7181,11 +7358,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(338, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w11_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(346, WEIR_BANK_RT11, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(476, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w12_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(487, WEIR_BANK_RT12, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(618, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
+static cudaError_t w13_cudaMemcpy2DFromArrayAsync_ptsz(void *dst, size_t dpitch, cudaArray_const_t src, size_t wOffset, size_t hOffset, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpy2DFromArrayAsync_ptsz(633, WEIR_BANK_RT13, dst, dpitch, src, wOffset, hOffset, width, height, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpy2DFromArrayAsync_ptsz, cudaMemcpy2DFromArrayAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DFromArrayAsync_ptsz, __typeof__(&cudaMemcpy2DFromArrayAsync_ptsz)), "cudaMemcpy2DFromArrayAsync_ptsz");
 
@@ -7206,11 +7383,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(339, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(347, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(477, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(488, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(619, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray(634, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray, __typeof__(&cudaMemcpy2DArrayToArray)), "cudaMemcpy2DArrayToArray");
 
@@ -7231,11 +7408,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(340, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w11_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(348, WEIR_BANK_RT11, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w11_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(478, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w12_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(489, WEIR_BANK_RT12, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w12_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(620, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
+static cudaError_t w13_cudaMemcpy2DArrayToArray_ptds(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst, cudaArray_const_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height, enum cudaMemcpyKind kind) { return k_cudaMemcpy2DArrayToArray_ptds(635, WEIR_BANK_RT13, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind); }
 WEIR_EXPORT(w13_cudaMemcpy2DArrayToArray_ptds, cudaMemcpy2DArrayToArray_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy2DArrayToArray_ptds, __typeof__(&cudaMemcpy2DArrayToArray_ptds)), "cudaMemcpy2DArrayToArray_ptds");
 
@@ -7256,11 +7433,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(341, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(349, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(479, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(490, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(621, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol(636, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol, cudaMemcpyToSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol, __typeof__(&cudaMemcpyToSymbol)), "cudaMemcpyToSymbol");
 
@@ -7281,11 +7458,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(342, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(350, WEIR_BANK_RT11, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(480, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(491, WEIR_BANK_RT12, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(622, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyToSymbol_ptds(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyToSymbol_ptds(637, WEIR_BANK_RT13, symbol, src, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbol_ptds, cudaMemcpyToSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbol_ptds, __typeof__(&cudaMemcpyToSymbol_ptds)), "cudaMemcpyToSymbol_ptds");
 
@@ -7306,11 +7483,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(343, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(351, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(481, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(492, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(623, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync(638, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync, __typeof__(&cudaMemcpyToSymbolAsync)), "cudaMemcpyToSymbolAsync");
 
@@ -7331,11 +7508,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(344, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(352, WEIR_BANK_RT11, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(482, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(493, WEIR_BANK_RT12, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(624, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyToSymbolAsync_ptsz(639, WEIR_BANK_RT13, symbol, src, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyToSymbolAsync_ptsz, cudaMemcpyToSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyToSymbolAsync_ptsz, __typeof__(&cudaMemcpyToSymbolAsync_ptsz)), "cudaMemcpyToSymbolAsync_ptsz");
 
@@ -7356,11 +7533,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(345, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(353, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(483, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(494, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(625, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol(640, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol, __typeof__(&cudaMemcpyFromSymbol)), "cudaMemcpyFromSymbol");
 
@@ -7381,11 +7558,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(346, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
+static cudaError_t w11_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(354, WEIR_BANK_RT11, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(484, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
+static cudaError_t w12_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(495, WEIR_BANK_RT12, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(626, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
+static cudaError_t w13_cudaMemcpyFromSymbol_ptds(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind) { return k_cudaMemcpyFromSymbol_ptds(641, WEIR_BANK_RT13, dst, symbol, count, offset, kind); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbol_ptds, cudaMemcpyFromSymbol_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbol_ptds, __typeof__(&cudaMemcpyFromSymbol_ptds)), "cudaMemcpyFromSymbol_ptds");
 
@@ -7406,11 +7583,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(347, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(355, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(485, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(496, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(627, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync(642, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync, __typeof__(&cudaMemcpyFromSymbolAsync)), "cudaMemcpyFromSymbolAsync");
 
@@ -7431,11 +7608,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(348, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w11_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(356, WEIR_BANK_RT11, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w11_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(486, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w12_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(497, WEIR_BANK_RT12, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w12_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(628, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
+static cudaError_t w13_cudaMemcpyFromSymbolAsync_ptsz(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream) { return k_cudaMemcpyFromSymbolAsync_ptsz(643, WEIR_BANK_RT13, dst, symbol, count, offset, kind, stream); }
 WEIR_EXPORT(w13_cudaMemcpyFromSymbolAsync_ptsz, cudaMemcpyFromSymbolAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyFromSymbolAsync_ptsz, __typeof__(&cudaMemcpyFromSymbolAsync_ptsz)), "cudaMemcpyFromSymbolAsync_ptsz");
 
@@ -7456,11 +7633,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(349, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(357, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(487, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(498, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(629, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D(644, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D, cudaMemcpy3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D, __typeof__(&cudaMemcpy3D)), "cudaMemcpy3D");
 
@@ -7481,11 +7658,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(350, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(358, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(488, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(499, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(630, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3D_ptds(const struct cudaMemcpy3DParms *p) { return k_cudaMemcpy3D_ptds(645, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3D_ptds, cudaMemcpy3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3D_ptds, __typeof__(&cudaMemcpy3D_ptds)), "cudaMemcpy3D_ptds");
 
@@ -7506,11 +7683,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(351, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(359, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(489, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(500, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(631, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync(646, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync, cudaMemcpy3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync, __typeof__(&cudaMemcpy3DAsync)), "cudaMemcpy3DAsync");
 
@@ -7531,11 +7708,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(352, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(360, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(490, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(501, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(632, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DAsync_ptsz(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { return k_cudaMemcpy3DAsync_ptsz(647, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DAsync_ptsz, cudaMemcpy3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DAsync_ptsz, __typeof__(&cudaMemcpy3DAsync_ptsz)), "cudaMemcpy3DAsync_ptsz");
 
@@ -7556,11 +7733,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(353, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w11_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(361, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w11_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(491, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w12_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(502, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w12_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(633, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
+static cudaError_t w13_cudaMemcpyPeer(void *dst, int dstDevice, const void *src, int srcDevice, size_t count) { return k_cudaMemcpyPeer(648, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count); }
 WEIR_EXPORT(w13_cudaMemcpyPeer, cudaMemcpyPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeer, __typeof__(&cudaMemcpyPeer)), "cudaMemcpyPeer");
 
@@ -7585,11 +7762,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(354, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w11_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(362, WEIR_BANK_RT11, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w11_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(492, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w12_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(503, WEIR_BANK_RT12, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w12_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(634, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
+static cudaError_t w13_cudaMemcpyPeerAsync(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream) { return k_cudaMemcpyPeerAsync(649, WEIR_BANK_RT13, dst, dstDevice, src, srcDevice, count, stream); }
 WEIR_EXPORT(w13_cudaMemcpyPeerAsync, cudaMemcpyPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpyPeerAsync, __typeof__(&cudaMemcpyPeerAsync)), "cudaMemcpyPeerAsync");
 
@@ -7610,11 +7787,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(355, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(363, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(493, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(504, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(635, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer(650, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer, cudaMemcpy3DPeer, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer, __typeof__(&cudaMemcpy3DPeer)), "cudaMemcpy3DPeer");
 
@@ -7635,11 +7812,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(356, WEIR_BANK_RT11, p); }
+static cudaError_t w11_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(364, WEIR_BANK_RT11, p); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(494, WEIR_BANK_RT12, p); }
+static cudaError_t w12_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(505, WEIR_BANK_RT12, p); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(636, WEIR_BANK_RT13, p); }
+static cudaError_t w13_cudaMemcpy3DPeer_ptds(const struct cudaMemcpy3DPeerParms *p) { return k_cudaMemcpy3DPeer_ptds(651, WEIR_BANK_RT13, p); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeer_ptds, cudaMemcpy3DPeer_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeer_ptds, __typeof__(&cudaMemcpy3DPeer_ptds)), "cudaMemcpy3DPeer_ptds");
 
@@ -7660,11 +7837,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(357, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(365, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(495, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(506, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(637, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync(652, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync, __typeof__(&cudaMemcpy3DPeerAsync)), "cudaMemcpy3DPeerAsync");
 
@@ -7685,11 +7862,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(358, WEIR_BANK_RT11, p, stream); }
+static cudaError_t w11_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(366, WEIR_BANK_RT11, p, stream); }
 WEIR_EXPORT(w11_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(496, WEIR_BANK_RT12, p, stream); }
+static cudaError_t w12_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(507, WEIR_BANK_RT12, p, stream); }
 WEIR_EXPORT(w12_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(638, WEIR_BANK_RT13, p, stream); }
+static cudaError_t w13_cudaMemcpy3DPeerAsync_ptsz(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream) { return k_cudaMemcpy3DPeerAsync_ptsz(653, WEIR_BANK_RT13, p, stream); }
 WEIR_EXPORT(w13_cudaMemcpy3DPeerAsync_ptsz, cudaMemcpy3DPeerAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemcpy3DPeerAsync_ptsz, __typeof__(&cudaMemcpy3DPeerAsync_ptsz)), "cudaMemcpy3DPeerAsync_ptsz");
 
@@ -7710,11 +7887,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(359, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(367, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset, cudaMemset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(497, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(508, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset, cudaMemset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(639, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset(void *devPtr, int value, size_t count) { return k_cudaMemset(654, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset, cudaMemset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset, __typeof__(&cudaMemset)), "cudaMemset");
 
@@ -7735,11 +7912,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(360, WEIR_BANK_RT11, devPtr, value, count); }
+static cudaError_t w11_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(368, WEIR_BANK_RT11, devPtr, value, count); }
 WEIR_EXPORT(w11_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(498, WEIR_BANK_RT12, devPtr, value, count); }
+static cudaError_t w12_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(509, WEIR_BANK_RT12, devPtr, value, count); }
 WEIR_EXPORT(w12_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(640, WEIR_BANK_RT13, devPtr, value, count); }
+static cudaError_t w13_cudaMemset_ptds(void *devPtr, int value, size_t count) { return k_cudaMemset_ptds(655, WEIR_BANK_RT13, devPtr, value, count); }
 WEIR_EXPORT(w13_cudaMemset_ptds, cudaMemset_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset_ptds, __typeof__(&cudaMemset_ptds)), "cudaMemset_ptds");
 
@@ -7760,11 +7937,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(361, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(369, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(499, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(510, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(641, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync(656, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync, cudaMemsetAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync, __typeof__(&cudaMemsetAsync)), "cudaMemsetAsync");
 
@@ -7785,11 +7962,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(362, WEIR_BANK_RT11, devPtr, value, count, stream); }
+static cudaError_t w11_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(370, WEIR_BANK_RT11, devPtr, value, count, stream); }
 WEIR_EXPORT(w11_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(500, WEIR_BANK_RT12, devPtr, value, count, stream); }
+static cudaError_t w12_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(511, WEIR_BANK_RT12, devPtr, value, count, stream); }
 WEIR_EXPORT(w12_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(642, WEIR_BANK_RT13, devPtr, value, count, stream); }
+static cudaError_t w13_cudaMemsetAsync_ptsz(void *devPtr, int value, size_t count, cudaStream_t stream) { return k_cudaMemsetAsync_ptsz(657, WEIR_BANK_RT13, devPtr, value, count, stream); }
 WEIR_EXPORT(w13_cudaMemsetAsync_ptsz, cudaMemsetAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemsetAsync_ptsz, __typeof__(&cudaMemsetAsync_ptsz)), "cudaMemsetAsync_ptsz");
 
@@ -7810,11 +7987,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(363, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(371, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(501, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(512, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(643, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D(658, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D, cudaMemset2D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D, __typeof__(&cudaMemset2D)), "cudaMemset2D");
 
@@ -7835,11 +8012,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(364, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
+static cudaError_t w11_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(372, WEIR_BANK_RT11, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w11_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(502, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
+static cudaError_t w12_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(513, WEIR_BANK_RT12, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w12_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(644, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
+static cudaError_t w13_cudaMemset2D_ptds(void *devPtr, size_t pitch, int value, size_t width, size_t height) { return k_cudaMemset2D_ptds(659, WEIR_BANK_RT13, devPtr, pitch, value, width, height); }
 WEIR_EXPORT(w13_cudaMemset2D_ptds, cudaMemset2D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2D_ptds, __typeof__(&cudaMemset2D_ptds)), "cudaMemset2D_ptds");
 
@@ -7860,11 +8037,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(365, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(373, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(503, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(514, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(645, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync(660, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync, cudaMemset2DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync, __typeof__(&cudaMemset2DAsync)), "cudaMemset2DAsync");
 
@@ -7885,11 +8062,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(366, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w11_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(374, WEIR_BANK_RT11, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w11_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(504, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w12_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(515, WEIR_BANK_RT12, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w12_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(646, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
+static cudaError_t w13_cudaMemset2DAsync_ptsz(void *devPtr, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) { return k_cudaMemset2DAsync_ptsz(661, WEIR_BANK_RT13, devPtr, pitch, value, width, height, stream); }
 WEIR_EXPORT(w13_cudaMemset2DAsync_ptsz, cudaMemset2DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset2DAsync_ptsz, __typeof__(&cudaMemset2DAsync_ptsz)), "cudaMemset2DAsync_ptsz");
 
@@ -7910,11 +8087,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(367, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(375, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(505, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(516, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(647, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D(662, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D, cudaMemset3D, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D, __typeof__(&cudaMemset3D)), "cudaMemset3D");
 
@@ -7935,11 +8112,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(368, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
+static cudaError_t w11_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(376, WEIR_BANK_RT11, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w11_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(506, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
+static cudaError_t w12_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(517, WEIR_BANK_RT12, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w12_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(648, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
+static cudaError_t w13_cudaMemset3D_ptds(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent) { return k_cudaMemset3D_ptds(663, WEIR_BANK_RT13, pitchedDevPtr, value, extent); }
 WEIR_EXPORT(w13_cudaMemset3D_ptds, cudaMemset3D_ptds, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3D_ptds, __typeof__(&cudaMemset3D_ptds)), "cudaMemset3D_ptds");
 
@@ -7960,11 +8137,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(369, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(377, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(507, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(518, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(649, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync(664, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync, cudaMemset3DAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync, __typeof__(&cudaMemset3DAsync)), "cudaMemset3DAsync");
 
@@ -7985,11 +8162,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(370, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w11_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(378, WEIR_BANK_RT11, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w11_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(508, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w12_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(519, WEIR_BANK_RT12, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w12_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(650, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
+static cudaError_t w13_cudaMemset3DAsync_ptsz(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent, cudaStream_t stream) { return k_cudaMemset3DAsync_ptsz(665, WEIR_BANK_RT13, pitchedDevPtr, value, extent, stream); }
 WEIR_EXPORT(w13_cudaMemset3DAsync_ptsz, cudaMemset3DAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemset3DAsync_ptsz, __typeof__(&cudaMemset3DAsync_ptsz)), "cudaMemset3DAsync_ptsz");
 
@@ -8014,11 +8191,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(371, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(379, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(509, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(520, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(651, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaDeviceSynchronize(void) { return k_cudaDeviceSynchronize(666, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceSynchronize, cudaDeviceSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceSynchronize, __typeof__(&cudaDeviceSynchronize)), "cudaDeviceSynchronize");
 
@@ -8043,9 +8220,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(372, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(380, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(510, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaThreadSynchronize(void) { return k_cudaThreadSynchronize_1112(521, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadSynchronize, cudaThreadSynchronize, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaStreamSynchronize)(cudaStream_t stream);
@@ -8065,11 +8242,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(373, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(381, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(511, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(522, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(652, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize(cudaStream_t stream) { return k_cudaStreamSynchronize(667, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize, cudaStreamSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize, __typeof__(&cudaStreamSynchronize)), "cudaStreamSynchronize");
 
@@ -8090,11 +8267,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(374, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(382, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(512, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(523, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(653, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamSynchronize_ptsz(cudaStream_t stream) { return k_cudaStreamSynchronize_ptsz(668, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamSynchronize_ptsz, cudaStreamSynchronize_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamSynchronize_ptsz, __typeof__(&cudaStreamSynchronize_ptsz)), "cudaStreamSynchronize_ptsz");
 
@@ -8115,11 +8292,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(375, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(383, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(513, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(524, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(654, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery(cudaStream_t stream) { return k_cudaStreamQuery(669, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery, cudaStreamQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery, __typeof__(&cudaStreamQuery)), "cudaStreamQuery");
 
@@ -8140,11 +8317,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(376, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(384, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(514, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(525, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(655, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamQuery_ptsz(cudaStream_t stream) { return k_cudaStreamQuery_ptsz(670, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamQuery_ptsz, cudaStreamQuery_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamQuery_ptsz, __typeof__(&cudaStreamQuery_ptsz)), "cudaStreamQuery_ptsz");
 
@@ -8165,11 +8342,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(377, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(385, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(515, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(526, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(656, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent(671, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent, cudaStreamWaitEvent, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent, __typeof__(&cudaStreamWaitEvent)), "cudaStreamWaitEvent");
 
@@ -8190,11 +8367,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(378, WEIR_BANK_RT11, stream, event, flags); }
+static cudaError_t w11_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(386, WEIR_BANK_RT11, stream, event, flags); }
 WEIR_EXPORT(w11_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(516, WEIR_BANK_RT12, stream, event, flags); }
+static cudaError_t w12_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(527, WEIR_BANK_RT12, stream, event, flags); }
 WEIR_EXPORT(w12_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(657, WEIR_BANK_RT13, stream, event, flags); }
+static cudaError_t w13_cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned int flags) { return k_cudaStreamWaitEvent_ptsz(672, WEIR_BANK_RT13, stream, event, flags); }
 WEIR_EXPORT(w13_cudaStreamWaitEvent_ptsz, cudaStreamWaitEvent_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamWaitEvent_ptsz, __typeof__(&cudaStreamWaitEvent_ptsz)), "cudaStreamWaitEvent_ptsz");
 
@@ -8215,11 +8392,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(379, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(387, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(517, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(528, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(658, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventSynchronize(cudaEvent_t event) { return k_cudaEventSynchronize(673, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventSynchronize, cudaEventSynchronize, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventSynchronize, __typeof__(&cudaEventSynchronize)), "cudaEventSynchronize");
 
@@ -8240,11 +8417,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(380, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(388, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(518, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(529, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(659, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventQuery(cudaEvent_t event) { return k_cudaEventQuery(674, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventQuery, cudaEventQuery, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventQuery, __typeof__(&cudaEventQuery)), "cudaEventQuery");
 
@@ -8265,11 +8442,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(381, WEIR_BANK_RT11, pStream); }
+static cudaError_t w11_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(389, WEIR_BANK_RT11, pStream); }
 WEIR_EXPORT(w11_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(519, WEIR_BANK_RT12, pStream); }
+static cudaError_t w12_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(530, WEIR_BANK_RT12, pStream); }
 WEIR_EXPORT(w12_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(660, WEIR_BANK_RT13, pStream); }
+static cudaError_t w13_cudaStreamCreate(cudaStream_t *pStream) { return k_cudaStreamCreate(675, WEIR_BANK_RT13, pStream); }
 WEIR_EXPORT(w13_cudaStreamCreate, cudaStreamCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreate, __typeof__(&cudaStreamCreate)), "cudaStreamCreate");
 
@@ -8290,11 +8467,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(382, WEIR_BANK_RT11, pStream, flags); }
+static cudaError_t w11_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(390, WEIR_BANK_RT11, pStream, flags); }
 WEIR_EXPORT(w11_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(520, WEIR_BANK_RT12, pStream, flags); }
+static cudaError_t w12_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(531, WEIR_BANK_RT12, pStream, flags); }
 WEIR_EXPORT(w12_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(661, WEIR_BANK_RT13, pStream, flags); }
+static cudaError_t w13_cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags) { return k_cudaStreamCreateWithFlags(676, WEIR_BANK_RT13, pStream, flags); }
 WEIR_EXPORT(w13_cudaStreamCreateWithFlags, cudaStreamCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithFlags, __typeof__(&cudaStreamCreateWithFlags)), "cudaStreamCreateWithFlags");
 
@@ -8315,11 +8492,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(383, WEIR_BANK_RT11, pStream, flags, priority); }
+static cudaError_t w11_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(391, WEIR_BANK_RT11, pStream, flags, priority); }
 WEIR_EXPORT(w11_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(521, WEIR_BANK_RT12, pStream, flags, priority); }
+static cudaError_t w12_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(532, WEIR_BANK_RT12, pStream, flags, priority); }
 WEIR_EXPORT(w12_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(662, WEIR_BANK_RT13, pStream, flags, priority); }
+static cudaError_t w13_cudaStreamCreateWithPriority(cudaStream_t *pStream, unsigned int flags, int priority) { return k_cudaStreamCreateWithPriority(677, WEIR_BANK_RT13, pStream, flags, priority); }
 WEIR_EXPORT(w13_cudaStreamCreateWithPriority, cudaStreamCreateWithPriority, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamCreateWithPriority, __typeof__(&cudaStreamCreateWithPriority)), "cudaStreamCreateWithPriority");
 
@@ -8344,11 +8521,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(384, WEIR_BANK_RT11, stream); }
+static cudaError_t w11_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(392, WEIR_BANK_RT11, stream); }
 WEIR_EXPORT(w11_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(522, WEIR_BANK_RT12, stream); }
+static cudaError_t w12_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(533, WEIR_BANK_RT12, stream); }
 WEIR_EXPORT(w12_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(663, WEIR_BANK_RT13, stream); }
+static cudaError_t w13_cudaStreamDestroy(cudaStream_t stream) { return k_cudaStreamDestroy(678, WEIR_BANK_RT13, stream); }
 WEIR_EXPORT(w13_cudaStreamDestroy, cudaStreamDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamDestroy, __typeof__(&cudaStreamDestroy)), "cudaStreamDestroy");
 
@@ -8369,11 +8546,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(385, WEIR_BANK_RT11, stream, callback, userData, flags); }
+static cudaError_t w11_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(393, WEIR_BANK_RT11, stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(523, WEIR_BANK_RT12, stream, callback, userData, flags); }
+static cudaError_t w12_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(534, WEIR_BANK_RT12, stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(664, WEIR_BANK_RT13, stream, callback, userData, flags); }
+static cudaError_t w13_cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback(679, WEIR_BANK_RT13, stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback, cudaStreamAddCallback, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback, __typeof__(&cudaStreamAddCallback)), "cudaStreamAddCallback");
 
@@ -8394,11 +8571,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(386, WEIR_BANK_RT11, stream, callback, userData, flags); }
+static cudaError_t w11_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(394, WEIR_BANK_RT11, stream, callback, userData, flags); }
 WEIR_EXPORT(w11_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(524, WEIR_BANK_RT12, stream, callback, userData, flags); }
+static cudaError_t w12_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(535, WEIR_BANK_RT12, stream, callback, userData, flags); }
 WEIR_EXPORT(w12_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(665, WEIR_BANK_RT13, stream, callback, userData, flags); }
+static cudaError_t w13_cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t callback, void *userData, unsigned int flags) { return k_cudaStreamAddCallback_ptsz(680, WEIR_BANK_RT13, stream, callback, userData, flags); }
 WEIR_EXPORT(w13_cudaStreamAddCallback_ptsz, cudaStreamAddCallback_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamAddCallback_ptsz, __typeof__(&cudaStreamAddCallback_ptsz)), "cudaStreamAddCallback_ptsz");
 
@@ -8419,11 +8596,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(387, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(395, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(525, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(536, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(666, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture(681, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture, cudaStreamBeginCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture, __typeof__(&cudaStreamBeginCapture)), "cudaStreamBeginCapture");
 
@@ -8444,11 +8621,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(388, WEIR_BANK_RT11, stream, mode); }
+static cudaError_t w11_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(396, WEIR_BANK_RT11, stream, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(526, WEIR_BANK_RT12, stream, mode); }
+static cudaError_t w12_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(537, WEIR_BANK_RT12, stream, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(667, WEIR_BANK_RT13, stream, mode); }
+static cudaError_t w13_cudaStreamBeginCapture_ptsz(cudaStream_t stream, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCapture_ptsz(682, WEIR_BANK_RT13, stream, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCapture_ptsz, cudaStreamBeginCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCapture_ptsz, __typeof__(&cudaStreamBeginCapture_ptsz)), "cudaStreamBeginCapture_ptsz");
 
@@ -8469,11 +8646,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(389, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(397, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(527, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(538, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(668, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph(683, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph, cudaStreamBeginCaptureToGraph, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph, __typeof__(&cudaStreamBeginCaptureToGraph)), "cudaStreamBeginCaptureToGraph");
 
@@ -8494,11 +8671,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(390, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w11_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(398, WEIR_BANK_RT11, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w11_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(528, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w12_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(539, WEIR_BANK_RT12, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w12_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(669, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
+static cudaError_t w13_cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *dependencyData, size_t numDependencies, enum cudaStreamCaptureMode mode) { return k_cudaStreamBeginCaptureToGraph_ptsz(684, WEIR_BANK_RT13, stream, graph, dependencies, dependencyData, numDependencies, mode); }
 WEIR_EXPORT(w13_cudaStreamBeginCaptureToGraph_ptsz, cudaStreamBeginCaptureToGraph_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamBeginCaptureToGraph_ptsz, __typeof__(&cudaStreamBeginCaptureToGraph_ptsz)), "cudaStreamBeginCaptureToGraph_ptsz");
 
@@ -8519,11 +8696,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(391, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(399, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(529, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(540, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(670, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture(685, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture, cudaStreamEndCapture, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture, __typeof__(&cudaStreamEndCapture)), "cudaStreamEndCapture");
 
@@ -8544,11 +8721,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(392, WEIR_BANK_RT11, stream, pGraph); }
+static cudaError_t w11_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(400, WEIR_BANK_RT11, stream, pGraph); }
 WEIR_EXPORT(w11_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(530, WEIR_BANK_RT12, stream, pGraph); }
+static cudaError_t w12_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(541, WEIR_BANK_RT12, stream, pGraph); }
 WEIR_EXPORT(w12_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(671, WEIR_BANK_RT13, stream, pGraph); }
+static cudaError_t w13_cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *pGraph) { return k_cudaStreamEndCapture_ptsz(686, WEIR_BANK_RT13, stream, pGraph); }
 WEIR_EXPORT(w13_cudaStreamEndCapture_ptsz, cudaStreamEndCapture_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaStreamEndCapture_ptsz, __typeof__(&cudaStreamEndCapture_ptsz)), "cudaStreamEndCapture_ptsz");
 
@@ -8569,11 +8746,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(393, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(401, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(531, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(542, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(672, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventCreate(cudaEvent_t *event) { return k_cudaEventCreate(687, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventCreate, cudaEventCreate, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreate, __typeof__(&cudaEventCreate)), "cudaEventCreate");
 
@@ -8594,11 +8771,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(394, WEIR_BANK_RT11, event, flags); }
+static cudaError_t w11_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(402, WEIR_BANK_RT11, event, flags); }
 WEIR_EXPORT(w11_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(532, WEIR_BANK_RT12, event, flags); }
+static cudaError_t w12_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(543, WEIR_BANK_RT12, event, flags); }
 WEIR_EXPORT(w12_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(673, WEIR_BANK_RT13, event, flags); }
+static cudaError_t w13_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags) { return k_cudaEventCreateWithFlags(688, WEIR_BANK_RT13, event, flags); }
 WEIR_EXPORT(w13_cudaEventCreateWithFlags, cudaEventCreateWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventCreateWithFlags, __typeof__(&cudaEventCreateWithFlags)), "cudaEventCreateWithFlags");
 
@@ -8619,11 +8796,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(395, WEIR_BANK_RT11, event); }
+static cudaError_t w11_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(403, WEIR_BANK_RT11, event); }
 WEIR_EXPORT(w11_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(533, WEIR_BANK_RT12, event); }
+static cudaError_t w12_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(544, WEIR_BANK_RT12, event); }
 WEIR_EXPORT(w12_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(674, WEIR_BANK_RT13, event); }
+static cudaError_t w13_cudaEventDestroy(cudaEvent_t event) { return k_cudaEventDestroy(689, WEIR_BANK_RT13, event); }
 WEIR_EXPORT(w13_cudaEventDestroy, cudaEventDestroy, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventDestroy, __typeof__(&cudaEventDestroy)), "cudaEventDestroy");
 
@@ -8644,11 +8821,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(396, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(404, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(534, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(545, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(675, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord(690, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord, cudaEventRecord, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord, __typeof__(&cudaEventRecord)), "cudaEventRecord");
 
@@ -8669,11 +8846,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(397, WEIR_BANK_RT11, event, stream); }
+static cudaError_t w11_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(405, WEIR_BANK_RT11, event, stream); }
 WEIR_EXPORT(w11_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(535, WEIR_BANK_RT12, event, stream); }
+static cudaError_t w12_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(546, WEIR_BANK_RT12, event, stream); }
 WEIR_EXPORT(w12_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(676, WEIR_BANK_RT13, event, stream); }
+static cudaError_t w13_cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return k_cudaEventRecord_ptsz(691, WEIR_BANK_RT13, event, stream); }
 WEIR_EXPORT(w13_cudaEventRecord_ptsz, cudaEventRecord_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecord_ptsz, __typeof__(&cudaEventRecord_ptsz)), "cudaEventRecord_ptsz");
 
@@ -8694,11 +8871,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(398, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(406, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(536, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(547, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(677, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags(692, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags, cudaEventRecordWithFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags, __typeof__(&cudaEventRecordWithFlags)), "cudaEventRecordWithFlags");
 
@@ -8719,11 +8896,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(399, WEIR_BANK_RT11, event, stream, flags); }
+static cudaError_t w11_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(407, WEIR_BANK_RT11, event, stream, flags); }
 WEIR_EXPORT(w11_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(537, WEIR_BANK_RT12, event, stream, flags); }
+static cudaError_t w12_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(548, WEIR_BANK_RT12, event, stream, flags); }
 WEIR_EXPORT(w12_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(678, WEIR_BANK_RT13, event, stream, flags); }
+static cudaError_t w13_cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned int flags) { return k_cudaEventRecordWithFlags_ptsz(693, WEIR_BANK_RT13, event, stream, flags); }
 WEIR_EXPORT(w13_cudaEventRecordWithFlags_ptsz, cudaEventRecordWithFlags_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventRecordWithFlags_ptsz, __typeof__(&cudaEventRecordWithFlags_ptsz)), "cudaEventRecordWithFlags_ptsz");
 
@@ -8744,11 +8921,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(400, WEIR_BANK_RT11, ms, start, end); }
+static cudaError_t w11_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(408, WEIR_BANK_RT11, ms, start, end); }
 WEIR_EXPORT(w11_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT11);
-static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(538, WEIR_BANK_RT12, ms, start, end); }
+static cudaError_t w12_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(549, WEIR_BANK_RT12, ms, start, end); }
 WEIR_EXPORT(w12_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT12);
-static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(679, WEIR_BANK_RT13, ms, start, end); }
+static cudaError_t w13_cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) { return k_cudaEventElapsedTime(694, WEIR_BANK_RT13, ms, start, end); }
 WEIR_EXPORT(w13_cudaEventElapsedTime, cudaEventElapsedTime, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaEventElapsedTime, __typeof__(&cudaEventElapsedTime)), "cudaEventElapsedTime");
 
@@ -8769,11 +8946,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(401, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(409, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(539, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(550, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(680, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel(695, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel, cudaLaunchKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel, __typeof__(&cudaLaunchKernel)), "cudaLaunchKernel");
 
@@ -8794,11 +8971,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(402, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(410, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(540, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(551, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(681, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchKernel_ptsz(696, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchKernel_ptsz, cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernel_ptsz, __typeof__(&cudaLaunchKernel_ptsz)), "cudaLaunchKernel_ptsz");
 
@@ -8819,11 +8996,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(403, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(411, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(541, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(552, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(682, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel(697, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel, __typeof__(&cudaLaunchCooperativeKernel)), "cudaLaunchCooperativeKernel");
 
@@ -8844,11 +9021,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(404, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w11_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(412, WEIR_BANK_RT11, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w11_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(542, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(553, WEIR_BANK_RT12, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(683, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13_cudaLaunchCooperativeKernel_ptsz(const void *func, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k_cudaLaunchCooperativeKernel_ptsz(698, WEIR_BANK_RT13, func, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13_cudaLaunchCooperativeKernel_ptsz, cudaLaunchCooperativeKernel_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchCooperativeKernel_ptsz, __typeof__(&cudaLaunchCooperativeKernel_ptsz)), "cudaLaunchCooperativeKernel_ptsz");
 
@@ -8869,11 +9046,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(405, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(413, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(543, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(554, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(684, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC(699, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC, cudaLaunchKernelExC, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC, __typeof__(&cudaLaunchKernelExC)), "cudaLaunchKernelExC");
 
@@ -8894,11 +9071,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(406, WEIR_BANK_RT11, config, func, args); }
+static cudaError_t w11_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(414, WEIR_BANK_RT11, config, func, args); }
 WEIR_EXPORT(w11_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(544, WEIR_BANK_RT12, config, func, args); }
+static cudaError_t w12_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(555, WEIR_BANK_RT12, config, func, args); }
 WEIR_EXPORT(w12_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(685, WEIR_BANK_RT13, config, func, args); }
+static cudaError_t w13_cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *func, void **args) { return k_cudaLaunchKernelExC_ptsz(700, WEIR_BANK_RT13, config, func, args); }
 WEIR_EXPORT(w13_cudaLaunchKernelExC_ptsz, cudaLaunchKernelExC_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchKernelExC_ptsz, __typeof__(&cudaLaunchKernelExC_ptsz)), "cudaLaunchKernelExC_ptsz");
 
@@ -8919,11 +9096,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc(ui
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(407, WEIR_BANK_RT11, stream, fn, userData); }
+static cudaError_t w11_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(415, WEIR_BANK_RT11, stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(547, WEIR_BANK_RT12, stream, fn, userData); }
+static cudaError_t w12_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(558, WEIR_BANK_RT12, stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(688, WEIR_BANK_RT13, stream, fn, userData); }
+static cudaError_t w13_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc(703, WEIR_BANK_RT13, stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc, cudaLaunchHostFunc, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc, __typeof__(&cudaLaunchHostFunc)), "cudaLaunchHostFunc");
 
@@ -8944,11 +9121,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc_pt
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(408, WEIR_BANK_RT11, stream, fn, userData); }
+static cudaError_t w11_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(416, WEIR_BANK_RT11, stream, fn, userData); }
 WEIR_EXPORT(w11_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(548, WEIR_BANK_RT12, stream, fn, userData); }
+static cudaError_t w12_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(559, WEIR_BANK_RT12, stream, fn, userData); }
 WEIR_EXPORT(w12_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(689, WEIR_BANK_RT13, stream, fn, userData); }
+static cudaError_t w13_cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t fn, void *userData) { return k_cudaLaunchHostFunc_ptsz(704, WEIR_BANK_RT13, stream, fn, userData); }
 WEIR_EXPORT(w13_cudaLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLaunchHostFunc_ptsz, __typeof__(&cudaLaunchHostFunc_ptsz)), "cudaLaunchHostFunc_ptsz");
 
@@ -8959,11 +9136,11 @@ static inline __attribute__((always_inline)) void k___cudaRegisterFunction(uint3
   if (__builtin_expect(!real, 0)) return;
   weir_s___cudaRegisterFunction(bank, false, real, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize);
 }
-static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(409, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w11___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(417, WEIR_BANK_RT11, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w11___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT11);
-static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(550, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w12___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(561, WEIR_BANK_RT12, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w12___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT12);
-static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(691, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
+static void w13___cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize) { k___cudaRegisterFunction(706, WEIR_BANK_RT13, fatCubinHandle, hostFun, deviceFun, deviceName, thread_limit, tid, bid, bDim, gDim, wSize); }
 WEIR_EXPORT(w13___cudaRegisterFunction, __cudaRegisterFunction, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetFuncBySymbol)(cudaFunction_t *functionPtr, const void *symbolPtr);
@@ -8973,11 +9150,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetFuncBySymbol(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetFuncBySymbol(bank, false, real, functionPtr, symbolPtr);
 }
-static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(410, WEIR_BANK_RT11, functionPtr, symbolPtr); }
+static cudaError_t w11_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(418, WEIR_BANK_RT11, functionPtr, symbolPtr); }
 WEIR_EXPORT(w11_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(553, WEIR_BANK_RT12, functionPtr, symbolPtr); }
+static cudaError_t w12_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(564, WEIR_BANK_RT12, functionPtr, symbolPtr); }
 WEIR_EXPORT(w12_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(694, WEIR_BANK_RT13, functionPtr, symbolPtr); }
+static cudaError_t w13_cudaGetFuncBySymbol(cudaFunction_t *functionPtr, const void *symbolPtr) { return k_cudaGetFuncBySymbol(709, WEIR_BANK_RT13, functionPtr, symbolPtr); }
 WEIR_EXPORT(w13_cudaGetFuncBySymbol, cudaGetFuncBySymbol, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetFuncBySymbol, __typeof__(&cudaGetFuncBySymbol)), "cudaGetFuncBySymbol");
 
@@ -8999,11 +9176,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(411, WEIR_BANK_RT11, device); }
+static cudaError_t w11_cudaSetDevice(int device) { return k_cudaSetDevice(419, WEIR_BANK_RT11, device); }
 WEIR_EXPORT(w11_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(554, WEIR_BANK_RT12, device); }
+static cudaError_t w12_cudaSetDevice(int device) { return k_cudaSetDevice(565, WEIR_BANK_RT12, device); }
 WEIR_EXPORT(w12_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(695, WEIR_BANK_RT13, device); }
+static cudaError_t w13_cudaSetDevice(int device) { return k_cudaSetDevice(710, WEIR_BANK_RT13, device); }
 WEIR_EXPORT(w13_cudaSetDevice, cudaSetDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDevice, __typeof__(&cudaSetDevice)), "cudaSetDevice");
 
@@ -9025,11 +9202,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(ui
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(412, WEIR_BANK_RT11, flags); }
+static cudaError_t w11_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(420, WEIR_BANK_RT11, flags); }
 WEIR_EXPORT(w11_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(555, WEIR_BANK_RT12, flags); }
+static cudaError_t w12_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(566, WEIR_BANK_RT12, flags); }
 WEIR_EXPORT(w12_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(696, WEIR_BANK_RT13, flags); }
+static cudaError_t w13_cudaSetDeviceFlags(unsigned int flags) { return k_cudaSetDeviceFlags(711, WEIR_BANK_RT13, flags); }
 WEIR_EXPORT(w13_cudaSetDeviceFlags, cudaSetDeviceFlags, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetDeviceFlags, __typeof__(&cudaSetDeviceFlags)), "cudaSetDeviceFlags");
 
@@ -9051,11 +9228,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(u
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(413, WEIR_BANK_RT11, device_arr, len); }
+static cudaError_t w11_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(421, WEIR_BANK_RT11, device_arr, len); }
 WEIR_EXPORT(w11_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT11);
-static cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(556, WEIR_BANK_RT12, device_arr, len); }
+static cudaError_t w12_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(567, WEIR_BANK_RT12, device_arr, len); }
 WEIR_EXPORT(w12_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT12);
-static cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(697, WEIR_BANK_RT13, device_arr, len); }
+static cudaError_t w13_cudaSetValidDevices(int *device_arr, int len) { return k_cudaSetValidDevices(712, WEIR_BANK_RT13, device_arr, len); }
 WEIR_EXPORT(w13_cudaSetValidDevices, cudaSetValidDevices, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaSetValidDevices, __typeof__(&cudaSetValidDevices)), "cudaSetValidDevices");
 
@@ -9077,11 +9254,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(414, WEIR_BANK_RT11, device, deviceFlags, flags); }
+static cudaError_t w11_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(422, WEIR_BANK_RT11, device, deviceFlags, flags); }
 WEIR_EXPORT(w11_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT11);
-static cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(557, WEIR_BANK_RT12, device, deviceFlags, flags); }
+static cudaError_t w12_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(568, WEIR_BANK_RT12, device, deviceFlags, flags); }
 WEIR_EXPORT(w12_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT12);
-static cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(698, WEIR_BANK_RT13, device, deviceFlags, flags); }
+static cudaError_t w13_cudaInitDevice(int device, unsigned int deviceFlags, unsigned int flags) { return k_cudaInitDevice(713, WEIR_BANK_RT13, device, deviceFlags, flags); }
 WEIR_EXPORT(w13_cudaInitDevice, cudaInitDevice, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaInitDevice, __typeof__(&cudaInitDevice)), "cudaInitDevice");
 
@@ -9103,11 +9280,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistin
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(415, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(423, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT11);
-static cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(558, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(569, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT12);
-static cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(699, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaCtxResetPersistingL2Cache(void) { return k_cudaCtxResetPersistingL2Cache(714, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaCtxResetPersistingL2Cache, cudaCtxResetPersistingL2Cache, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaCtxResetPersistingL2Cache, __typeof__(&cudaCtxResetPersistingL2Cache)), "cudaCtxResetPersistingL2Cache");
 
@@ -9129,11 +9306,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerA
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(416, WEIR_BANK_RT11, peerDevice, flags); }
+static cudaError_t w11_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(424, WEIR_BANK_RT11, peerDevice, flags); }
 WEIR_EXPORT(w11_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(559, WEIR_BANK_RT12, peerDevice, flags); }
+static cudaError_t w12_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(570, WEIR_BANK_RT12, peerDevice, flags); }
 WEIR_EXPORT(w12_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(700, WEIR_BANK_RT13, peerDevice, flags); }
+static cudaError_t w13_cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) { return k_cudaDeviceEnablePeerAccess(715, WEIR_BANK_RT13, peerDevice, flags); }
 WEIR_EXPORT(w13_cudaDeviceEnablePeerAccess, cudaDeviceEnablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceEnablePeerAccess, __typeof__(&cudaDeviceEnablePeerAccess)), "cudaDeviceEnablePeerAccess");
 
@@ -9155,11 +9332,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeer
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(417, WEIR_BANK_RT11, peerDevice); }
+static cudaError_t w11_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(425, WEIR_BANK_RT11, peerDevice); }
 WEIR_EXPORT(w11_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(560, WEIR_BANK_RT12, peerDevice); }
+static cudaError_t w12_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(571, WEIR_BANK_RT12, peerDevice); }
 WEIR_EXPORT(w12_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(701, WEIR_BANK_RT13, peerDevice); }
+static cudaError_t w13_cudaDeviceDisablePeerAccess(int peerDevice) { return k_cudaDeviceDisablePeerAccess(716, WEIR_BANK_RT13, peerDevice); }
 WEIR_EXPORT(w13_cudaDeviceDisablePeerAccess, cudaDeviceDisablePeerAccess, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceDisablePeerAccess, __typeof__(&cudaDeviceDisablePeerAccess)), "cudaDeviceDisablePeerAccess");
 
@@ -9182,11 +9359,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint3
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(418, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaDeviceReset(void) { return k_cudaDeviceReset(426, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT11);
-static cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(561, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaDeviceReset(void) { return k_cudaDeviceReset(572, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT12);
-static cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(702, WEIR_BANK_RT13); }
+static cudaError_t w13_cudaDeviceReset(void) { return k_cudaDeviceReset(717, WEIR_BANK_RT13); }
 WEIR_EXPORT(w13_cudaDeviceReset, cudaDeviceReset, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaDeviceReset, __typeof__(&cudaDeviceReset)), "cudaDeviceReset");
 
@@ -9209,9 +9386,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(u
   weir_leave(c);
   return r;
 }
-static cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(419, WEIR_BANK_RT11); }
+static cudaError_t w11_cudaThreadExit(void) { return k_cudaThreadExit_1112(427, WEIR_BANK_RT11); }
 WEIR_EXPORT(w11_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT11);
-static cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(562, WEIR_BANK_RT12); }
+static cudaError_t w12_cudaThreadExit(void) { return k_cudaThreadExit_1112(573, WEIR_BANK_RT12); }
 WEIR_EXPORT(w12_cudaThreadExit, cudaThreadExit, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -9221,11 +9398,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetDriverEntryPoint(bank, false, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(420, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(428, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(563, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(574, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(703, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint(718, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint, cudaGetDriverEntryPoint, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetDriverEntryPoint_ptsz)(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus);
@@ -9235,11 +9412,11 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetDriverEntryPoint(bank, true, real, symbol, funcPtr, flags, driverStatus);
 }
-static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(421, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w11_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(429, WEIR_BANK_RT11, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w11_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT11);
-static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(564, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(575, WEIR_BANK_RT12, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(704, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPoint_ptsz(const char *symbol, void **funcPtr, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPoint_ptsz(719, WEIR_BANK_RT13, symbol, funcPtr, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPoint_ptsz, cudaGetDriverEntryPoint_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -9259,7 +9436,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   weir_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(445, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
+static cudaError_t w12_cudaMemPrefetchAsync_v2(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_12(456, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2, cudaMemPrefetchAsync_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_v2_ptsz_12)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
@@ -9279,7 +9456,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   weir_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(446, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
+static cudaError_t w12_cudaMemPrefetchAsync_v2_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_v2_ptsz_12(457, WEIR_BANK_RT12, devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w12_cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2_ptsz, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn_cudaMemAdvise_v2_12)(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location);
@@ -9299,7 +9476,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_v2_12(u
   weir_leave(c);
   return r;
 }
-static cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(448, WEIR_BANK_RT12, devPtr, count, advice, location); }
+static cudaError_t w12_cudaMemAdvise_v2(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_v2_12(459, WEIR_BANK_RT12, devPtr, count, advice, location); }
 WEIR_EXPORT(w12_cudaMemAdvise_v2, cudaMemAdvise_v2, WEIR_NODE_RT12);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -9319,9 +9496,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   weir_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(545, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(556, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(686, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_1213(701, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel, __cudaLaunchKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn___cudaLaunchKernel_ptsz_1213)(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
@@ -9341,9 +9518,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   weir_leave(c);
   return r;
 }
-static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(546, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w12___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(557, WEIR_BANK_RT12, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w12___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(687, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
+static cudaError_t w13___cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream) { return k___cudaLaunchKernel_ptsz_1213(702, WEIR_BANK_RT13, kernel, gridDim, blockDim, args, sharedMem, stream); }
 WEIR_EXPORT(w13___cudaLaunchKernel_ptsz, __cudaLaunchKernel_ptsz, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaLibraryGetKernel_1213)(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name);
@@ -9363,9 +9540,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLibraryGetKernel_
   weir_leave(c);
   return r;
 }
-static cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(549, WEIR_BANK_RT12, pKernel, library, name); }
+static cudaError_t w12_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(560, WEIR_BANK_RT12, pKernel, library, name); }
 WEIR_EXPORT(w12_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(690, WEIR_BANK_RT13, pKernel, library, name); }
+static cudaError_t w13_cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name) { return k_cudaLibraryGetKernel_1213(705, WEIR_BANK_RT13, pKernel, library, name); }
 WEIR_EXPORT(w13_cudaLibraryGetKernel, cudaLibraryGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaLibraryGetKernel, __typeof__(&cudaLibraryGetKernel)), "cudaLibraryGetKernel");
 
@@ -9376,9 +9553,9 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaGetKernel_1213(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s___cudaGetKernel(bank, false, real, kernel, stub);
 }
-static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(551, WEIR_BANK_RT12, kernel, stub); }
+static cudaError_t w12___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(562, WEIR_BANK_RT12, kernel, stub); }
 WEIR_EXPORT(w12___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(692, WEIR_BANK_RT13, kernel, stub); }
+static cudaError_t w13___cudaGetKernel(cudaKernel_t *kernel, const void *stub) { return k___cudaGetKernel_1213(707, WEIR_BANK_RT13, kernel, stub); }
 WEIR_EXPORT(w13___cudaGetKernel, __cudaGetKernel, WEIR_NODE_RT13);
 
 typedef cudaError_t (*fn_cudaGetKernel_1213)(cudaKernel_t *kernelPtr, const void *entryFuncAddr);
@@ -9388,9 +9565,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetKernel_1213(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetKernel(bank, false, real, kernelPtr, entryFuncAddr);
 }
-static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(552, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
+static cudaError_t w12_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(563, WEIR_BANK_RT12, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w12_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(693, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
+static cudaError_t w13_cudaGetKernel(cudaKernel_t *kernelPtr, const void *entryFuncAddr) { return k_cudaGetKernel_1213(708, WEIR_BANK_RT13, kernelPtr, entryFuncAddr); }
 WEIR_EXPORT(w13_cudaGetKernel, cudaGetKernel, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetKernel, __typeof__(&cudaGetKernel)), "cudaGetKernel");
 
@@ -9401,9 +9578,9 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetDriverEntryPointByVersion(bank, false, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(565, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(576, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(705, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_1213(720, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion, __typeof__(&cudaGetDriverEntryPointByVersion)), "cudaGetDriverEntryPointByVersion");
 
@@ -9414,11 +9591,32 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaGetDriverEntryPoi
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   return weir_s_cudaGetDriverEntryPointByVersion(bank, true, real, symbol, funcPtr, cudaVersion, flags, driverStatus);
 }
-static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(566, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w12_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(577, WEIR_BANK_RT12, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w12_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT12);
-static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(706, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
+static cudaError_t w13_cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **funcPtr, unsigned int cudaVersion, unsigned long long flags, enum cudaDriverEntryPointQueryResult *driverStatus) { return k_cudaGetDriverEntryPointByVersion_ptsz_1213(721, WEIR_BANK_RT13, symbol, funcPtr, cudaVersion, flags, driverStatus); }
 WEIR_EXPORT(w13_cudaGetDriverEntryPointByVersion_ptsz, cudaGetDriverEntryPointByVersion_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaGetDriverEntryPointByVersion_ptsz, __typeof__(&cudaGetDriverEntryPointByVersion_ptsz)), "cudaGetDriverEntryPointByVersion_ptsz");
+
+typedef cudaError_t (*fn_cudaMemSetMemPool_13)(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool);
+static inline __attribute__((always_inline)) cudaError_t k_cudaMemSetMemPool_13(uint32_t row, int bank, struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool)
+{
+  fn_cudaMemSetMemPool_13 real = (fn_cudaMemSetMemPool_13)(uintptr_t)weir_real(row);
+  if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  weir_call call, *c = &call;
+  if (!weir_enter(c, 93, WEIR_EVF_RUNTIME, bank)) return real(location, type, memPool);
+  weir_forward(c);
+  cudaError_t r = real(location, type, memPool);
+  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
+      !(r = real(location, type, memPool)))
+    weir_route_error_gone(bank);
+  weir_returned(c, (uint32_t)r);
+  weir_x_pool_set(c, W(memPool), W(WEIR_DEVICE_NONE));
+  weir_leave(c);
+  return r;
+}
+static cudaError_t w13_cudaMemSetMemPool(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t memPool) { return k_cudaMemSetMemPool_13(592, WEIR_BANK_RT13, location, type, memPool); }
+WEIR_EXPORT(w13_cudaMemSetMemPool, cudaMemSetMemPool, WEIR_NODE_RT13);
+_Static_assert(WEIR_SAME(&w13_cudaMemSetMemPool, __typeof__(&cudaMemSetMemPool)), "cudaMemSetMemPool");
 
 typedef cudaError_t (*fn_cudaMemPrefetchAsync_13)(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream);
 static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_13(uint32_t row, int bank, const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream)
@@ -9437,7 +9635,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   weir_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(588, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
+static cudaError_t w13_cudaMemPrefetchAsync(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_13(603, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync, cudaMemPrefetchAsync, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync, __typeof__(&cudaMemPrefetchAsync)), "cudaMemPrefetchAsync");
 
@@ -9458,7 +9656,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   weir_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(589, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
+static cudaError_t w13_cudaMemPrefetchAsync_ptsz(const void *devPtr, size_t count, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream) { return k_cudaMemPrefetchAsync_ptsz_13(604, WEIR_BANK_RT13, devPtr, count, location, flags, stream); }
 WEIR_EXPORT(w13_cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync_ptsz, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemPrefetchAsync_ptsz, __typeof__(&cudaMemPrefetchAsync_ptsz)), "cudaMemPrefetchAsync_ptsz");
 
@@ -9479,7 +9677,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_13(uint
   weir_leave(c);
   return r;
 }
-static cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(590, WEIR_BANK_RT13, devPtr, count, advice, location); }
+static cudaError_t w13_cudaMemAdvise(const void *devPtr, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation location) { return k_cudaMemAdvise_13(605, WEIR_BANK_RT13, devPtr, count, advice, location); }
 WEIR_EXPORT(w13_cudaMemAdvise, cudaMemAdvise, WEIR_NODE_RT13);
 _Static_assert(WEIR_SAME(&w13_cudaMemAdvise, __typeof__(&cudaMemAdvise)), "cudaMemAdvise");
 
@@ -9498,787 +9696,802 @@ const weir_row weir_rows[] = {
   {"cuMemFree_v2", FN(w_cuMemFree_v2), &weir_reals[10], 20, 0},
   {"cuMemFreeAsync", FN(w_cuMemFreeAsync), &weir_reals[11], 101, 0},
   {"cuMemFreeAsync_ptsz", FN(w_cuMemFreeAsync_ptsz), &weir_reals[12], 102, 0},
-  {"cuArrayCreate", FN(w_cuArrayCreate), &weir_reals[13], 12, 0},
-  {"cuArrayCreate_v2", FN(w_cuArrayCreate_v2), &weir_reals[14], 13, 0},
-  {"cuArray3DCreate", FN(w_cuArray3DCreate), &weir_reals[15], 10, 0},
-  {"cuArray3DCreate_v2", FN(w_cuArray3DCreate_v2), &weir_reals[16], 11, 0},
-  {"cuMipmappedArrayCreate", FN(w_cuMipmappedArrayCreate), &weir_reals[17], 21, 0},
-  {"cuArrayDestroy", FN(w_cuArrayDestroy), &weir_reals[18], 14, 0},
-  {"cuMipmappedArrayDestroy", FN(w_cuMipmappedArrayDestroy), &weir_reals[19], 22, 0},
-  {"cuMemAllocHost", FN(w_cuMemAllocHost), &weir_reals[20], 30, 0},
-  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &weir_reals[21], 31, 0},
-  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &weir_reals[22], 33, 0},
-  {"cuMemFreeHost", FN(w_cuMemFreeHost), &weir_reals[23], 32, 0},
-  {"cuMemHostRegister", FN(w_cuMemHostRegister), &weir_reals[24], 37, 0},
-  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &weir_reals[25], 38, 0},
-  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &weir_reals[26], 39, 0},
-  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &weir_reals[27], 61, 0},
-  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &weir_reals[28], 62, 0},
-  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &weir_reals[29], 63, 0},
-  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &weir_reals[30], 64, 0},
-  {"cuMemAdvise", FN(w_cuMemAdvise), &weir_reals[31], 54, 0},
-  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &weir_reals[32], 55, 0},
-  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &weir_reals[33], 69, 0},
-  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &weir_reals[34], 70, 0},
-  {"cuMemcpy", FN(w_cuMemcpy), &weir_reals[35], 202, 0},
-  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &weir_reals[36], 203, 0},
-  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &weir_reals[37], 227, 0},
-  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &weir_reals[38], 228, 0},
-  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &weir_reals[39], 266, 0},
-  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &weir_reals[40], 267, 0},
-  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &weir_reals[41], 268, 0},
-  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &weir_reals[42], 269, 0},
-  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &weir_reals[43], 270, 0},
-  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &weir_reals[44], 271, 0},
-  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &weir_reals[45], 254, 0},
-  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &weir_reals[46], 255, 0},
-  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &weir_reals[47], 256, 0},
-  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &weir_reals[48], 257, 0},
-  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &weir_reals[49], 258, 0},
-  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &weir_reals[50], 259, 0},
-  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &weir_reals[51], 248, 0},
-  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &weir_reals[52], 249, 0},
-  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &weir_reals[53], 250, 0},
-  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &weir_reals[54], 251, 0},
-  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &weir_reals[55], 252, 0},
-  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &weir_reals[56], 253, 0},
-  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &weir_reals[57], 245, 0},
-  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &weir_reals[58], 246, 0},
-  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &weir_reals[59], 247, 0},
-  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &weir_reals[60], 232, 0},
-  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &weir_reals[61], 233, 0},
-  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &weir_reals[62], 234, 0},
-  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &weir_reals[63], 229, 0},
-  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &weir_reals[64], 230, 0},
-  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &weir_reals[65], 231, 0},
-  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &weir_reals[66], 260, 0},
-  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &weir_reals[67], 261, 0},
-  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &weir_reals[68], 262, 0},
-  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &weir_reals[69], 263, 0},
-  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &weir_reals[70], 264, 0},
-  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &weir_reals[71], 265, 0},
-  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &weir_reals[72], 235, 0},
-  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &weir_reals[73], 236, 0},
-  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &weir_reals[74], 237, 0},
-  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &weir_reals[75], 238, 0},
-  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &weir_reals[76], 239, 0},
-  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &weir_reals[77], 240, 0},
-  {"cuMemcpy2D", FN(w_cuMemcpy2D), &weir_reals[78], 204, 0},
-  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &weir_reals[79], 205, 0},
-  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &weir_reals[80], 206, 0},
-  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &weir_reals[81], 210, 0},
-  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &weir_reals[82], 211, 0},
-  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &weir_reals[83], 212, 0},
-  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &weir_reals[84], 207, 0},
-  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &weir_reals[85], 208, 0},
-  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &weir_reals[86], 209, 0},
-  {"cuMemcpy3D", FN(w_cuMemcpy3D), &weir_reals[87], 213, 0},
-  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &weir_reals[88], 214, 0},
-  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &weir_reals[89], 215, 0},
-  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &weir_reals[90], 216, 0},
-  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &weir_reals[91], 217, 0},
-  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &weir_reals[92], 218, 0},
-  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &weir_reals[93], 272, 0},
-  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &weir_reals[94], 273, 0},
-  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &weir_reals[95], 274, 0},
-  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &weir_reals[96], 275, 0},
-  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &weir_reals[97], 223, 0},
-  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &weir_reals[98], 224, 0},
-  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &weir_reals[99], 225, 0},
-  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &weir_reals[100], 226, 0},
-  {"cuMemsetD8", FN(w_cuMemsetD8), &weir_reals[101], 313, 0},
-  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &weir_reals[102], 314, 0},
-  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &weir_reals[103], 315, 0},
-  {"cuMemsetD16", FN(w_cuMemsetD16), &weir_reals[104], 288, 0},
-  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &weir_reals[105], 289, 0},
-  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &weir_reals[106], 290, 0},
-  {"cuMemsetD32", FN(w_cuMemsetD32), &weir_reals[107], 308, 0},
-  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &weir_reals[108], 309, 0},
-  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &weir_reals[109], 310, 0},
-  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &weir_reals[110], 303, 0},
-  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &weir_reals[111], 304, 0},
-  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &weir_reals[112], 305, 0},
-  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &weir_reals[113], 293, 0},
-  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &weir_reals[114], 294, 0},
-  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &weir_reals[115], 295, 0},
-  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &weir_reals[116], 298, 0},
-  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &weir_reals[117], 299, 0},
-  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &weir_reals[118], 300, 0},
-  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &weir_reals[119], 316, 0},
-  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &weir_reals[120], 317, 0},
-  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &weir_reals[121], 291, 0},
-  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &weir_reals[122], 292, 0},
-  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &weir_reals[123], 311, 0},
-  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &weir_reals[124], 312, 0},
-  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &weir_reals[125], 306, 0},
-  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &weir_reals[126], 307, 0},
-  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &weir_reals[127], 296, 0},
-  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &weir_reals[128], 297, 0},
-  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &weir_reals[129], 301, 0},
-  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &weir_reals[130], 302, 0},
-  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &weir_reals[131], 342, 0},
-  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &weir_reals[132], 343, 0},
-  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &weir_reals[133], 354, 0},
-  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &weir_reals[134], 355, 0},
-  {"cuStreamQuery", FN(w_cuStreamQuery), &weir_reals[135], 352, 0},
-  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &weir_reals[136], 353, 0},
-  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &weir_reals[137], 356, 0},
-  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &weir_reals[138], 357, 0},
-  {"cuEventSynchronize", FN(w_cuEventSynchronize), &weir_reals[139], 346, 0},
-  {"cuEventQuery", FN(w_cuEventQuery), &weir_reals[140], 345, 0},
-  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &weir_reals[141], 358, 0},
-  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &weir_reals[142], 359, 0},
-  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &weir_reals[143], 360, 0},
-  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &weir_reals[144], 361, 0},
-  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &weir_reals[145], 362, 0},
-  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &weir_reals[146], 363, 0},
-  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &weir_reals[147], 364, 0},
-  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &weir_reals[148], 365, 0},
-  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &weir_reals[149], 366, 0},
-  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &weir_reals[150], 367, 0},
-  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &weir_reals[151], 368, 0},
-  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &weir_reals[152], 369, 0},
-  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &weir_reals[153], 370, 0},
-  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &weir_reals[154], 371, 0},
-  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &weir_reals[155], 372, 0},
-  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &weir_reals[156], 373, 0},
-  {"cuStreamCreate", FN(w_cuStreamCreate), &weir_reals[157], 399, 0},
-  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &weir_reals[158], 400, 0},
-  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &weir_reals[159], 394, 0},
-  {"cuStreamDestroy", FN(w_cuStreamDestroy), &weir_reals[160], 401, 0},
-  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &weir_reals[161], 402, 0},
-  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &weir_reals[162], 395, 0},
-  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &weir_reals[163], 396, 0},
-  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &weir_reals[164], 637, 0},
-  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &weir_reals[165], 638, 0},
-  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &weir_reals[166], 639, 0},
-  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &weir_reals[167], 640, 0},
-  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &weir_reals[168], 641, 0},
-  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &weir_reals[169], 642, 0},
-  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &weir_reals[170], 643, 0},
-  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &weir_reals[171], 644, 0},
-  {"cuEventCreate", FN(w_cuEventCreate), &weir_reals[172], 429, 0},
-  {"cuEventDestroy", FN(w_cuEventDestroy), &weir_reals[173], 430, 0},
-  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &weir_reals[174], 431, 0},
-  {"cuEventRecord", FN(w_cuEventRecord), &weir_reals[175], 434, 0},
-  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &weir_reals[176], 435, 0},
-  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &weir_reals[177], 436, 0},
-  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &weir_reals[178], 437, 0},
-  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &weir_reals[179], 432, 0},
-  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &weir_reals[180], 433, 0},
-  {"cuLaunchKernel", FN(w_cuLaunchKernel), &weir_reals[181], 692, 0},
-  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &weir_reals[182], 693, 0},
-  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &weir_reals[183], 685, 0},
-  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &weir_reals[184], 686, 0},
-  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &weir_reals[185], 694, 0},
-  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &weir_reals[186], 695, 0},
-  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &weir_reals[187], 687, 0},
-  {"cuLaunch", FN(w_cuLaunch), &weir_reals[188], 684, 0},
-  {"cuLaunchGrid", FN(w_cuLaunchGrid), &weir_reals[189], 688, 0},
-  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &weir_reals[190], 689, 0},
-  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &weir_reals[191], 690, 0},
-  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &weir_reals[192], 691, 0},
-  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &weir_reals[193], 241, 0},
-  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &weir_reals[194], 242, 0},
-  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &weir_reals[195], 243, 0},
-  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &weir_reals[196], 244, 0},
-  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &weir_reals[197], 219, 0},
-  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &weir_reals[198], 220, 0},
-  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &weir_reals[199], 221, 0},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &weir_reals[200], 222, 0},
-  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &weir_reals[201], 200, 0},
-  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &weir_reals[202], 201, 0},
-  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &weir_reals[203], 127, 0},
-  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &weir_reals[204], 128, 0},
-  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &weir_reals[205], 348, 0},
-  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &weir_reals[206], 349, 0},
-  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &weir_reals[207], 350, 0},
-  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &weir_reals[208], 351, 0},
-  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &weir_reals[209], 746, 0},
-  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &weir_reals[210], 747, 0},
-  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &weir_reals[211], 748, 0},
-  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &weir_reals[212], 749, 0},
-  {"cuGraphLaunch", FN(w_cuGraphLaunch), &weir_reals[213], 614, 0},
-  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &weir_reals[214], 615, 0},
-  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &weir_reals[215], 555, 0},
-  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &weir_reals[216], 556, 0},
-  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &weir_reals[217], 559, 0},
-  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &weir_reals[218], 560, 0},
-  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &weir_reals[219], 545, 0},
-  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &weir_reals[220], 546, 0},
-  {"cuGraphAddNode", FN(w_cuGraphAddNode), &weir_reals[221], 561, 0},
-  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &weir_reals[222], 562, 0},
-  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &weir_reals[223], 612, 0},
-  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &weir_reals[224], 613, 0},
-  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &weir_reals[225], 619, 0},
-  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &weir_reals[226], 621, 0},
-  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &weir_reals[227], 564, 0},
-  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &weir_reals[228], 630, 0},
-  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &weir_reals[229], 585, 0},
-  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &weir_reals[230], 586, 0},
-  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &weir_reals[231], 587, 0},
-  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &weir_reals[232], 588, 0},
-  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &weir_reals[233], 576, 0},
-  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &weir_reals[234], 577, 0},
-  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &weir_reals[235], 589, 0},
-  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &weir_reals[236], 590, 0},
-  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &weir_reals[237], 591, 0},
-  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &weir_reals[238], 602, 0},
-  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &weir_reals[239], 603, 0},
-  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &weir_reals[240], 604, 0},
-  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &weir_reals[241], 605, 0},
-  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &weir_reals[242], 606, 0},
-  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &weir_reals[243], 926, 0},
-  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &weir_reals[244], 909, 0},
-  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &weir_reals[245], 907, 0},
-  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &weir_reals[246], 901, 0},
-  {"cuInit", FN(w_cuInit), &weir_reals[247], 802, 0},
-  {"cuCtxCreate", FN(w_cuCtxCreate), &weir_reals[248], 758, 0},
-  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &weir_reals[249], 759, 0},
-  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &weir_reals[250], 760, 0},
-  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &weir_reals[251], 761, 0},
-  {"cuCtxAttach", FN(w_cuCtxAttach), &weir_reals[252], 757, 0},
-  {"cuCtxDetach", FN(w_cuCtxDetach), &weir_reals[253], 764, 0},
-  {"cuCtxDestroy", FN(w_cuCtxDestroy), &weir_reals[254], 762, 0},
-  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &weir_reals[255], 763, 0},
-  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &weir_reals[256], 780, 0},
-  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &weir_reals[257], 781, 0},
-  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &weir_reals[258], 778, 0},
-  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &weir_reals[259], 779, 0},
-  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &weir_reals[260], 784, 0},
-  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &weir_reals[261], 785, 0},
-  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &weir_reals[262], 786, 0},
-  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &weir_reals[263], 783, 0},
-  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &weir_reals[264], 787, 0},
-  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &weir_reals[265], 782, 0},
-  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &weir_reals[266], 765, 0},
-  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &weir_reals[267], 702, 0},
-  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &weir_reals[268], 701, 0},
-  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &weir_reals[269], 341, 0},
-  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &weir_reals[270], 344, 0},
-  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &weir_reals[271], 793, 0},
-  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &weir_reals[272], 789, 0},
-  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &weir_reals[273], 790, 0},
-  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &weir_reals[274], 791, 0},
-  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &weir_reals[275], 792, 0},
-  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &weir_reals[276], 794, 0},
-  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &weir_reals[277], 795, 0},
-  {"cuGetProcAddress", FN(w_cuGetProcAddress), &weir_reals[278], 809, 0},
-  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &weir_reals[279], 810, 0},
-  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &weir_reals[280], 327, 0},
-  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &weir_reals[281], 325, 0},
-  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &weir_reals[282], 328, 0},
-  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &weir_reals[283], 329, 0},
-  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &weir_reals[284], 330, 0},
-  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &weir_reals[285], 124, 0},
-  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &weir_reals[286], 146, 0},
-  {"cudaMalloc", FN(w11_cudaMalloc), &weir_reals[287], 4, 1},
-  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &weir_reals[288], 9, 1},
-  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &weir_reals[289], 5, 1},
-  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &weir_reals[290], 40, 1},
-  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &weir_reals[291], 76, 1},
-  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &weir_reals[292], 77, 1},
-  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &weir_reals[293], 78, 1},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &weir_reals[294], 79, 1},
-  {"cudaFree", FN(w11_cudaFree), &weir_reals[295], 1, 1},
-  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &weir_reals[296], 74, 1},
-  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &weir_reals[297], 75, 1},
-  {"cudaMallocArray", FN(w11_cudaMallocArray), &weir_reals[298], 7, 1},
-  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &weir_reals[299], 6, 1},
-  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &weir_reals[300], 8, 1},
-  {"cudaFreeArray", FN(w11_cudaFreeArray), &weir_reals[301], 2, 1},
-  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &weir_reals[302], 3, 1},
-  {"cudaMallocHost", FN(w11_cudaMallocHost), &weir_reals[303], 29, 1},
-  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &weir_reals[304], 24, 1},
-  {"cudaFreeHost", FN(w11_cudaFreeHost), &weir_reals[305], 23, 1},
-  {"cudaHostRegister", FN(w11_cudaHostRegister), &weir_reals[306], 27, 1},
-  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &weir_reals[307], 28, 1},
-  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &weir_reals[308], 46, 1},
-  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &weir_reals[309], 47, 1},
-  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &weir_reals[310], 41, 1},
-  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &weir_reals[311], 52, 1},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &weir_reals[312], 53, 1},
-  {"cudaMemcpy", FN(w11_cudaMemcpy), &weir_reals[313], 150, 1},
-  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &weir_reals[314], 151, 1},
-  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &weir_reals[315], 178, 1},
-  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &weir_reals[316], 179, 1},
-  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &weir_reals[317], 152, 1},
-  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &weir_reals[318], 153, 1},
-  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &weir_reals[319], 156, 1},
-  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &weir_reals[320], 157, 1},
-  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &weir_reals[321], 192, 1},
-  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &weir_reals[322], 193, 1},
-  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &weir_reals[323], 194, 1},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &weir_reals[324], 195, 1},
-  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &weir_reals[325], 182, 1},
-  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &weir_reals[326], 183, 1},
-  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &weir_reals[327], 184, 1},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[328], 185, 1},
-  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &weir_reals[329], 176, 1},
-  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &weir_reals[330], 177, 1},
-  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &weir_reals[331], 162, 1},
-  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &weir_reals[332], 163, 1},
-  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &weir_reals[333], 164, 1},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[334], 165, 1},
-  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &weir_reals[335], 158, 1},
-  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &weir_reals[336], 159, 1},
-  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &weir_reals[337], 160, 1},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[338], 161, 1},
-  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &weir_reals[339], 154, 1},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &weir_reals[340], 155, 1},
-  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &weir_reals[341], 196, 1},
-  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &weir_reals[342], 197, 1},
-  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &weir_reals[343], 198, 1},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[344], 199, 1},
-  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &weir_reals[345], 186, 1},
-  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &weir_reals[346], 187, 1},
-  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &weir_reals[347], 188, 1},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[348], 189, 1},
-  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &weir_reals[349], 166, 1},
-  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &weir_reals[350], 167, 1},
-  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &weir_reals[351], 168, 1},
-  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &weir_reals[352], 169, 1},
-  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &weir_reals[353], 190, 1},
-  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &weir_reals[354], 191, 1},
-  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &weir_reals[355], 172, 1},
-  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &weir_reals[356], 173, 1},
-  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &weir_reals[357], 174, 1},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[358], 175, 1},
-  {"cudaMemset", FN(w11_cudaMemset), &weir_reals[359], 276, 1},
-  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &weir_reals[360], 277, 1},
-  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &weir_reals[361], 286, 1},
-  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &weir_reals[362], 287, 1},
-  {"cudaMemset2D", FN(w11_cudaMemset2D), &weir_reals[363], 278, 1},
-  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &weir_reals[364], 279, 1},
-  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &weir_reals[365], 280, 1},
-  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &weir_reals[366], 281, 1},
-  {"cudaMemset3D", FN(w11_cudaMemset3D), &weir_reals[367], 282, 1},
-  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &weir_reals[368], 283, 1},
-  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &weir_reals[369], 284, 1},
-  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &weir_reals[370], 285, 1},
-  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &weir_reals[371], 332, 1},
-  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &weir_reals[372], 1060, 1},
-  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &weir_reals[373], 337, 1},
-  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &weir_reals[374], 338, 1},
-  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &weir_reals[375], 335, 1},
-  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &weir_reals[376], 336, 1},
-  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &weir_reals[377], 339, 1},
-  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &weir_reals[378], 340, 1},
-  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &weir_reals[379], 334, 1},
-  {"cudaEventQuery", FN(w11_cudaEventQuery), &weir_reals[380], 333, 1},
-  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &weir_reals[381], 378, 1},
-  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &weir_reals[382], 379, 1},
-  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &weir_reals[383], 380, 1},
-  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &weir_reals[384], 381, 1},
-  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &weir_reals[385], 374, 1},
-  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &weir_reals[386], 375, 1},
-  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &weir_reals[387], 526, 1},
-  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &weir_reals[388], 527, 1},
-  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &weir_reals[389], 528, 1},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[390], 529, 1},
-  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &weir_reals[391], 530, 1},
-  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &weir_reals[392], 531, 1},
-  {"cudaEventCreate", FN(w11_cudaEventCreate), &weir_reals[393], 420, 1},
-  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &weir_reals[394], 422, 1},
-  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &weir_reals[395], 423, 1},
-  {"cudaEventRecord", FN(w11_cudaEventRecord), &weir_reals[396], 425, 1},
-  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &weir_reals[397], 426, 1},
-  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &weir_reals[398], 427, 1},
-  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &weir_reals[399], 428, 1},
-  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &weir_reals[400], 424, 1},
-  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &weir_reals[401], 680, 1},
-  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &weir_reals[402], 681, 1},
-  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &weir_reals[403], 676, 1},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &weir_reals[404], 677, 1},
-  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &weir_reals[405], 682, 1},
-  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &weir_reals[406], 683, 1},
-  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &weir_reals[407], 678, 1},
-  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &weir_reals[408], 679, 1},
-  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &weir_reals[409], 670, 1},
-  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &weir_reals[410], 978, 1},
-  {"cudaSetDevice", FN(w11_cudaSetDevice), &weir_reals[411], 754, 1},
-  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &weir_reals[412], 755, 1},
-  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &weir_reals[413], 756, 1},
-  {"cudaInitDevice", FN(w11_cudaInitDevice), &weir_reals[414], 753, 1},
-  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &weir_reals[415], 750, 1},
-  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &weir_reals[416], 698, 1},
-  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &weir_reals[417], 697, 1},
-  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &weir_reals[418], 751, 1},
-  {"cudaThreadExit", FN(w11_cudaThreadExit), &weir_reals[419], 1061, 1},
-  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &weir_reals[420], 803, 1},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &weir_reals[421], 804, 1},
-  {"cudaMalloc", FN(w12_cudaMalloc), &weir_reals[422], 4, 2},
-  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &weir_reals[423], 9, 2},
-  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &weir_reals[424], 5, 2},
-  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &weir_reals[425], 40, 2},
-  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &weir_reals[426], 76, 2},
-  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &weir_reals[427], 77, 2},
-  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &weir_reals[428], 78, 2},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &weir_reals[429], 79, 2},
-  {"cudaFree", FN(w12_cudaFree), &weir_reals[430], 1, 2},
-  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &weir_reals[431], 74, 2},
-  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &weir_reals[432], 75, 2},
-  {"cudaMallocArray", FN(w12_cudaMallocArray), &weir_reals[433], 7, 2},
-  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &weir_reals[434], 6, 2},
-  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &weir_reals[435], 8, 2},
-  {"cudaFreeArray", FN(w12_cudaFreeArray), &weir_reals[436], 2, 2},
-  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &weir_reals[437], 3, 2},
-  {"cudaMallocHost", FN(w12_cudaMallocHost), &weir_reals[438], 29, 2},
-  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &weir_reals[439], 24, 2},
-  {"cudaFreeHost", FN(w12_cudaFreeHost), &weir_reals[440], 23, 2},
-  {"cudaHostRegister", FN(w12_cudaHostRegister), &weir_reals[441], 27, 2},
-  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &weir_reals[442], 28, 2},
-  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &weir_reals[443], 46, 2},
-  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &weir_reals[444], 47, 2},
-  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &weir_reals[445], 1057, 2},
-  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &weir_reals[446], 1058, 2},
-  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &weir_reals[447], 41, 2},
-  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &weir_reals[448], 1059, 2},
-  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &weir_reals[449], 52, 2},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &weir_reals[450], 53, 2},
-  {"cudaMemcpy", FN(w12_cudaMemcpy), &weir_reals[451], 150, 2},
-  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &weir_reals[452], 151, 2},
-  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &weir_reals[453], 178, 2},
-  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &weir_reals[454], 179, 2},
-  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &weir_reals[455], 152, 2},
-  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &weir_reals[456], 153, 2},
-  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &weir_reals[457], 156, 2},
-  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &weir_reals[458], 157, 2},
-  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &weir_reals[459], 192, 2},
-  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &weir_reals[460], 193, 2},
-  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &weir_reals[461], 194, 2},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &weir_reals[462], 195, 2},
-  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &weir_reals[463], 182, 2},
-  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &weir_reals[464], 183, 2},
-  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &weir_reals[465], 184, 2},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[466], 185, 2},
-  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &weir_reals[467], 176, 2},
-  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &weir_reals[468], 177, 2},
-  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &weir_reals[469], 162, 2},
-  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &weir_reals[470], 163, 2},
-  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &weir_reals[471], 164, 2},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[472], 165, 2},
-  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &weir_reals[473], 158, 2},
-  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &weir_reals[474], 159, 2},
-  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &weir_reals[475], 160, 2},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[476], 161, 2},
-  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &weir_reals[477], 154, 2},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &weir_reals[478], 155, 2},
-  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &weir_reals[479], 196, 2},
-  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &weir_reals[480], 197, 2},
-  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &weir_reals[481], 198, 2},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[482], 199, 2},
-  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &weir_reals[483], 186, 2},
-  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &weir_reals[484], 187, 2},
-  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &weir_reals[485], 188, 2},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[486], 189, 2},
-  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &weir_reals[487], 166, 2},
-  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &weir_reals[488], 167, 2},
-  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &weir_reals[489], 168, 2},
-  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &weir_reals[490], 169, 2},
-  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &weir_reals[491], 190, 2},
-  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &weir_reals[492], 191, 2},
-  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &weir_reals[493], 172, 2},
-  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &weir_reals[494], 173, 2},
-  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &weir_reals[495], 174, 2},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[496], 175, 2},
-  {"cudaMemset", FN(w12_cudaMemset), &weir_reals[497], 276, 2},
-  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &weir_reals[498], 277, 2},
-  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &weir_reals[499], 286, 2},
-  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &weir_reals[500], 287, 2},
-  {"cudaMemset2D", FN(w12_cudaMemset2D), &weir_reals[501], 278, 2},
-  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &weir_reals[502], 279, 2},
-  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &weir_reals[503], 280, 2},
-  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &weir_reals[504], 281, 2},
-  {"cudaMemset3D", FN(w12_cudaMemset3D), &weir_reals[505], 282, 2},
-  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &weir_reals[506], 283, 2},
-  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &weir_reals[507], 284, 2},
-  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &weir_reals[508], 285, 2},
-  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &weir_reals[509], 332, 2},
-  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &weir_reals[510], 1060, 2},
-  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &weir_reals[511], 337, 2},
-  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &weir_reals[512], 338, 2},
-  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &weir_reals[513], 335, 2},
-  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &weir_reals[514], 336, 2},
-  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &weir_reals[515], 339, 2},
-  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &weir_reals[516], 340, 2},
-  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &weir_reals[517], 334, 2},
-  {"cudaEventQuery", FN(w12_cudaEventQuery), &weir_reals[518], 333, 2},
-  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &weir_reals[519], 378, 2},
-  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &weir_reals[520], 379, 2},
-  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &weir_reals[521], 380, 2},
-  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &weir_reals[522], 381, 2},
-  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &weir_reals[523], 374, 2},
-  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &weir_reals[524], 375, 2},
-  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &weir_reals[525], 526, 2},
-  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &weir_reals[526], 527, 2},
-  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &weir_reals[527], 528, 2},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[528], 529, 2},
-  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &weir_reals[529], 530, 2},
-  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &weir_reals[530], 531, 2},
-  {"cudaEventCreate", FN(w12_cudaEventCreate), &weir_reals[531], 420, 2},
-  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &weir_reals[532], 422, 2},
-  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &weir_reals[533], 423, 2},
-  {"cudaEventRecord", FN(w12_cudaEventRecord), &weir_reals[534], 425, 2},
-  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &weir_reals[535], 426, 2},
-  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &weir_reals[536], 427, 2},
-  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &weir_reals[537], 428, 2},
-  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &weir_reals[538], 424, 2},
-  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &weir_reals[539], 680, 2},
-  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &weir_reals[540], 681, 2},
-  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &weir_reals[541], 676, 2},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &weir_reals[542], 677, 2},
-  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &weir_reals[543], 682, 2},
-  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &weir_reals[544], 683, 2},
-  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &weir_reals[545], 664, 2},
-  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &weir_reals[546], 665, 2},
-  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &weir_reals[547], 678, 2},
-  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &weir_reals[548], 679, 2},
-  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &weir_reals[549], 882, 2},
-  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &weir_reals[550], 670, 2},
-  {"__cudaGetKernel", FN(w12___cudaGetKernel), &weir_reals[551], 661, 2},
-  {"cudaGetKernel", FN(w12_cudaGetKernel), &weir_reals[552], 979, 2},
-  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &weir_reals[553], 978, 2},
-  {"cudaSetDevice", FN(w12_cudaSetDevice), &weir_reals[554], 754, 2},
-  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &weir_reals[555], 755, 2},
-  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &weir_reals[556], 756, 2},
-  {"cudaInitDevice", FN(w12_cudaInitDevice), &weir_reals[557], 753, 2},
-  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &weir_reals[558], 750, 2},
-  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &weir_reals[559], 698, 2},
-  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &weir_reals[560], 697, 2},
-  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &weir_reals[561], 751, 2},
-  {"cudaThreadExit", FN(w12_cudaThreadExit), &weir_reals[562], 1061, 2},
-  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &weir_reals[563], 803, 2},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &weir_reals[564], 804, 2},
-  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &weir_reals[565], 805, 2},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[566], 806, 2},
-  {"cudaMalloc", FN(w13_cudaMalloc), &weir_reals[567], 4, 3},
-  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &weir_reals[568], 9, 3},
-  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &weir_reals[569], 5, 3},
-  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &weir_reals[570], 40, 3},
-  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &weir_reals[571], 76, 3},
-  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &weir_reals[572], 77, 3},
-  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &weir_reals[573], 78, 3},
-  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &weir_reals[574], 79, 3},
-  {"cudaFree", FN(w13_cudaFree), &weir_reals[575], 1, 3},
-  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &weir_reals[576], 74, 3},
-  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &weir_reals[577], 75, 3},
-  {"cudaMallocArray", FN(w13_cudaMallocArray), &weir_reals[578], 7, 3},
-  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &weir_reals[579], 6, 3},
-  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &weir_reals[580], 8, 3},
-  {"cudaFreeArray", FN(w13_cudaFreeArray), &weir_reals[581], 2, 3},
-  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &weir_reals[582], 3, 3},
-  {"cudaMallocHost", FN(w13_cudaMallocHost), &weir_reals[583], 29, 3},
-  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &weir_reals[584], 24, 3},
-  {"cudaFreeHost", FN(w13_cudaFreeHost), &weir_reals[585], 23, 3},
-  {"cudaHostRegister", FN(w13_cudaHostRegister), &weir_reals[586], 27, 3},
-  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &weir_reals[587], 28, 3},
-  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &weir_reals[588], 46, 3},
-  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &weir_reals[589], 47, 3},
-  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &weir_reals[590], 41, 3},
-  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &weir_reals[591], 52, 3},
-  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &weir_reals[592], 53, 3},
-  {"cudaMemcpy", FN(w13_cudaMemcpy), &weir_reals[593], 150, 3},
-  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &weir_reals[594], 151, 3},
-  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &weir_reals[595], 178, 3},
-  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &weir_reals[596], 179, 3},
-  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &weir_reals[597], 152, 3},
-  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &weir_reals[598], 153, 3},
-  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &weir_reals[599], 156, 3},
-  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &weir_reals[600], 157, 3},
-  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &weir_reals[601], 192, 3},
-  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &weir_reals[602], 193, 3},
-  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &weir_reals[603], 194, 3},
-  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &weir_reals[604], 195, 3},
-  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &weir_reals[605], 182, 3},
-  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &weir_reals[606], 183, 3},
-  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &weir_reals[607], 184, 3},
-  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[608], 185, 3},
-  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &weir_reals[609], 176, 3},
-  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &weir_reals[610], 177, 3},
-  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &weir_reals[611], 162, 3},
-  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &weir_reals[612], 163, 3},
-  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &weir_reals[613], 164, 3},
-  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[614], 165, 3},
-  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &weir_reals[615], 158, 3},
-  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &weir_reals[616], 159, 3},
-  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &weir_reals[617], 160, 3},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[618], 161, 3},
-  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &weir_reals[619], 154, 3},
-  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &weir_reals[620], 155, 3},
-  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &weir_reals[621], 196, 3},
-  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &weir_reals[622], 197, 3},
-  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &weir_reals[623], 198, 3},
-  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[624], 199, 3},
-  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &weir_reals[625], 186, 3},
-  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &weir_reals[626], 187, 3},
-  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &weir_reals[627], 188, 3},
-  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[628], 189, 3},
-  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &weir_reals[629], 166, 3},
-  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &weir_reals[630], 167, 3},
-  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &weir_reals[631], 168, 3},
-  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &weir_reals[632], 169, 3},
-  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &weir_reals[633], 190, 3},
-  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &weir_reals[634], 191, 3},
-  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &weir_reals[635], 172, 3},
-  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &weir_reals[636], 173, 3},
-  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &weir_reals[637], 174, 3},
-  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[638], 175, 3},
-  {"cudaMemset", FN(w13_cudaMemset), &weir_reals[639], 276, 3},
-  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &weir_reals[640], 277, 3},
-  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &weir_reals[641], 286, 3},
-  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &weir_reals[642], 287, 3},
-  {"cudaMemset2D", FN(w13_cudaMemset2D), &weir_reals[643], 278, 3},
-  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &weir_reals[644], 279, 3},
-  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &weir_reals[645], 280, 3},
-  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &weir_reals[646], 281, 3},
-  {"cudaMemset3D", FN(w13_cudaMemset3D), &weir_reals[647], 282, 3},
-  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &weir_reals[648], 283, 3},
-  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &weir_reals[649], 284, 3},
-  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &weir_reals[650], 285, 3},
-  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &weir_reals[651], 332, 3},
-  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &weir_reals[652], 337, 3},
-  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &weir_reals[653], 338, 3},
-  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &weir_reals[654], 335, 3},
-  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &weir_reals[655], 336, 3},
-  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &weir_reals[656], 339, 3},
-  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &weir_reals[657], 340, 3},
-  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &weir_reals[658], 334, 3},
-  {"cudaEventQuery", FN(w13_cudaEventQuery), &weir_reals[659], 333, 3},
-  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &weir_reals[660], 378, 3},
-  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &weir_reals[661], 379, 3},
-  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &weir_reals[662], 380, 3},
-  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &weir_reals[663], 381, 3},
-  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &weir_reals[664], 374, 3},
-  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &weir_reals[665], 375, 3},
-  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &weir_reals[666], 526, 3},
-  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &weir_reals[667], 527, 3},
-  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &weir_reals[668], 528, 3},
-  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[669], 529, 3},
-  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &weir_reals[670], 530, 3},
-  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &weir_reals[671], 531, 3},
-  {"cudaEventCreate", FN(w13_cudaEventCreate), &weir_reals[672], 420, 3},
-  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &weir_reals[673], 422, 3},
-  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &weir_reals[674], 423, 3},
-  {"cudaEventRecord", FN(w13_cudaEventRecord), &weir_reals[675], 425, 3},
-  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &weir_reals[676], 426, 3},
-  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &weir_reals[677], 427, 3},
-  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &weir_reals[678], 428, 3},
-  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &weir_reals[679], 424, 3},
-  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &weir_reals[680], 680, 3},
-  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &weir_reals[681], 681, 3},
-  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &weir_reals[682], 676, 3},
-  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &weir_reals[683], 677, 3},
-  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &weir_reals[684], 682, 3},
-  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &weir_reals[685], 683, 3},
-  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &weir_reals[686], 664, 3},
-  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &weir_reals[687], 665, 3},
-  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &weir_reals[688], 678, 3},
-  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &weir_reals[689], 679, 3},
-  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &weir_reals[690], 882, 3},
-  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &weir_reals[691], 670, 3},
-  {"__cudaGetKernel", FN(w13___cudaGetKernel), &weir_reals[692], 661, 3},
-  {"cudaGetKernel", FN(w13_cudaGetKernel), &weir_reals[693], 979, 3},
-  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &weir_reals[694], 978, 3},
-  {"cudaSetDevice", FN(w13_cudaSetDevice), &weir_reals[695], 754, 3},
-  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &weir_reals[696], 755, 3},
-  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &weir_reals[697], 756, 3},
-  {"cudaInitDevice", FN(w13_cudaInitDevice), &weir_reals[698], 753, 3},
-  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &weir_reals[699], 750, 3},
-  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &weir_reals[700], 698, 3},
-  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &weir_reals[701], 697, 3},
-  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &weir_reals[702], 751, 3},
-  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &weir_reals[703], 803, 3},
-  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &weir_reals[704], 804, 3},
-  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &weir_reals[705], 805, 3},
-  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[706], 806, 3},
+  {"cuMemCreate", FN(w_cuMemCreate), &weir_reals[13], 119, 0},
+  {"cuMemPoolTrimTo", FN(w_cuMemPoolTrimTo), &weir_reals[14], 115, 0},
+  {"cuMemPoolDestroy", FN(w_cuMemPoolDestroy), &weir_reals[15], 106, 0},
+  {"cuDeviceSetMemPool", FN(w_cuDeviceSetMemPool), &weir_reals[16], 96, 0},
+  {"cuMemSetMemPool", FN(w_cuMemSetMemPool), &weir_reals[17], 116, 0},
+  {"cuArrayCreate", FN(w_cuArrayCreate), &weir_reals[18], 12, 0},
+  {"cuArrayCreate_v2", FN(w_cuArrayCreate_v2), &weir_reals[19], 13, 0},
+  {"cuArray3DCreate", FN(w_cuArray3DCreate), &weir_reals[20], 10, 0},
+  {"cuArray3DCreate_v2", FN(w_cuArray3DCreate_v2), &weir_reals[21], 11, 0},
+  {"cuMipmappedArrayCreate", FN(w_cuMipmappedArrayCreate), &weir_reals[22], 21, 0},
+  {"cuArrayDestroy", FN(w_cuArrayDestroy), &weir_reals[23], 14, 0},
+  {"cuMipmappedArrayDestroy", FN(w_cuMipmappedArrayDestroy), &weir_reals[24], 22, 0},
+  {"cuMemAllocHost", FN(w_cuMemAllocHost), &weir_reals[25], 30, 0},
+  {"cuMemAllocHost_v2", FN(w_cuMemAllocHost_v2), &weir_reals[26], 31, 0},
+  {"cuMemHostAlloc", FN(w_cuMemHostAlloc), &weir_reals[27], 33, 0},
+  {"cuMemFreeHost", FN(w_cuMemFreeHost), &weir_reals[28], 32, 0},
+  {"cuMemHostRegister", FN(w_cuMemHostRegister), &weir_reals[29], 37, 0},
+  {"cuMemHostRegister_v2", FN(w_cuMemHostRegister_v2), &weir_reals[30], 38, 0},
+  {"cuMemHostUnregister", FN(w_cuMemHostUnregister), &weir_reals[31], 39, 0},
+  {"cuMemPrefetchAsync", FN(w_cuMemPrefetchAsync), &weir_reals[32], 61, 0},
+  {"cuMemPrefetchAsync_ptsz", FN(w_cuMemPrefetchAsync_ptsz), &weir_reals[33], 62, 0},
+  {"cuMemPrefetchAsync_v2", FN(w_cuMemPrefetchAsync_v2), &weir_reals[34], 63, 0},
+  {"cuMemPrefetchAsync_v2_ptsz", FN(w_cuMemPrefetchAsync_v2_ptsz), &weir_reals[35], 64, 0},
+  {"cuMemAdvise", FN(w_cuMemAdvise), &weir_reals[36], 54, 0},
+  {"cuMemAdvise_v2", FN(w_cuMemAdvise_v2), &weir_reals[37], 55, 0},
+  {"cuStreamAttachMemAsync", FN(w_cuStreamAttachMemAsync), &weir_reals[38], 69, 0},
+  {"cuStreamAttachMemAsync_ptsz", FN(w_cuStreamAttachMemAsync_ptsz), &weir_reals[39], 70, 0},
+  {"cuMemcpy", FN(w_cuMemcpy), &weir_reals[40], 202, 0},
+  {"cuMemcpy_ptds", FN(w_cuMemcpy_ptds), &weir_reals[41], 203, 0},
+  {"cuMemcpyAsync", FN(w_cuMemcpyAsync), &weir_reals[42], 227, 0},
+  {"cuMemcpyAsync_ptsz", FN(w_cuMemcpyAsync_ptsz), &weir_reals[43], 228, 0},
+  {"cuMemcpyHtoD", FN(w_cuMemcpyHtoD), &weir_reals[44], 266, 0},
+  {"cuMemcpyHtoD_v2", FN(w_cuMemcpyHtoD_v2), &weir_reals[45], 267, 0},
+  {"cuMemcpyHtoD_v2_ptds", FN(w_cuMemcpyHtoD_v2_ptds), &weir_reals[46], 268, 0},
+  {"cuMemcpyHtoDAsync", FN(w_cuMemcpyHtoDAsync), &weir_reals[47], 269, 0},
+  {"cuMemcpyHtoDAsync_v2", FN(w_cuMemcpyHtoDAsync_v2), &weir_reals[48], 270, 0},
+  {"cuMemcpyHtoDAsync_v2_ptsz", FN(w_cuMemcpyHtoDAsync_v2_ptsz), &weir_reals[49], 271, 0},
+  {"cuMemcpyDtoH", FN(w_cuMemcpyDtoH), &weir_reals[50], 254, 0},
+  {"cuMemcpyDtoH_v2", FN(w_cuMemcpyDtoH_v2), &weir_reals[51], 255, 0},
+  {"cuMemcpyDtoH_v2_ptds", FN(w_cuMemcpyDtoH_v2_ptds), &weir_reals[52], 256, 0},
+  {"cuMemcpyDtoHAsync", FN(w_cuMemcpyDtoHAsync), &weir_reals[53], 257, 0},
+  {"cuMemcpyDtoHAsync_v2", FN(w_cuMemcpyDtoHAsync_v2), &weir_reals[54], 258, 0},
+  {"cuMemcpyDtoHAsync_v2_ptsz", FN(w_cuMemcpyDtoHAsync_v2_ptsz), &weir_reals[55], 259, 0},
+  {"cuMemcpyDtoD", FN(w_cuMemcpyDtoD), &weir_reals[56], 248, 0},
+  {"cuMemcpyDtoD_v2", FN(w_cuMemcpyDtoD_v2), &weir_reals[57], 249, 0},
+  {"cuMemcpyDtoD_v2_ptds", FN(w_cuMemcpyDtoD_v2_ptds), &weir_reals[58], 250, 0},
+  {"cuMemcpyDtoDAsync", FN(w_cuMemcpyDtoDAsync), &weir_reals[59], 251, 0},
+  {"cuMemcpyDtoDAsync_v2", FN(w_cuMemcpyDtoDAsync_v2), &weir_reals[60], 252, 0},
+  {"cuMemcpyDtoDAsync_v2_ptsz", FN(w_cuMemcpyDtoDAsync_v2_ptsz), &weir_reals[61], 253, 0},
+  {"cuMemcpyDtoA", FN(w_cuMemcpyDtoA), &weir_reals[62], 245, 0},
+  {"cuMemcpyDtoA_v2", FN(w_cuMemcpyDtoA_v2), &weir_reals[63], 246, 0},
+  {"cuMemcpyDtoA_v2_ptds", FN(w_cuMemcpyDtoA_v2_ptds), &weir_reals[64], 247, 0},
+  {"cuMemcpyAtoD", FN(w_cuMemcpyAtoD), &weir_reals[65], 232, 0},
+  {"cuMemcpyAtoD_v2", FN(w_cuMemcpyAtoD_v2), &weir_reals[66], 233, 0},
+  {"cuMemcpyAtoD_v2_ptds", FN(w_cuMemcpyAtoD_v2_ptds), &weir_reals[67], 234, 0},
+  {"cuMemcpyAtoA", FN(w_cuMemcpyAtoA), &weir_reals[68], 229, 0},
+  {"cuMemcpyAtoA_v2", FN(w_cuMemcpyAtoA_v2), &weir_reals[69], 230, 0},
+  {"cuMemcpyAtoA_v2_ptds", FN(w_cuMemcpyAtoA_v2_ptds), &weir_reals[70], 231, 0},
+  {"cuMemcpyHtoA", FN(w_cuMemcpyHtoA), &weir_reals[71], 260, 0},
+  {"cuMemcpyHtoA_v2", FN(w_cuMemcpyHtoA_v2), &weir_reals[72], 261, 0},
+  {"cuMemcpyHtoA_v2_ptds", FN(w_cuMemcpyHtoA_v2_ptds), &weir_reals[73], 262, 0},
+  {"cuMemcpyHtoAAsync", FN(w_cuMemcpyHtoAAsync), &weir_reals[74], 263, 0},
+  {"cuMemcpyHtoAAsync_v2", FN(w_cuMemcpyHtoAAsync_v2), &weir_reals[75], 264, 0},
+  {"cuMemcpyHtoAAsync_v2_ptsz", FN(w_cuMemcpyHtoAAsync_v2_ptsz), &weir_reals[76], 265, 0},
+  {"cuMemcpyAtoH", FN(w_cuMemcpyAtoH), &weir_reals[77], 235, 0},
+  {"cuMemcpyAtoH_v2", FN(w_cuMemcpyAtoH_v2), &weir_reals[78], 236, 0},
+  {"cuMemcpyAtoH_v2_ptds", FN(w_cuMemcpyAtoH_v2_ptds), &weir_reals[79], 237, 0},
+  {"cuMemcpyAtoHAsync", FN(w_cuMemcpyAtoHAsync), &weir_reals[80], 238, 0},
+  {"cuMemcpyAtoHAsync_v2", FN(w_cuMemcpyAtoHAsync_v2), &weir_reals[81], 239, 0},
+  {"cuMemcpyAtoHAsync_v2_ptsz", FN(w_cuMemcpyAtoHAsync_v2_ptsz), &weir_reals[82], 240, 0},
+  {"cuMemcpy2D", FN(w_cuMemcpy2D), &weir_reals[83], 204, 0},
+  {"cuMemcpy2D_v2", FN(w_cuMemcpy2D_v2), &weir_reals[84], 205, 0},
+  {"cuMemcpy2D_v2_ptds", FN(w_cuMemcpy2D_v2_ptds), &weir_reals[85], 206, 0},
+  {"cuMemcpy2DUnaligned", FN(w_cuMemcpy2DUnaligned), &weir_reals[86], 210, 0},
+  {"cuMemcpy2DUnaligned_v2", FN(w_cuMemcpy2DUnaligned_v2), &weir_reals[87], 211, 0},
+  {"cuMemcpy2DUnaligned_v2_ptds", FN(w_cuMemcpy2DUnaligned_v2_ptds), &weir_reals[88], 212, 0},
+  {"cuMemcpy2DAsync", FN(w_cuMemcpy2DAsync), &weir_reals[89], 207, 0},
+  {"cuMemcpy2DAsync_v2", FN(w_cuMemcpy2DAsync_v2), &weir_reals[90], 208, 0},
+  {"cuMemcpy2DAsync_v2_ptsz", FN(w_cuMemcpy2DAsync_v2_ptsz), &weir_reals[91], 209, 0},
+  {"cuMemcpy3D", FN(w_cuMemcpy3D), &weir_reals[92], 213, 0},
+  {"cuMemcpy3D_v2", FN(w_cuMemcpy3D_v2), &weir_reals[93], 214, 0},
+  {"cuMemcpy3D_v2_ptds", FN(w_cuMemcpy3D_v2_ptds), &weir_reals[94], 215, 0},
+  {"cuMemcpy3DAsync", FN(w_cuMemcpy3DAsync), &weir_reals[95], 216, 0},
+  {"cuMemcpy3DAsync_v2", FN(w_cuMemcpy3DAsync_v2), &weir_reals[96], 217, 0},
+  {"cuMemcpy3DAsync_v2_ptsz", FN(w_cuMemcpy3DAsync_v2_ptsz), &weir_reals[97], 218, 0},
+  {"cuMemcpyPeer", FN(w_cuMemcpyPeer), &weir_reals[98], 272, 0},
+  {"cuMemcpyPeer_ptds", FN(w_cuMemcpyPeer_ptds), &weir_reals[99], 273, 0},
+  {"cuMemcpyPeerAsync", FN(w_cuMemcpyPeerAsync), &weir_reals[100], 274, 0},
+  {"cuMemcpyPeerAsync_ptsz", FN(w_cuMemcpyPeerAsync_ptsz), &weir_reals[101], 275, 0},
+  {"cuMemcpy3DPeer", FN(w_cuMemcpy3DPeer), &weir_reals[102], 223, 0},
+  {"cuMemcpy3DPeer_ptds", FN(w_cuMemcpy3DPeer_ptds), &weir_reals[103], 224, 0},
+  {"cuMemcpy3DPeerAsync", FN(w_cuMemcpy3DPeerAsync), &weir_reals[104], 225, 0},
+  {"cuMemcpy3DPeerAsync_ptsz", FN(w_cuMemcpy3DPeerAsync_ptsz), &weir_reals[105], 226, 0},
+  {"cuMemsetD8", FN(w_cuMemsetD8), &weir_reals[106], 313, 0},
+  {"cuMemsetD8_v2", FN(w_cuMemsetD8_v2), &weir_reals[107], 314, 0},
+  {"cuMemsetD8_v2_ptds", FN(w_cuMemsetD8_v2_ptds), &weir_reals[108], 315, 0},
+  {"cuMemsetD16", FN(w_cuMemsetD16), &weir_reals[109], 288, 0},
+  {"cuMemsetD16_v2", FN(w_cuMemsetD16_v2), &weir_reals[110], 289, 0},
+  {"cuMemsetD16_v2_ptds", FN(w_cuMemsetD16_v2_ptds), &weir_reals[111], 290, 0},
+  {"cuMemsetD32", FN(w_cuMemsetD32), &weir_reals[112], 308, 0},
+  {"cuMemsetD32_v2", FN(w_cuMemsetD32_v2), &weir_reals[113], 309, 0},
+  {"cuMemsetD32_v2_ptds", FN(w_cuMemsetD32_v2_ptds), &weir_reals[114], 310, 0},
+  {"cuMemsetD2D8", FN(w_cuMemsetD2D8), &weir_reals[115], 303, 0},
+  {"cuMemsetD2D8_v2", FN(w_cuMemsetD2D8_v2), &weir_reals[116], 304, 0},
+  {"cuMemsetD2D8_v2_ptds", FN(w_cuMemsetD2D8_v2_ptds), &weir_reals[117], 305, 0},
+  {"cuMemsetD2D16", FN(w_cuMemsetD2D16), &weir_reals[118], 293, 0},
+  {"cuMemsetD2D16_v2", FN(w_cuMemsetD2D16_v2), &weir_reals[119], 294, 0},
+  {"cuMemsetD2D16_v2_ptds", FN(w_cuMemsetD2D16_v2_ptds), &weir_reals[120], 295, 0},
+  {"cuMemsetD2D32", FN(w_cuMemsetD2D32), &weir_reals[121], 298, 0},
+  {"cuMemsetD2D32_v2", FN(w_cuMemsetD2D32_v2), &weir_reals[122], 299, 0},
+  {"cuMemsetD2D32_v2_ptds", FN(w_cuMemsetD2D32_v2_ptds), &weir_reals[123], 300, 0},
+  {"cuMemsetD8Async", FN(w_cuMemsetD8Async), &weir_reals[124], 316, 0},
+  {"cuMemsetD8Async_ptsz", FN(w_cuMemsetD8Async_ptsz), &weir_reals[125], 317, 0},
+  {"cuMemsetD16Async", FN(w_cuMemsetD16Async), &weir_reals[126], 291, 0},
+  {"cuMemsetD16Async_ptsz", FN(w_cuMemsetD16Async_ptsz), &weir_reals[127], 292, 0},
+  {"cuMemsetD32Async", FN(w_cuMemsetD32Async), &weir_reals[128], 311, 0},
+  {"cuMemsetD32Async_ptsz", FN(w_cuMemsetD32Async_ptsz), &weir_reals[129], 312, 0},
+  {"cuMemsetD2D8Async", FN(w_cuMemsetD2D8Async), &weir_reals[130], 306, 0},
+  {"cuMemsetD2D8Async_ptsz", FN(w_cuMemsetD2D8Async_ptsz), &weir_reals[131], 307, 0},
+  {"cuMemsetD2D16Async", FN(w_cuMemsetD2D16Async), &weir_reals[132], 296, 0},
+  {"cuMemsetD2D16Async_ptsz", FN(w_cuMemsetD2D16Async_ptsz), &weir_reals[133], 297, 0},
+  {"cuMemsetD2D32Async", FN(w_cuMemsetD2D32Async), &weir_reals[134], 301, 0},
+  {"cuMemsetD2D32Async_ptsz", FN(w_cuMemsetD2D32Async_ptsz), &weir_reals[135], 302, 0},
+  {"cuCtxSynchronize", FN(w_cuCtxSynchronize), &weir_reals[136], 342, 0},
+  {"cuCtxSynchronize_v2", FN(w_cuCtxSynchronize_v2), &weir_reals[137], 343, 0},
+  {"cuStreamSynchronize", FN(w_cuStreamSynchronize), &weir_reals[138], 354, 0},
+  {"cuStreamSynchronize_ptsz", FN(w_cuStreamSynchronize_ptsz), &weir_reals[139], 355, 0},
+  {"cuStreamQuery", FN(w_cuStreamQuery), &weir_reals[140], 352, 0},
+  {"cuStreamQuery_ptsz", FN(w_cuStreamQuery_ptsz), &weir_reals[141], 353, 0},
+  {"cuStreamWaitEvent", FN(w_cuStreamWaitEvent), &weir_reals[142], 356, 0},
+  {"cuStreamWaitEvent_ptsz", FN(w_cuStreamWaitEvent_ptsz), &weir_reals[143], 357, 0},
+  {"cuEventSynchronize", FN(w_cuEventSynchronize), &weir_reals[144], 346, 0},
+  {"cuEventQuery", FN(w_cuEventQuery), &weir_reals[145], 345, 0},
+  {"cuStreamWaitValue32", FN(w_cuStreamWaitValue32), &weir_reals[146], 358, 0},
+  {"cuStreamWaitValue32_ptsz", FN(w_cuStreamWaitValue32_ptsz), &weir_reals[147], 359, 0},
+  {"cuStreamWaitValue32_v2", FN(w_cuStreamWaitValue32_v2), &weir_reals[148], 360, 0},
+  {"cuStreamWaitValue32_v2_ptsz", FN(w_cuStreamWaitValue32_v2_ptsz), &weir_reals[149], 361, 0},
+  {"cuStreamWaitValue64", FN(w_cuStreamWaitValue64), &weir_reals[150], 362, 0},
+  {"cuStreamWaitValue64_ptsz", FN(w_cuStreamWaitValue64_ptsz), &weir_reals[151], 363, 0},
+  {"cuStreamWaitValue64_v2", FN(w_cuStreamWaitValue64_v2), &weir_reals[152], 364, 0},
+  {"cuStreamWaitValue64_v2_ptsz", FN(w_cuStreamWaitValue64_v2_ptsz), &weir_reals[153], 365, 0},
+  {"cuStreamWriteValue32", FN(w_cuStreamWriteValue32), &weir_reals[154], 366, 0},
+  {"cuStreamWriteValue32_ptsz", FN(w_cuStreamWriteValue32_ptsz), &weir_reals[155], 367, 0},
+  {"cuStreamWriteValue32_v2", FN(w_cuStreamWriteValue32_v2), &weir_reals[156], 368, 0},
+  {"cuStreamWriteValue32_v2_ptsz", FN(w_cuStreamWriteValue32_v2_ptsz), &weir_reals[157], 369, 0},
+  {"cuStreamWriteValue64", FN(w_cuStreamWriteValue64), &weir_reals[158], 370, 0},
+  {"cuStreamWriteValue64_ptsz", FN(w_cuStreamWriteValue64_ptsz), &weir_reals[159], 371, 0},
+  {"cuStreamWriteValue64_v2", FN(w_cuStreamWriteValue64_v2), &weir_reals[160], 372, 0},
+  {"cuStreamWriteValue64_v2_ptsz", FN(w_cuStreamWriteValue64_v2_ptsz), &weir_reals[161], 373, 0},
+  {"cuStreamCreate", FN(w_cuStreamCreate), &weir_reals[162], 399, 0},
+  {"cuStreamCreateWithPriority", FN(w_cuStreamCreateWithPriority), &weir_reals[163], 400, 0},
+  {"cuGreenCtxStreamCreate", FN(w_cuGreenCtxStreamCreate), &weir_reals[164], 394, 0},
+  {"cuStreamDestroy", FN(w_cuStreamDestroy), &weir_reals[165], 401, 0},
+  {"cuStreamDestroy_v2", FN(w_cuStreamDestroy_v2), &weir_reals[166], 402, 0},
+  {"cuStreamAddCallback", FN(w_cuStreamAddCallback), &weir_reals[167], 395, 0},
+  {"cuStreamAddCallback_ptsz", FN(w_cuStreamAddCallback_ptsz), &weir_reals[168], 396, 0},
+  {"cuStreamBeginCapture", FN(w_cuStreamBeginCapture), &weir_reals[169], 637, 0},
+  {"cuStreamBeginCapture_ptsz", FN(w_cuStreamBeginCapture_ptsz), &weir_reals[170], 638, 0},
+  {"cuStreamBeginCapture_v2", FN(w_cuStreamBeginCapture_v2), &weir_reals[171], 639, 0},
+  {"cuStreamBeginCapture_v2_ptsz", FN(w_cuStreamBeginCapture_v2_ptsz), &weir_reals[172], 640, 0},
+  {"cuStreamBeginCaptureToGraph", FN(w_cuStreamBeginCaptureToGraph), &weir_reals[173], 641, 0},
+  {"cuStreamBeginCaptureToGraph_ptsz", FN(w_cuStreamBeginCaptureToGraph_ptsz), &weir_reals[174], 642, 0},
+  {"cuStreamEndCapture", FN(w_cuStreamEndCapture), &weir_reals[175], 643, 0},
+  {"cuStreamEndCapture_ptsz", FN(w_cuStreamEndCapture_ptsz), &weir_reals[176], 644, 0},
+  {"cuEventCreate", FN(w_cuEventCreate), &weir_reals[177], 429, 0},
+  {"cuEventDestroy", FN(w_cuEventDestroy), &weir_reals[178], 430, 0},
+  {"cuEventDestroy_v2", FN(w_cuEventDestroy_v2), &weir_reals[179], 431, 0},
+  {"cuEventRecord", FN(w_cuEventRecord), &weir_reals[180], 434, 0},
+  {"cuEventRecord_ptsz", FN(w_cuEventRecord_ptsz), &weir_reals[181], 435, 0},
+  {"cuEventRecordWithFlags", FN(w_cuEventRecordWithFlags), &weir_reals[182], 436, 0},
+  {"cuEventRecordWithFlags_ptsz", FN(w_cuEventRecordWithFlags_ptsz), &weir_reals[183], 437, 0},
+  {"cuEventElapsedTime", FN(w_cuEventElapsedTime), &weir_reals[184], 432, 0},
+  {"cuEventElapsedTime_v2", FN(w_cuEventElapsedTime_v2), &weir_reals[185], 433, 0},
+  {"cuLaunchKernel", FN(w_cuLaunchKernel), &weir_reals[186], 692, 0},
+  {"cuLaunchKernel_ptsz", FN(w_cuLaunchKernel_ptsz), &weir_reals[187], 693, 0},
+  {"cuLaunchCooperativeKernel", FN(w_cuLaunchCooperativeKernel), &weir_reals[188], 685, 0},
+  {"cuLaunchCooperativeKernel_ptsz", FN(w_cuLaunchCooperativeKernel_ptsz), &weir_reals[189], 686, 0},
+  {"cuLaunchKernelEx", FN(w_cuLaunchKernelEx), &weir_reals[190], 694, 0},
+  {"cuLaunchKernelEx_ptsz", FN(w_cuLaunchKernelEx_ptsz), &weir_reals[191], 695, 0},
+  {"cuLaunchCooperativeKernelMultiDevice", FN(w_cuLaunchCooperativeKernelMultiDevice), &weir_reals[192], 687, 0},
+  {"cuLaunch", FN(w_cuLaunch), &weir_reals[193], 684, 0},
+  {"cuLaunchGrid", FN(w_cuLaunchGrid), &weir_reals[194], 688, 0},
+  {"cuLaunchGridAsync", FN(w_cuLaunchGridAsync), &weir_reals[195], 689, 0},
+  {"cuLaunchHostFunc", FN(w_cuLaunchHostFunc), &weir_reals[196], 690, 0},
+  {"cuLaunchHostFunc_ptsz", FN(w_cuLaunchHostFunc_ptsz), &weir_reals[197], 691, 0},
+  {"cuMemcpyBatchAsync", FN(w_cuMemcpyBatchAsync), &weir_reals[198], 241, 0},
+  {"cuMemcpyBatchAsync_ptsz", FN(w_cuMemcpyBatchAsync_ptsz), &weir_reals[199], 242, 0},
+  {"cuMemcpyBatchAsync_v2", FN(w_cuMemcpyBatchAsync_v2), &weir_reals[200], 243, 0},
+  {"cuMemcpyBatchAsync_v2_ptsz", FN(w_cuMemcpyBatchAsync_v2_ptsz), &weir_reals[201], 244, 0},
+  {"cuMemcpy3DBatchAsync", FN(w_cuMemcpy3DBatchAsync), &weir_reals[202], 219, 0},
+  {"cuMemcpy3DBatchAsync_ptsz", FN(w_cuMemcpy3DBatchAsync_ptsz), &weir_reals[203], 220, 0},
+  {"cuMemcpy3DBatchAsync_v2", FN(w_cuMemcpy3DBatchAsync_v2), &weir_reals[204], 221, 0},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", FN(w_cuMemcpy3DBatchAsync_v2_ptsz), &weir_reals[205], 222, 0},
+  {"cuMemBatchDecompressAsync", FN(w_cuMemBatchDecompressAsync), &weir_reals[206], 200, 0},
+  {"cuMemBatchDecompressAsync_ptsz", FN(w_cuMemBatchDecompressAsync_ptsz), &weir_reals[207], 201, 0},
+  {"cuMemMapArrayAsync", FN(w_cuMemMapArrayAsync), &weir_reals[208], 127, 0},
+  {"cuMemMapArrayAsync_ptsz", FN(w_cuMemMapArrayAsync_ptsz), &weir_reals[209], 128, 0},
+  {"cuStreamBatchMemOp", FN(w_cuStreamBatchMemOp), &weir_reals[210], 348, 0},
+  {"cuStreamBatchMemOp_ptsz", FN(w_cuStreamBatchMemOp_ptsz), &weir_reals[211], 349, 0},
+  {"cuStreamBatchMemOp_v2", FN(w_cuStreamBatchMemOp_v2), &weir_reals[212], 350, 0},
+  {"cuStreamBatchMemOp_v2_ptsz", FN(w_cuStreamBatchMemOp_v2_ptsz), &weir_reals[213], 351, 0},
+  {"cuSignalExternalSemaphoresAsync", FN(w_cuSignalExternalSemaphoresAsync), &weir_reals[214], 746, 0},
+  {"cuSignalExternalSemaphoresAsync_ptsz", FN(w_cuSignalExternalSemaphoresAsync_ptsz), &weir_reals[215], 747, 0},
+  {"cuWaitExternalSemaphoresAsync", FN(w_cuWaitExternalSemaphoresAsync), &weir_reals[216], 748, 0},
+  {"cuWaitExternalSemaphoresAsync_ptsz", FN(w_cuWaitExternalSemaphoresAsync_ptsz), &weir_reals[217], 749, 0},
+  {"cuGraphLaunch", FN(w_cuGraphLaunch), &weir_reals[218], 614, 0},
+  {"cuGraphLaunch_ptsz", FN(w_cuGraphLaunch_ptsz), &weir_reals[219], 615, 0},
+  {"cuGraphAddKernelNode", FN(w_cuGraphAddKernelNode), &weir_reals[220], 555, 0},
+  {"cuGraphAddKernelNode_v2", FN(w_cuGraphAddKernelNode_v2), &weir_reals[221], 556, 0},
+  {"cuGraphAddMemcpyNode", FN(w_cuGraphAddMemcpyNode), &weir_reals[222], 559, 0},
+  {"cuGraphAddMemsetNode", FN(w_cuGraphAddMemsetNode), &weir_reals[223], 560, 0},
+  {"cuGraphAddBatchMemOpNode", FN(w_cuGraphAddBatchMemOpNode), &weir_reals[224], 545, 0},
+  {"cuGraphAddChildGraphNode", FN(w_cuGraphAddChildGraphNode), &weir_reals[225], 546, 0},
+  {"cuGraphAddNode", FN(w_cuGraphAddNode), &weir_reals[226], 561, 0},
+  {"cuGraphAddNode_v2", FN(w_cuGraphAddNode_v2), &weir_reals[227], 562, 0},
+  {"cuGraphKernelNodeSetParams", FN(w_cuGraphKernelNodeSetParams), &weir_reals[228], 612, 0},
+  {"cuGraphKernelNodeSetParams_v2", FN(w_cuGraphKernelNodeSetParams_v2), &weir_reals[229], 613, 0},
+  {"cuGraphMemcpyNodeSetParams", FN(w_cuGraphMemcpyNodeSetParams), &weir_reals[230], 619, 0},
+  {"cuGraphMemsetNodeSetParams", FN(w_cuGraphMemsetNodeSetParams), &weir_reals[231], 621, 0},
+  {"cuGraphBatchMemOpNodeSetParams", FN(w_cuGraphBatchMemOpNodeSetParams), &weir_reals[232], 564, 0},
+  {"cuGraphNodeSetParams", FN(w_cuGraphNodeSetParams), &weir_reals[233], 630, 0},
+  {"cuGraphExecKernelNodeSetParams", FN(w_cuGraphExecKernelNodeSetParams), &weir_reals[234], 585, 0},
+  {"cuGraphExecKernelNodeSetParams_v2", FN(w_cuGraphExecKernelNodeSetParams_v2), &weir_reals[235], 586, 0},
+  {"cuGraphExecMemcpyNodeSetParams", FN(w_cuGraphExecMemcpyNodeSetParams), &weir_reals[236], 587, 0},
+  {"cuGraphExecMemsetNodeSetParams", FN(w_cuGraphExecMemsetNodeSetParams), &weir_reals[237], 588, 0},
+  {"cuGraphExecBatchMemOpNodeSetParams", FN(w_cuGraphExecBatchMemOpNodeSetParams), &weir_reals[238], 576, 0},
+  {"cuGraphExecChildGraphNodeSetParams", FN(w_cuGraphExecChildGraphNodeSetParams), &weir_reals[239], 577, 0},
+  {"cuGraphExecNodeSetParams", FN(w_cuGraphExecNodeSetParams), &weir_reals[240], 589, 0},
+  {"cuGraphExecUpdate", FN(w_cuGraphExecUpdate), &weir_reals[241], 590, 0},
+  {"cuGraphExecUpdate_v2", FN(w_cuGraphExecUpdate_v2), &weir_reals[242], 591, 0},
+  {"cuGraphInstantiate", FN(w_cuGraphInstantiate), &weir_reals[243], 602, 0},
+  {"cuGraphInstantiate_v2", FN(w_cuGraphInstantiate_v2), &weir_reals[244], 603, 0},
+  {"cuGraphInstantiateWithFlags", FN(w_cuGraphInstantiateWithFlags), &weir_reals[245], 604, 0},
+  {"cuGraphInstantiateWithParams", FN(w_cuGraphInstantiateWithParams), &weir_reals[246], 605, 0},
+  {"cuGraphInstantiateWithParams_ptsz", FN(w_cuGraphInstantiateWithParams_ptsz), &weir_reals[247], 606, 0},
+  {"cuModuleGetFunction", FN(w_cuModuleGetFunction), &weir_reals[248], 926, 0},
+  {"cuLibraryGetKernel", FN(w_cuLibraryGetKernel), &weir_reals[249], 909, 0},
+  {"cuLibraryEnumerateKernels", FN(w_cuLibraryEnumerateKernels), &weir_reals[250], 907, 0},
+  {"cuKernelGetFunction", FN(w_cuKernelGetFunction), &weir_reals[251], 901, 0},
+  {"cuInit", FN(w_cuInit), &weir_reals[252], 802, 0},
+  {"cuCtxCreate", FN(w_cuCtxCreate), &weir_reals[253], 758, 0},
+  {"cuCtxCreate_v2", FN(w_cuCtxCreate_v2), &weir_reals[254], 759, 0},
+  {"cuCtxCreate_v3", FN(w_cuCtxCreate_v3), &weir_reals[255], 760, 0},
+  {"cuCtxCreate_v4", FN(w_cuCtxCreate_v4), &weir_reals[256], 761, 0},
+  {"cuCtxAttach", FN(w_cuCtxAttach), &weir_reals[257], 757, 0},
+  {"cuCtxDetach", FN(w_cuCtxDetach), &weir_reals[258], 764, 0},
+  {"cuCtxDestroy", FN(w_cuCtxDestroy), &weir_reals[259], 762, 0},
+  {"cuCtxDestroy_v2", FN(w_cuCtxDestroy_v2), &weir_reals[260], 763, 0},
+  {"cuCtxPushCurrent", FN(w_cuCtxPushCurrent), &weir_reals[261], 780, 0},
+  {"cuCtxPushCurrent_v2", FN(w_cuCtxPushCurrent_v2), &weir_reals[262], 781, 0},
+  {"cuCtxPopCurrent", FN(w_cuCtxPopCurrent), &weir_reals[263], 778, 0},
+  {"cuCtxPopCurrent_v2", FN(w_cuCtxPopCurrent_v2), &weir_reals[264], 779, 0},
+  {"cuCtxSetCurrent", FN(w_cuCtxSetCurrent), &weir_reals[265], 784, 0},
+  {"cuCtxSetFlags", FN(w_cuCtxSetFlags), &weir_reals[266], 785, 0},
+  {"cuCtxSetLimit", FN(w_cuCtxSetLimit), &weir_reals[267], 786, 0},
+  {"cuCtxSetCacheConfig", FN(w_cuCtxSetCacheConfig), &weir_reals[268], 783, 0},
+  {"cuCtxSetSharedMemConfig", FN(w_cuCtxSetSharedMemConfig), &weir_reals[269], 787, 0},
+  {"cuCtxResetPersistingL2Cache", FN(w_cuCtxResetPersistingL2Cache), &weir_reals[270], 782, 0},
+  {"cuCtxFromGreenCtx", FN(w_cuCtxFromGreenCtx), &weir_reals[271], 765, 0},
+  {"cuCtxEnablePeerAccess", FN(w_cuCtxEnablePeerAccess), &weir_reals[272], 702, 0},
+  {"cuCtxDisablePeerAccess", FN(w_cuCtxDisablePeerAccess), &weir_reals[273], 701, 0},
+  {"cuCtxRecordEvent", FN(w_cuCtxRecordEvent), &weir_reals[274], 341, 0},
+  {"cuCtxWaitEvent", FN(w_cuCtxWaitEvent), &weir_reals[275], 344, 0},
+  {"cuDevicePrimaryCtxRetain", FN(w_cuDevicePrimaryCtxRetain), &weir_reals[276], 793, 0},
+  {"cuDevicePrimaryCtxRelease", FN(w_cuDevicePrimaryCtxRelease), &weir_reals[277], 789, 0},
+  {"cuDevicePrimaryCtxRelease_v2", FN(w_cuDevicePrimaryCtxRelease_v2), &weir_reals[278], 790, 0},
+  {"cuDevicePrimaryCtxReset", FN(w_cuDevicePrimaryCtxReset), &weir_reals[279], 791, 0},
+  {"cuDevicePrimaryCtxReset_v2", FN(w_cuDevicePrimaryCtxReset_v2), &weir_reals[280], 792, 0},
+  {"cuDevicePrimaryCtxSetFlags", FN(w_cuDevicePrimaryCtxSetFlags), &weir_reals[281], 794, 0},
+  {"cuDevicePrimaryCtxSetFlags_v2", FN(w_cuDevicePrimaryCtxSetFlags_v2), &weir_reals[282], 795, 0},
+  {"cuGetProcAddress", FN(w_cuGetProcAddress), &weir_reals[283], 809, 0},
+  {"cuGetProcAddress_v2", FN(w_cuGetProcAddress_v2), &weir_reals[284], 810, 0},
+  {"cuMemGetInfo_v2", FN(w_cuMemGetInfo_v2), &weir_reals[285], 327, 0},
+  {"cuMemGetAddressRange_v2", FN(w_cuMemGetAddressRange_v2), &weir_reals[286], 325, 0},
+  {"cuPointerGetAttribute", FN(w_cuPointerGetAttribute), &weir_reals[287], 328, 0},
+  {"cuPointerGetAttributes", FN(w_cuPointerGetAttributes), &weir_reals[288], 329, 0},
+  {"cuPointerSetAttribute", FN(w_cuPointerSetAttribute), &weir_reals[289], 330, 0},
+  {"cuMemGetHandleForAddressRange", FN(w_cuMemGetHandleForAddressRange), &weir_reals[290], 124, 0},
+  {"cuIpcGetMemHandle", FN(w_cuIpcGetMemHandle), &weir_reals[291], 146, 0},
+  {"cudaMalloc", FN(w11_cudaMalloc), &weir_reals[292], 4, 1},
+  {"cudaMallocPitch", FN(w11_cudaMallocPitch), &weir_reals[293], 9, 1},
+  {"cudaMalloc3D", FN(w11_cudaMalloc3D), &weir_reals[294], 5, 1},
+  {"cudaMallocManaged", FN(w11_cudaMallocManaged), &weir_reals[295], 40, 1},
+  {"cudaMallocAsync", FN(w11_cudaMallocAsync), &weir_reals[296], 76, 1},
+  {"cudaMallocAsync_ptsz", FN(w11_cudaMallocAsync_ptsz), &weir_reals[297], 77, 1},
+  {"cudaMallocFromPoolAsync", FN(w11_cudaMallocFromPoolAsync), &weir_reals[298], 78, 1},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w11_cudaMallocFromPoolAsync_ptsz), &weir_reals[299], 79, 1},
+  {"cudaFree", FN(w11_cudaFree), &weir_reals[300], 1, 1},
+  {"cudaFreeAsync", FN(w11_cudaFreeAsync), &weir_reals[301], 74, 1},
+  {"cudaFreeAsync_ptsz", FN(w11_cudaFreeAsync_ptsz), &weir_reals[302], 75, 1},
+  {"cudaMemPoolTrimTo", FN(w11_cudaMemPoolTrimTo), &weir_reals[303], 92, 1},
+  {"cudaMemPoolDestroy", FN(w11_cudaMemPoolDestroy), &weir_reals[304], 83, 1},
+  {"cudaDeviceSetMemPool", FN(w11_cudaDeviceSetMemPool), &weir_reals[305], 73, 1},
+  {"cudaMallocArray", FN(w11_cudaMallocArray), &weir_reals[306], 7, 1},
+  {"cudaMalloc3DArray", FN(w11_cudaMalloc3DArray), &weir_reals[307], 6, 1},
+  {"cudaMallocMipmappedArray", FN(w11_cudaMallocMipmappedArray), &weir_reals[308], 8, 1},
+  {"cudaFreeArray", FN(w11_cudaFreeArray), &weir_reals[309], 2, 1},
+  {"cudaFreeMipmappedArray", FN(w11_cudaFreeMipmappedArray), &weir_reals[310], 3, 1},
+  {"cudaMallocHost", FN(w11_cudaMallocHost), &weir_reals[311], 29, 1},
+  {"cudaHostAlloc", FN(w11_cudaHostAlloc), &weir_reals[312], 24, 1},
+  {"cudaFreeHost", FN(w11_cudaFreeHost), &weir_reals[313], 23, 1},
+  {"cudaHostRegister", FN(w11_cudaHostRegister), &weir_reals[314], 27, 1},
+  {"cudaHostUnregister", FN(w11_cudaHostUnregister), &weir_reals[315], 28, 1},
+  {"cudaMemPrefetchAsync", FN(w11_cudaMemPrefetchAsync), &weir_reals[316], 46, 1},
+  {"cudaMemPrefetchAsync_ptsz", FN(w11_cudaMemPrefetchAsync_ptsz), &weir_reals[317], 47, 1},
+  {"cudaMemAdvise", FN(w11_cudaMemAdvise), &weir_reals[318], 41, 1},
+  {"cudaStreamAttachMemAsync", FN(w11_cudaStreamAttachMemAsync), &weir_reals[319], 52, 1},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w11_cudaStreamAttachMemAsync_ptsz), &weir_reals[320], 53, 1},
+  {"cudaMemcpy", FN(w11_cudaMemcpy), &weir_reals[321], 150, 1},
+  {"cudaMemcpy_ptds", FN(w11_cudaMemcpy_ptds), &weir_reals[322], 151, 1},
+  {"cudaMemcpyAsync", FN(w11_cudaMemcpyAsync), &weir_reals[323], 178, 1},
+  {"cudaMemcpyAsync_ptsz", FN(w11_cudaMemcpyAsync_ptsz), &weir_reals[324], 179, 1},
+  {"cudaMemcpy2D", FN(w11_cudaMemcpy2D), &weir_reals[325], 152, 1},
+  {"cudaMemcpy2D_ptds", FN(w11_cudaMemcpy2D_ptds), &weir_reals[326], 153, 1},
+  {"cudaMemcpy2DAsync", FN(w11_cudaMemcpy2DAsync), &weir_reals[327], 156, 1},
+  {"cudaMemcpy2DAsync_ptsz", FN(w11_cudaMemcpy2DAsync_ptsz), &weir_reals[328], 157, 1},
+  {"cudaMemcpyToArray", FN(w11_cudaMemcpyToArray), &weir_reals[329], 192, 1},
+  {"cudaMemcpyToArray_ptds", FN(w11_cudaMemcpyToArray_ptds), &weir_reals[330], 193, 1},
+  {"cudaMemcpyToArrayAsync", FN(w11_cudaMemcpyToArrayAsync), &weir_reals[331], 194, 1},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w11_cudaMemcpyToArrayAsync_ptsz), &weir_reals[332], 195, 1},
+  {"cudaMemcpyFromArray", FN(w11_cudaMemcpyFromArray), &weir_reals[333], 182, 1},
+  {"cudaMemcpyFromArray_ptds", FN(w11_cudaMemcpyFromArray_ptds), &weir_reals[334], 183, 1},
+  {"cudaMemcpyFromArrayAsync", FN(w11_cudaMemcpyFromArrayAsync), &weir_reals[335], 184, 1},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w11_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[336], 185, 1},
+  {"cudaMemcpyArrayToArray", FN(w11_cudaMemcpyArrayToArray), &weir_reals[337], 176, 1},
+  {"cudaMemcpyArrayToArray_ptds", FN(w11_cudaMemcpyArrayToArray_ptds), &weir_reals[338], 177, 1},
+  {"cudaMemcpy2DToArray", FN(w11_cudaMemcpy2DToArray), &weir_reals[339], 162, 1},
+  {"cudaMemcpy2DToArray_ptds", FN(w11_cudaMemcpy2DToArray_ptds), &weir_reals[340], 163, 1},
+  {"cudaMemcpy2DToArrayAsync", FN(w11_cudaMemcpy2DToArrayAsync), &weir_reals[341], 164, 1},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w11_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[342], 165, 1},
+  {"cudaMemcpy2DFromArray", FN(w11_cudaMemcpy2DFromArray), &weir_reals[343], 158, 1},
+  {"cudaMemcpy2DFromArray_ptds", FN(w11_cudaMemcpy2DFromArray_ptds), &weir_reals[344], 159, 1},
+  {"cudaMemcpy2DFromArrayAsync", FN(w11_cudaMemcpy2DFromArrayAsync), &weir_reals[345], 160, 1},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w11_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[346], 161, 1},
+  {"cudaMemcpy2DArrayToArray", FN(w11_cudaMemcpy2DArrayToArray), &weir_reals[347], 154, 1},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w11_cudaMemcpy2DArrayToArray_ptds), &weir_reals[348], 155, 1},
+  {"cudaMemcpyToSymbol", FN(w11_cudaMemcpyToSymbol), &weir_reals[349], 196, 1},
+  {"cudaMemcpyToSymbol_ptds", FN(w11_cudaMemcpyToSymbol_ptds), &weir_reals[350], 197, 1},
+  {"cudaMemcpyToSymbolAsync", FN(w11_cudaMemcpyToSymbolAsync), &weir_reals[351], 198, 1},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w11_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[352], 199, 1},
+  {"cudaMemcpyFromSymbol", FN(w11_cudaMemcpyFromSymbol), &weir_reals[353], 186, 1},
+  {"cudaMemcpyFromSymbol_ptds", FN(w11_cudaMemcpyFromSymbol_ptds), &weir_reals[354], 187, 1},
+  {"cudaMemcpyFromSymbolAsync", FN(w11_cudaMemcpyFromSymbolAsync), &weir_reals[355], 188, 1},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w11_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[356], 189, 1},
+  {"cudaMemcpy3D", FN(w11_cudaMemcpy3D), &weir_reals[357], 166, 1},
+  {"cudaMemcpy3D_ptds", FN(w11_cudaMemcpy3D_ptds), &weir_reals[358], 167, 1},
+  {"cudaMemcpy3DAsync", FN(w11_cudaMemcpy3DAsync), &weir_reals[359], 168, 1},
+  {"cudaMemcpy3DAsync_ptsz", FN(w11_cudaMemcpy3DAsync_ptsz), &weir_reals[360], 169, 1},
+  {"cudaMemcpyPeer", FN(w11_cudaMemcpyPeer), &weir_reals[361], 190, 1},
+  {"cudaMemcpyPeerAsync", FN(w11_cudaMemcpyPeerAsync), &weir_reals[362], 191, 1},
+  {"cudaMemcpy3DPeer", FN(w11_cudaMemcpy3DPeer), &weir_reals[363], 172, 1},
+  {"cudaMemcpy3DPeer_ptds", FN(w11_cudaMemcpy3DPeer_ptds), &weir_reals[364], 173, 1},
+  {"cudaMemcpy3DPeerAsync", FN(w11_cudaMemcpy3DPeerAsync), &weir_reals[365], 174, 1},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w11_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[366], 175, 1},
+  {"cudaMemset", FN(w11_cudaMemset), &weir_reals[367], 276, 1},
+  {"cudaMemset_ptds", FN(w11_cudaMemset_ptds), &weir_reals[368], 277, 1},
+  {"cudaMemsetAsync", FN(w11_cudaMemsetAsync), &weir_reals[369], 286, 1},
+  {"cudaMemsetAsync_ptsz", FN(w11_cudaMemsetAsync_ptsz), &weir_reals[370], 287, 1},
+  {"cudaMemset2D", FN(w11_cudaMemset2D), &weir_reals[371], 278, 1},
+  {"cudaMemset2D_ptds", FN(w11_cudaMemset2D_ptds), &weir_reals[372], 279, 1},
+  {"cudaMemset2DAsync", FN(w11_cudaMemset2DAsync), &weir_reals[373], 280, 1},
+  {"cudaMemset2DAsync_ptsz", FN(w11_cudaMemset2DAsync_ptsz), &weir_reals[374], 281, 1},
+  {"cudaMemset3D", FN(w11_cudaMemset3D), &weir_reals[375], 282, 1},
+  {"cudaMemset3D_ptds", FN(w11_cudaMemset3D_ptds), &weir_reals[376], 283, 1},
+  {"cudaMemset3DAsync", FN(w11_cudaMemset3DAsync), &weir_reals[377], 284, 1},
+  {"cudaMemset3DAsync_ptsz", FN(w11_cudaMemset3DAsync_ptsz), &weir_reals[378], 285, 1},
+  {"cudaDeviceSynchronize", FN(w11_cudaDeviceSynchronize), &weir_reals[379], 332, 1},
+  {"cudaThreadSynchronize", FN(w11_cudaThreadSynchronize), &weir_reals[380], 1060, 1},
+  {"cudaStreamSynchronize", FN(w11_cudaStreamSynchronize), &weir_reals[381], 337, 1},
+  {"cudaStreamSynchronize_ptsz", FN(w11_cudaStreamSynchronize_ptsz), &weir_reals[382], 338, 1},
+  {"cudaStreamQuery", FN(w11_cudaStreamQuery), &weir_reals[383], 335, 1},
+  {"cudaStreamQuery_ptsz", FN(w11_cudaStreamQuery_ptsz), &weir_reals[384], 336, 1},
+  {"cudaStreamWaitEvent", FN(w11_cudaStreamWaitEvent), &weir_reals[385], 339, 1},
+  {"cudaStreamWaitEvent_ptsz", FN(w11_cudaStreamWaitEvent_ptsz), &weir_reals[386], 340, 1},
+  {"cudaEventSynchronize", FN(w11_cudaEventSynchronize), &weir_reals[387], 334, 1},
+  {"cudaEventQuery", FN(w11_cudaEventQuery), &weir_reals[388], 333, 1},
+  {"cudaStreamCreate", FN(w11_cudaStreamCreate), &weir_reals[389], 378, 1},
+  {"cudaStreamCreateWithFlags", FN(w11_cudaStreamCreateWithFlags), &weir_reals[390], 379, 1},
+  {"cudaStreamCreateWithPriority", FN(w11_cudaStreamCreateWithPriority), &weir_reals[391], 380, 1},
+  {"cudaStreamDestroy", FN(w11_cudaStreamDestroy), &weir_reals[392], 381, 1},
+  {"cudaStreamAddCallback", FN(w11_cudaStreamAddCallback), &weir_reals[393], 374, 1},
+  {"cudaStreamAddCallback_ptsz", FN(w11_cudaStreamAddCallback_ptsz), &weir_reals[394], 375, 1},
+  {"cudaStreamBeginCapture", FN(w11_cudaStreamBeginCapture), &weir_reals[395], 526, 1},
+  {"cudaStreamBeginCapture_ptsz", FN(w11_cudaStreamBeginCapture_ptsz), &weir_reals[396], 527, 1},
+  {"cudaStreamBeginCaptureToGraph", FN(w11_cudaStreamBeginCaptureToGraph), &weir_reals[397], 528, 1},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w11_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[398], 529, 1},
+  {"cudaStreamEndCapture", FN(w11_cudaStreamEndCapture), &weir_reals[399], 530, 1},
+  {"cudaStreamEndCapture_ptsz", FN(w11_cudaStreamEndCapture_ptsz), &weir_reals[400], 531, 1},
+  {"cudaEventCreate", FN(w11_cudaEventCreate), &weir_reals[401], 420, 1},
+  {"cudaEventCreateWithFlags", FN(w11_cudaEventCreateWithFlags), &weir_reals[402], 422, 1},
+  {"cudaEventDestroy", FN(w11_cudaEventDestroy), &weir_reals[403], 423, 1},
+  {"cudaEventRecord", FN(w11_cudaEventRecord), &weir_reals[404], 425, 1},
+  {"cudaEventRecord_ptsz", FN(w11_cudaEventRecord_ptsz), &weir_reals[405], 426, 1},
+  {"cudaEventRecordWithFlags", FN(w11_cudaEventRecordWithFlags), &weir_reals[406], 427, 1},
+  {"cudaEventRecordWithFlags_ptsz", FN(w11_cudaEventRecordWithFlags_ptsz), &weir_reals[407], 428, 1},
+  {"cudaEventElapsedTime", FN(w11_cudaEventElapsedTime), &weir_reals[408], 424, 1},
+  {"cudaLaunchKernel", FN(w11_cudaLaunchKernel), &weir_reals[409], 680, 1},
+  {"cudaLaunchKernel_ptsz", FN(w11_cudaLaunchKernel_ptsz), &weir_reals[410], 681, 1},
+  {"cudaLaunchCooperativeKernel", FN(w11_cudaLaunchCooperativeKernel), &weir_reals[411], 676, 1},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w11_cudaLaunchCooperativeKernel_ptsz), &weir_reals[412], 677, 1},
+  {"cudaLaunchKernelExC", FN(w11_cudaLaunchKernelExC), &weir_reals[413], 682, 1},
+  {"cudaLaunchKernelExC_ptsz", FN(w11_cudaLaunchKernelExC_ptsz), &weir_reals[414], 683, 1},
+  {"cudaLaunchHostFunc", FN(w11_cudaLaunchHostFunc), &weir_reals[415], 678, 1},
+  {"cudaLaunchHostFunc_ptsz", FN(w11_cudaLaunchHostFunc_ptsz), &weir_reals[416], 679, 1},
+  {"__cudaRegisterFunction", FN(w11___cudaRegisterFunction), &weir_reals[417], 670, 1},
+  {"cudaGetFuncBySymbol", FN(w11_cudaGetFuncBySymbol), &weir_reals[418], 978, 1},
+  {"cudaSetDevice", FN(w11_cudaSetDevice), &weir_reals[419], 754, 1},
+  {"cudaSetDeviceFlags", FN(w11_cudaSetDeviceFlags), &weir_reals[420], 755, 1},
+  {"cudaSetValidDevices", FN(w11_cudaSetValidDevices), &weir_reals[421], 756, 1},
+  {"cudaInitDevice", FN(w11_cudaInitDevice), &weir_reals[422], 753, 1},
+  {"cudaCtxResetPersistingL2Cache", FN(w11_cudaCtxResetPersistingL2Cache), &weir_reals[423], 750, 1},
+  {"cudaDeviceEnablePeerAccess", FN(w11_cudaDeviceEnablePeerAccess), &weir_reals[424], 698, 1},
+  {"cudaDeviceDisablePeerAccess", FN(w11_cudaDeviceDisablePeerAccess), &weir_reals[425], 697, 1},
+  {"cudaDeviceReset", FN(w11_cudaDeviceReset), &weir_reals[426], 751, 1},
+  {"cudaThreadExit", FN(w11_cudaThreadExit), &weir_reals[427], 1061, 1},
+  {"cudaGetDriverEntryPoint", FN(w11_cudaGetDriverEntryPoint), &weir_reals[428], 803, 1},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w11_cudaGetDriverEntryPoint_ptsz), &weir_reals[429], 804, 1},
+  {"cudaMalloc", FN(w12_cudaMalloc), &weir_reals[430], 4, 2},
+  {"cudaMallocPitch", FN(w12_cudaMallocPitch), &weir_reals[431], 9, 2},
+  {"cudaMalloc3D", FN(w12_cudaMalloc3D), &weir_reals[432], 5, 2},
+  {"cudaMallocManaged", FN(w12_cudaMallocManaged), &weir_reals[433], 40, 2},
+  {"cudaMallocAsync", FN(w12_cudaMallocAsync), &weir_reals[434], 76, 2},
+  {"cudaMallocAsync_ptsz", FN(w12_cudaMallocAsync_ptsz), &weir_reals[435], 77, 2},
+  {"cudaMallocFromPoolAsync", FN(w12_cudaMallocFromPoolAsync), &weir_reals[436], 78, 2},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w12_cudaMallocFromPoolAsync_ptsz), &weir_reals[437], 79, 2},
+  {"cudaFree", FN(w12_cudaFree), &weir_reals[438], 1, 2},
+  {"cudaFreeAsync", FN(w12_cudaFreeAsync), &weir_reals[439], 74, 2},
+  {"cudaFreeAsync_ptsz", FN(w12_cudaFreeAsync_ptsz), &weir_reals[440], 75, 2},
+  {"cudaMemPoolTrimTo", FN(w12_cudaMemPoolTrimTo), &weir_reals[441], 92, 2},
+  {"cudaMemPoolDestroy", FN(w12_cudaMemPoolDestroy), &weir_reals[442], 83, 2},
+  {"cudaDeviceSetMemPool", FN(w12_cudaDeviceSetMemPool), &weir_reals[443], 73, 2},
+  {"cudaMallocArray", FN(w12_cudaMallocArray), &weir_reals[444], 7, 2},
+  {"cudaMalloc3DArray", FN(w12_cudaMalloc3DArray), &weir_reals[445], 6, 2},
+  {"cudaMallocMipmappedArray", FN(w12_cudaMallocMipmappedArray), &weir_reals[446], 8, 2},
+  {"cudaFreeArray", FN(w12_cudaFreeArray), &weir_reals[447], 2, 2},
+  {"cudaFreeMipmappedArray", FN(w12_cudaFreeMipmappedArray), &weir_reals[448], 3, 2},
+  {"cudaMallocHost", FN(w12_cudaMallocHost), &weir_reals[449], 29, 2},
+  {"cudaHostAlloc", FN(w12_cudaHostAlloc), &weir_reals[450], 24, 2},
+  {"cudaFreeHost", FN(w12_cudaFreeHost), &weir_reals[451], 23, 2},
+  {"cudaHostRegister", FN(w12_cudaHostRegister), &weir_reals[452], 27, 2},
+  {"cudaHostUnregister", FN(w12_cudaHostUnregister), &weir_reals[453], 28, 2},
+  {"cudaMemPrefetchAsync", FN(w12_cudaMemPrefetchAsync), &weir_reals[454], 46, 2},
+  {"cudaMemPrefetchAsync_ptsz", FN(w12_cudaMemPrefetchAsync_ptsz), &weir_reals[455], 47, 2},
+  {"cudaMemPrefetchAsync_v2", FN(w12_cudaMemPrefetchAsync_v2), &weir_reals[456], 1057, 2},
+  {"cudaMemPrefetchAsync_v2_ptsz", FN(w12_cudaMemPrefetchAsync_v2_ptsz), &weir_reals[457], 1058, 2},
+  {"cudaMemAdvise", FN(w12_cudaMemAdvise), &weir_reals[458], 41, 2},
+  {"cudaMemAdvise_v2", FN(w12_cudaMemAdvise_v2), &weir_reals[459], 1059, 2},
+  {"cudaStreamAttachMemAsync", FN(w12_cudaStreamAttachMemAsync), &weir_reals[460], 52, 2},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w12_cudaStreamAttachMemAsync_ptsz), &weir_reals[461], 53, 2},
+  {"cudaMemcpy", FN(w12_cudaMemcpy), &weir_reals[462], 150, 2},
+  {"cudaMemcpy_ptds", FN(w12_cudaMemcpy_ptds), &weir_reals[463], 151, 2},
+  {"cudaMemcpyAsync", FN(w12_cudaMemcpyAsync), &weir_reals[464], 178, 2},
+  {"cudaMemcpyAsync_ptsz", FN(w12_cudaMemcpyAsync_ptsz), &weir_reals[465], 179, 2},
+  {"cudaMemcpy2D", FN(w12_cudaMemcpy2D), &weir_reals[466], 152, 2},
+  {"cudaMemcpy2D_ptds", FN(w12_cudaMemcpy2D_ptds), &weir_reals[467], 153, 2},
+  {"cudaMemcpy2DAsync", FN(w12_cudaMemcpy2DAsync), &weir_reals[468], 156, 2},
+  {"cudaMemcpy2DAsync_ptsz", FN(w12_cudaMemcpy2DAsync_ptsz), &weir_reals[469], 157, 2},
+  {"cudaMemcpyToArray", FN(w12_cudaMemcpyToArray), &weir_reals[470], 192, 2},
+  {"cudaMemcpyToArray_ptds", FN(w12_cudaMemcpyToArray_ptds), &weir_reals[471], 193, 2},
+  {"cudaMemcpyToArrayAsync", FN(w12_cudaMemcpyToArrayAsync), &weir_reals[472], 194, 2},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w12_cudaMemcpyToArrayAsync_ptsz), &weir_reals[473], 195, 2},
+  {"cudaMemcpyFromArray", FN(w12_cudaMemcpyFromArray), &weir_reals[474], 182, 2},
+  {"cudaMemcpyFromArray_ptds", FN(w12_cudaMemcpyFromArray_ptds), &weir_reals[475], 183, 2},
+  {"cudaMemcpyFromArrayAsync", FN(w12_cudaMemcpyFromArrayAsync), &weir_reals[476], 184, 2},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w12_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[477], 185, 2},
+  {"cudaMemcpyArrayToArray", FN(w12_cudaMemcpyArrayToArray), &weir_reals[478], 176, 2},
+  {"cudaMemcpyArrayToArray_ptds", FN(w12_cudaMemcpyArrayToArray_ptds), &weir_reals[479], 177, 2},
+  {"cudaMemcpy2DToArray", FN(w12_cudaMemcpy2DToArray), &weir_reals[480], 162, 2},
+  {"cudaMemcpy2DToArray_ptds", FN(w12_cudaMemcpy2DToArray_ptds), &weir_reals[481], 163, 2},
+  {"cudaMemcpy2DToArrayAsync", FN(w12_cudaMemcpy2DToArrayAsync), &weir_reals[482], 164, 2},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w12_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[483], 165, 2},
+  {"cudaMemcpy2DFromArray", FN(w12_cudaMemcpy2DFromArray), &weir_reals[484], 158, 2},
+  {"cudaMemcpy2DFromArray_ptds", FN(w12_cudaMemcpy2DFromArray_ptds), &weir_reals[485], 159, 2},
+  {"cudaMemcpy2DFromArrayAsync", FN(w12_cudaMemcpy2DFromArrayAsync), &weir_reals[486], 160, 2},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w12_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[487], 161, 2},
+  {"cudaMemcpy2DArrayToArray", FN(w12_cudaMemcpy2DArrayToArray), &weir_reals[488], 154, 2},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w12_cudaMemcpy2DArrayToArray_ptds), &weir_reals[489], 155, 2},
+  {"cudaMemcpyToSymbol", FN(w12_cudaMemcpyToSymbol), &weir_reals[490], 196, 2},
+  {"cudaMemcpyToSymbol_ptds", FN(w12_cudaMemcpyToSymbol_ptds), &weir_reals[491], 197, 2},
+  {"cudaMemcpyToSymbolAsync", FN(w12_cudaMemcpyToSymbolAsync), &weir_reals[492], 198, 2},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w12_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[493], 199, 2},
+  {"cudaMemcpyFromSymbol", FN(w12_cudaMemcpyFromSymbol), &weir_reals[494], 186, 2},
+  {"cudaMemcpyFromSymbol_ptds", FN(w12_cudaMemcpyFromSymbol_ptds), &weir_reals[495], 187, 2},
+  {"cudaMemcpyFromSymbolAsync", FN(w12_cudaMemcpyFromSymbolAsync), &weir_reals[496], 188, 2},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w12_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[497], 189, 2},
+  {"cudaMemcpy3D", FN(w12_cudaMemcpy3D), &weir_reals[498], 166, 2},
+  {"cudaMemcpy3D_ptds", FN(w12_cudaMemcpy3D_ptds), &weir_reals[499], 167, 2},
+  {"cudaMemcpy3DAsync", FN(w12_cudaMemcpy3DAsync), &weir_reals[500], 168, 2},
+  {"cudaMemcpy3DAsync_ptsz", FN(w12_cudaMemcpy3DAsync_ptsz), &weir_reals[501], 169, 2},
+  {"cudaMemcpyPeer", FN(w12_cudaMemcpyPeer), &weir_reals[502], 190, 2},
+  {"cudaMemcpyPeerAsync", FN(w12_cudaMemcpyPeerAsync), &weir_reals[503], 191, 2},
+  {"cudaMemcpy3DPeer", FN(w12_cudaMemcpy3DPeer), &weir_reals[504], 172, 2},
+  {"cudaMemcpy3DPeer_ptds", FN(w12_cudaMemcpy3DPeer_ptds), &weir_reals[505], 173, 2},
+  {"cudaMemcpy3DPeerAsync", FN(w12_cudaMemcpy3DPeerAsync), &weir_reals[506], 174, 2},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w12_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[507], 175, 2},
+  {"cudaMemset", FN(w12_cudaMemset), &weir_reals[508], 276, 2},
+  {"cudaMemset_ptds", FN(w12_cudaMemset_ptds), &weir_reals[509], 277, 2},
+  {"cudaMemsetAsync", FN(w12_cudaMemsetAsync), &weir_reals[510], 286, 2},
+  {"cudaMemsetAsync_ptsz", FN(w12_cudaMemsetAsync_ptsz), &weir_reals[511], 287, 2},
+  {"cudaMemset2D", FN(w12_cudaMemset2D), &weir_reals[512], 278, 2},
+  {"cudaMemset2D_ptds", FN(w12_cudaMemset2D_ptds), &weir_reals[513], 279, 2},
+  {"cudaMemset2DAsync", FN(w12_cudaMemset2DAsync), &weir_reals[514], 280, 2},
+  {"cudaMemset2DAsync_ptsz", FN(w12_cudaMemset2DAsync_ptsz), &weir_reals[515], 281, 2},
+  {"cudaMemset3D", FN(w12_cudaMemset3D), &weir_reals[516], 282, 2},
+  {"cudaMemset3D_ptds", FN(w12_cudaMemset3D_ptds), &weir_reals[517], 283, 2},
+  {"cudaMemset3DAsync", FN(w12_cudaMemset3DAsync), &weir_reals[518], 284, 2},
+  {"cudaMemset3DAsync_ptsz", FN(w12_cudaMemset3DAsync_ptsz), &weir_reals[519], 285, 2},
+  {"cudaDeviceSynchronize", FN(w12_cudaDeviceSynchronize), &weir_reals[520], 332, 2},
+  {"cudaThreadSynchronize", FN(w12_cudaThreadSynchronize), &weir_reals[521], 1060, 2},
+  {"cudaStreamSynchronize", FN(w12_cudaStreamSynchronize), &weir_reals[522], 337, 2},
+  {"cudaStreamSynchronize_ptsz", FN(w12_cudaStreamSynchronize_ptsz), &weir_reals[523], 338, 2},
+  {"cudaStreamQuery", FN(w12_cudaStreamQuery), &weir_reals[524], 335, 2},
+  {"cudaStreamQuery_ptsz", FN(w12_cudaStreamQuery_ptsz), &weir_reals[525], 336, 2},
+  {"cudaStreamWaitEvent", FN(w12_cudaStreamWaitEvent), &weir_reals[526], 339, 2},
+  {"cudaStreamWaitEvent_ptsz", FN(w12_cudaStreamWaitEvent_ptsz), &weir_reals[527], 340, 2},
+  {"cudaEventSynchronize", FN(w12_cudaEventSynchronize), &weir_reals[528], 334, 2},
+  {"cudaEventQuery", FN(w12_cudaEventQuery), &weir_reals[529], 333, 2},
+  {"cudaStreamCreate", FN(w12_cudaStreamCreate), &weir_reals[530], 378, 2},
+  {"cudaStreamCreateWithFlags", FN(w12_cudaStreamCreateWithFlags), &weir_reals[531], 379, 2},
+  {"cudaStreamCreateWithPriority", FN(w12_cudaStreamCreateWithPriority), &weir_reals[532], 380, 2},
+  {"cudaStreamDestroy", FN(w12_cudaStreamDestroy), &weir_reals[533], 381, 2},
+  {"cudaStreamAddCallback", FN(w12_cudaStreamAddCallback), &weir_reals[534], 374, 2},
+  {"cudaStreamAddCallback_ptsz", FN(w12_cudaStreamAddCallback_ptsz), &weir_reals[535], 375, 2},
+  {"cudaStreamBeginCapture", FN(w12_cudaStreamBeginCapture), &weir_reals[536], 526, 2},
+  {"cudaStreamBeginCapture_ptsz", FN(w12_cudaStreamBeginCapture_ptsz), &weir_reals[537], 527, 2},
+  {"cudaStreamBeginCaptureToGraph", FN(w12_cudaStreamBeginCaptureToGraph), &weir_reals[538], 528, 2},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w12_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[539], 529, 2},
+  {"cudaStreamEndCapture", FN(w12_cudaStreamEndCapture), &weir_reals[540], 530, 2},
+  {"cudaStreamEndCapture_ptsz", FN(w12_cudaStreamEndCapture_ptsz), &weir_reals[541], 531, 2},
+  {"cudaEventCreate", FN(w12_cudaEventCreate), &weir_reals[542], 420, 2},
+  {"cudaEventCreateWithFlags", FN(w12_cudaEventCreateWithFlags), &weir_reals[543], 422, 2},
+  {"cudaEventDestroy", FN(w12_cudaEventDestroy), &weir_reals[544], 423, 2},
+  {"cudaEventRecord", FN(w12_cudaEventRecord), &weir_reals[545], 425, 2},
+  {"cudaEventRecord_ptsz", FN(w12_cudaEventRecord_ptsz), &weir_reals[546], 426, 2},
+  {"cudaEventRecordWithFlags", FN(w12_cudaEventRecordWithFlags), &weir_reals[547], 427, 2},
+  {"cudaEventRecordWithFlags_ptsz", FN(w12_cudaEventRecordWithFlags_ptsz), &weir_reals[548], 428, 2},
+  {"cudaEventElapsedTime", FN(w12_cudaEventElapsedTime), &weir_reals[549], 424, 2},
+  {"cudaLaunchKernel", FN(w12_cudaLaunchKernel), &weir_reals[550], 680, 2},
+  {"cudaLaunchKernel_ptsz", FN(w12_cudaLaunchKernel_ptsz), &weir_reals[551], 681, 2},
+  {"cudaLaunchCooperativeKernel", FN(w12_cudaLaunchCooperativeKernel), &weir_reals[552], 676, 2},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w12_cudaLaunchCooperativeKernel_ptsz), &weir_reals[553], 677, 2},
+  {"cudaLaunchKernelExC", FN(w12_cudaLaunchKernelExC), &weir_reals[554], 682, 2},
+  {"cudaLaunchKernelExC_ptsz", FN(w12_cudaLaunchKernelExC_ptsz), &weir_reals[555], 683, 2},
+  {"__cudaLaunchKernel", FN(w12___cudaLaunchKernel), &weir_reals[556], 664, 2},
+  {"__cudaLaunchKernel_ptsz", FN(w12___cudaLaunchKernel_ptsz), &weir_reals[557], 665, 2},
+  {"cudaLaunchHostFunc", FN(w12_cudaLaunchHostFunc), &weir_reals[558], 678, 2},
+  {"cudaLaunchHostFunc_ptsz", FN(w12_cudaLaunchHostFunc_ptsz), &weir_reals[559], 679, 2},
+  {"cudaLibraryGetKernel", FN(w12_cudaLibraryGetKernel), &weir_reals[560], 882, 2},
+  {"__cudaRegisterFunction", FN(w12___cudaRegisterFunction), &weir_reals[561], 670, 2},
+  {"__cudaGetKernel", FN(w12___cudaGetKernel), &weir_reals[562], 661, 2},
+  {"cudaGetKernel", FN(w12_cudaGetKernel), &weir_reals[563], 979, 2},
+  {"cudaGetFuncBySymbol", FN(w12_cudaGetFuncBySymbol), &weir_reals[564], 978, 2},
+  {"cudaSetDevice", FN(w12_cudaSetDevice), &weir_reals[565], 754, 2},
+  {"cudaSetDeviceFlags", FN(w12_cudaSetDeviceFlags), &weir_reals[566], 755, 2},
+  {"cudaSetValidDevices", FN(w12_cudaSetValidDevices), &weir_reals[567], 756, 2},
+  {"cudaInitDevice", FN(w12_cudaInitDevice), &weir_reals[568], 753, 2},
+  {"cudaCtxResetPersistingL2Cache", FN(w12_cudaCtxResetPersistingL2Cache), &weir_reals[569], 750, 2},
+  {"cudaDeviceEnablePeerAccess", FN(w12_cudaDeviceEnablePeerAccess), &weir_reals[570], 698, 2},
+  {"cudaDeviceDisablePeerAccess", FN(w12_cudaDeviceDisablePeerAccess), &weir_reals[571], 697, 2},
+  {"cudaDeviceReset", FN(w12_cudaDeviceReset), &weir_reals[572], 751, 2},
+  {"cudaThreadExit", FN(w12_cudaThreadExit), &weir_reals[573], 1061, 2},
+  {"cudaGetDriverEntryPoint", FN(w12_cudaGetDriverEntryPoint), &weir_reals[574], 803, 2},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w12_cudaGetDriverEntryPoint_ptsz), &weir_reals[575], 804, 2},
+  {"cudaGetDriverEntryPointByVersion", FN(w12_cudaGetDriverEntryPointByVersion), &weir_reals[576], 805, 2},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w12_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[577], 806, 2},
+  {"cudaMalloc", FN(w13_cudaMalloc), &weir_reals[578], 4, 3},
+  {"cudaMallocPitch", FN(w13_cudaMallocPitch), &weir_reals[579], 9, 3},
+  {"cudaMalloc3D", FN(w13_cudaMalloc3D), &weir_reals[580], 5, 3},
+  {"cudaMallocManaged", FN(w13_cudaMallocManaged), &weir_reals[581], 40, 3},
+  {"cudaMallocAsync", FN(w13_cudaMallocAsync), &weir_reals[582], 76, 3},
+  {"cudaMallocAsync_ptsz", FN(w13_cudaMallocAsync_ptsz), &weir_reals[583], 77, 3},
+  {"cudaMallocFromPoolAsync", FN(w13_cudaMallocFromPoolAsync), &weir_reals[584], 78, 3},
+  {"cudaMallocFromPoolAsync_ptsz", FN(w13_cudaMallocFromPoolAsync_ptsz), &weir_reals[585], 79, 3},
+  {"cudaFree", FN(w13_cudaFree), &weir_reals[586], 1, 3},
+  {"cudaFreeAsync", FN(w13_cudaFreeAsync), &weir_reals[587], 74, 3},
+  {"cudaFreeAsync_ptsz", FN(w13_cudaFreeAsync_ptsz), &weir_reals[588], 75, 3},
+  {"cudaMemPoolTrimTo", FN(w13_cudaMemPoolTrimTo), &weir_reals[589], 92, 3},
+  {"cudaMemPoolDestroy", FN(w13_cudaMemPoolDestroy), &weir_reals[590], 83, 3},
+  {"cudaDeviceSetMemPool", FN(w13_cudaDeviceSetMemPool), &weir_reals[591], 73, 3},
+  {"cudaMemSetMemPool", FN(w13_cudaMemSetMemPool), &weir_reals[592], 93, 3},
+  {"cudaMallocArray", FN(w13_cudaMallocArray), &weir_reals[593], 7, 3},
+  {"cudaMalloc3DArray", FN(w13_cudaMalloc3DArray), &weir_reals[594], 6, 3},
+  {"cudaMallocMipmappedArray", FN(w13_cudaMallocMipmappedArray), &weir_reals[595], 8, 3},
+  {"cudaFreeArray", FN(w13_cudaFreeArray), &weir_reals[596], 2, 3},
+  {"cudaFreeMipmappedArray", FN(w13_cudaFreeMipmappedArray), &weir_reals[597], 3, 3},
+  {"cudaMallocHost", FN(w13_cudaMallocHost), &weir_reals[598], 29, 3},
+  {"cudaHostAlloc", FN(w13_cudaHostAlloc), &weir_reals[599], 24, 3},
+  {"cudaFreeHost", FN(w13_cudaFreeHost), &weir_reals[600], 23, 3},
+  {"cudaHostRegister", FN(w13_cudaHostRegister), &weir_reals[601], 27, 3},
+  {"cudaHostUnregister", FN(w13_cudaHostUnregister), &weir_reals[602], 28, 3},
+  {"cudaMemPrefetchAsync", FN(w13_cudaMemPrefetchAsync), &weir_reals[603], 46, 3},
+  {"cudaMemPrefetchAsync_ptsz", FN(w13_cudaMemPrefetchAsync_ptsz), &weir_reals[604], 47, 3},
+  {"cudaMemAdvise", FN(w13_cudaMemAdvise), &weir_reals[605], 41, 3},
+  {"cudaStreamAttachMemAsync", FN(w13_cudaStreamAttachMemAsync), &weir_reals[606], 52, 3},
+  {"cudaStreamAttachMemAsync_ptsz", FN(w13_cudaStreamAttachMemAsync_ptsz), &weir_reals[607], 53, 3},
+  {"cudaMemcpy", FN(w13_cudaMemcpy), &weir_reals[608], 150, 3},
+  {"cudaMemcpy_ptds", FN(w13_cudaMemcpy_ptds), &weir_reals[609], 151, 3},
+  {"cudaMemcpyAsync", FN(w13_cudaMemcpyAsync), &weir_reals[610], 178, 3},
+  {"cudaMemcpyAsync_ptsz", FN(w13_cudaMemcpyAsync_ptsz), &weir_reals[611], 179, 3},
+  {"cudaMemcpy2D", FN(w13_cudaMemcpy2D), &weir_reals[612], 152, 3},
+  {"cudaMemcpy2D_ptds", FN(w13_cudaMemcpy2D_ptds), &weir_reals[613], 153, 3},
+  {"cudaMemcpy2DAsync", FN(w13_cudaMemcpy2DAsync), &weir_reals[614], 156, 3},
+  {"cudaMemcpy2DAsync_ptsz", FN(w13_cudaMemcpy2DAsync_ptsz), &weir_reals[615], 157, 3},
+  {"cudaMemcpyToArray", FN(w13_cudaMemcpyToArray), &weir_reals[616], 192, 3},
+  {"cudaMemcpyToArray_ptds", FN(w13_cudaMemcpyToArray_ptds), &weir_reals[617], 193, 3},
+  {"cudaMemcpyToArrayAsync", FN(w13_cudaMemcpyToArrayAsync), &weir_reals[618], 194, 3},
+  {"cudaMemcpyToArrayAsync_ptsz", FN(w13_cudaMemcpyToArrayAsync_ptsz), &weir_reals[619], 195, 3},
+  {"cudaMemcpyFromArray", FN(w13_cudaMemcpyFromArray), &weir_reals[620], 182, 3},
+  {"cudaMemcpyFromArray_ptds", FN(w13_cudaMemcpyFromArray_ptds), &weir_reals[621], 183, 3},
+  {"cudaMemcpyFromArrayAsync", FN(w13_cudaMemcpyFromArrayAsync), &weir_reals[622], 184, 3},
+  {"cudaMemcpyFromArrayAsync_ptsz", FN(w13_cudaMemcpyFromArrayAsync_ptsz), &weir_reals[623], 185, 3},
+  {"cudaMemcpyArrayToArray", FN(w13_cudaMemcpyArrayToArray), &weir_reals[624], 176, 3},
+  {"cudaMemcpyArrayToArray_ptds", FN(w13_cudaMemcpyArrayToArray_ptds), &weir_reals[625], 177, 3},
+  {"cudaMemcpy2DToArray", FN(w13_cudaMemcpy2DToArray), &weir_reals[626], 162, 3},
+  {"cudaMemcpy2DToArray_ptds", FN(w13_cudaMemcpy2DToArray_ptds), &weir_reals[627], 163, 3},
+  {"cudaMemcpy2DToArrayAsync", FN(w13_cudaMemcpy2DToArrayAsync), &weir_reals[628], 164, 3},
+  {"cudaMemcpy2DToArrayAsync_ptsz", FN(w13_cudaMemcpy2DToArrayAsync_ptsz), &weir_reals[629], 165, 3},
+  {"cudaMemcpy2DFromArray", FN(w13_cudaMemcpy2DFromArray), &weir_reals[630], 158, 3},
+  {"cudaMemcpy2DFromArray_ptds", FN(w13_cudaMemcpy2DFromArray_ptds), &weir_reals[631], 159, 3},
+  {"cudaMemcpy2DFromArrayAsync", FN(w13_cudaMemcpy2DFromArrayAsync), &weir_reals[632], 160, 3},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", FN(w13_cudaMemcpy2DFromArrayAsync_ptsz), &weir_reals[633], 161, 3},
+  {"cudaMemcpy2DArrayToArray", FN(w13_cudaMemcpy2DArrayToArray), &weir_reals[634], 154, 3},
+  {"cudaMemcpy2DArrayToArray_ptds", FN(w13_cudaMemcpy2DArrayToArray_ptds), &weir_reals[635], 155, 3},
+  {"cudaMemcpyToSymbol", FN(w13_cudaMemcpyToSymbol), &weir_reals[636], 196, 3},
+  {"cudaMemcpyToSymbol_ptds", FN(w13_cudaMemcpyToSymbol_ptds), &weir_reals[637], 197, 3},
+  {"cudaMemcpyToSymbolAsync", FN(w13_cudaMemcpyToSymbolAsync), &weir_reals[638], 198, 3},
+  {"cudaMemcpyToSymbolAsync_ptsz", FN(w13_cudaMemcpyToSymbolAsync_ptsz), &weir_reals[639], 199, 3},
+  {"cudaMemcpyFromSymbol", FN(w13_cudaMemcpyFromSymbol), &weir_reals[640], 186, 3},
+  {"cudaMemcpyFromSymbol_ptds", FN(w13_cudaMemcpyFromSymbol_ptds), &weir_reals[641], 187, 3},
+  {"cudaMemcpyFromSymbolAsync", FN(w13_cudaMemcpyFromSymbolAsync), &weir_reals[642], 188, 3},
+  {"cudaMemcpyFromSymbolAsync_ptsz", FN(w13_cudaMemcpyFromSymbolAsync_ptsz), &weir_reals[643], 189, 3},
+  {"cudaMemcpy3D", FN(w13_cudaMemcpy3D), &weir_reals[644], 166, 3},
+  {"cudaMemcpy3D_ptds", FN(w13_cudaMemcpy3D_ptds), &weir_reals[645], 167, 3},
+  {"cudaMemcpy3DAsync", FN(w13_cudaMemcpy3DAsync), &weir_reals[646], 168, 3},
+  {"cudaMemcpy3DAsync_ptsz", FN(w13_cudaMemcpy3DAsync_ptsz), &weir_reals[647], 169, 3},
+  {"cudaMemcpyPeer", FN(w13_cudaMemcpyPeer), &weir_reals[648], 190, 3},
+  {"cudaMemcpyPeerAsync", FN(w13_cudaMemcpyPeerAsync), &weir_reals[649], 191, 3},
+  {"cudaMemcpy3DPeer", FN(w13_cudaMemcpy3DPeer), &weir_reals[650], 172, 3},
+  {"cudaMemcpy3DPeer_ptds", FN(w13_cudaMemcpy3DPeer_ptds), &weir_reals[651], 173, 3},
+  {"cudaMemcpy3DPeerAsync", FN(w13_cudaMemcpy3DPeerAsync), &weir_reals[652], 174, 3},
+  {"cudaMemcpy3DPeerAsync_ptsz", FN(w13_cudaMemcpy3DPeerAsync_ptsz), &weir_reals[653], 175, 3},
+  {"cudaMemset", FN(w13_cudaMemset), &weir_reals[654], 276, 3},
+  {"cudaMemset_ptds", FN(w13_cudaMemset_ptds), &weir_reals[655], 277, 3},
+  {"cudaMemsetAsync", FN(w13_cudaMemsetAsync), &weir_reals[656], 286, 3},
+  {"cudaMemsetAsync_ptsz", FN(w13_cudaMemsetAsync_ptsz), &weir_reals[657], 287, 3},
+  {"cudaMemset2D", FN(w13_cudaMemset2D), &weir_reals[658], 278, 3},
+  {"cudaMemset2D_ptds", FN(w13_cudaMemset2D_ptds), &weir_reals[659], 279, 3},
+  {"cudaMemset2DAsync", FN(w13_cudaMemset2DAsync), &weir_reals[660], 280, 3},
+  {"cudaMemset2DAsync_ptsz", FN(w13_cudaMemset2DAsync_ptsz), &weir_reals[661], 281, 3},
+  {"cudaMemset3D", FN(w13_cudaMemset3D), &weir_reals[662], 282, 3},
+  {"cudaMemset3D_ptds", FN(w13_cudaMemset3D_ptds), &weir_reals[663], 283, 3},
+  {"cudaMemset3DAsync", FN(w13_cudaMemset3DAsync), &weir_reals[664], 284, 3},
+  {"cudaMemset3DAsync_ptsz", FN(w13_cudaMemset3DAsync_ptsz), &weir_reals[665], 285, 3},
+  {"cudaDeviceSynchronize", FN(w13_cudaDeviceSynchronize), &weir_reals[666], 332, 3},
+  {"cudaStreamSynchronize", FN(w13_cudaStreamSynchronize), &weir_reals[667], 337, 3},
+  {"cudaStreamSynchronize_ptsz", FN(w13_cudaStreamSynchronize_ptsz), &weir_reals[668], 338, 3},
+  {"cudaStreamQuery", FN(w13_cudaStreamQuery), &weir_reals[669], 335, 3},
+  {"cudaStreamQuery_ptsz", FN(w13_cudaStreamQuery_ptsz), &weir_reals[670], 336, 3},
+  {"cudaStreamWaitEvent", FN(w13_cudaStreamWaitEvent), &weir_reals[671], 339, 3},
+  {"cudaStreamWaitEvent_ptsz", FN(w13_cudaStreamWaitEvent_ptsz), &weir_reals[672], 340, 3},
+  {"cudaEventSynchronize", FN(w13_cudaEventSynchronize), &weir_reals[673], 334, 3},
+  {"cudaEventQuery", FN(w13_cudaEventQuery), &weir_reals[674], 333, 3},
+  {"cudaStreamCreate", FN(w13_cudaStreamCreate), &weir_reals[675], 378, 3},
+  {"cudaStreamCreateWithFlags", FN(w13_cudaStreamCreateWithFlags), &weir_reals[676], 379, 3},
+  {"cudaStreamCreateWithPriority", FN(w13_cudaStreamCreateWithPriority), &weir_reals[677], 380, 3},
+  {"cudaStreamDestroy", FN(w13_cudaStreamDestroy), &weir_reals[678], 381, 3},
+  {"cudaStreamAddCallback", FN(w13_cudaStreamAddCallback), &weir_reals[679], 374, 3},
+  {"cudaStreamAddCallback_ptsz", FN(w13_cudaStreamAddCallback_ptsz), &weir_reals[680], 375, 3},
+  {"cudaStreamBeginCapture", FN(w13_cudaStreamBeginCapture), &weir_reals[681], 526, 3},
+  {"cudaStreamBeginCapture_ptsz", FN(w13_cudaStreamBeginCapture_ptsz), &weir_reals[682], 527, 3},
+  {"cudaStreamBeginCaptureToGraph", FN(w13_cudaStreamBeginCaptureToGraph), &weir_reals[683], 528, 3},
+  {"cudaStreamBeginCaptureToGraph_ptsz", FN(w13_cudaStreamBeginCaptureToGraph_ptsz), &weir_reals[684], 529, 3},
+  {"cudaStreamEndCapture", FN(w13_cudaStreamEndCapture), &weir_reals[685], 530, 3},
+  {"cudaStreamEndCapture_ptsz", FN(w13_cudaStreamEndCapture_ptsz), &weir_reals[686], 531, 3},
+  {"cudaEventCreate", FN(w13_cudaEventCreate), &weir_reals[687], 420, 3},
+  {"cudaEventCreateWithFlags", FN(w13_cudaEventCreateWithFlags), &weir_reals[688], 422, 3},
+  {"cudaEventDestroy", FN(w13_cudaEventDestroy), &weir_reals[689], 423, 3},
+  {"cudaEventRecord", FN(w13_cudaEventRecord), &weir_reals[690], 425, 3},
+  {"cudaEventRecord_ptsz", FN(w13_cudaEventRecord_ptsz), &weir_reals[691], 426, 3},
+  {"cudaEventRecordWithFlags", FN(w13_cudaEventRecordWithFlags), &weir_reals[692], 427, 3},
+  {"cudaEventRecordWithFlags_ptsz", FN(w13_cudaEventRecordWithFlags_ptsz), &weir_reals[693], 428, 3},
+  {"cudaEventElapsedTime", FN(w13_cudaEventElapsedTime), &weir_reals[694], 424, 3},
+  {"cudaLaunchKernel", FN(w13_cudaLaunchKernel), &weir_reals[695], 680, 3},
+  {"cudaLaunchKernel_ptsz", FN(w13_cudaLaunchKernel_ptsz), &weir_reals[696], 681, 3},
+  {"cudaLaunchCooperativeKernel", FN(w13_cudaLaunchCooperativeKernel), &weir_reals[697], 676, 3},
+  {"cudaLaunchCooperativeKernel_ptsz", FN(w13_cudaLaunchCooperativeKernel_ptsz), &weir_reals[698], 677, 3},
+  {"cudaLaunchKernelExC", FN(w13_cudaLaunchKernelExC), &weir_reals[699], 682, 3},
+  {"cudaLaunchKernelExC_ptsz", FN(w13_cudaLaunchKernelExC_ptsz), &weir_reals[700], 683, 3},
+  {"__cudaLaunchKernel", FN(w13___cudaLaunchKernel), &weir_reals[701], 664, 3},
+  {"__cudaLaunchKernel_ptsz", FN(w13___cudaLaunchKernel_ptsz), &weir_reals[702], 665, 3},
+  {"cudaLaunchHostFunc", FN(w13_cudaLaunchHostFunc), &weir_reals[703], 678, 3},
+  {"cudaLaunchHostFunc_ptsz", FN(w13_cudaLaunchHostFunc_ptsz), &weir_reals[704], 679, 3},
+  {"cudaLibraryGetKernel", FN(w13_cudaLibraryGetKernel), &weir_reals[705], 882, 3},
+  {"__cudaRegisterFunction", FN(w13___cudaRegisterFunction), &weir_reals[706], 670, 3},
+  {"__cudaGetKernel", FN(w13___cudaGetKernel), &weir_reals[707], 661, 3},
+  {"cudaGetKernel", FN(w13_cudaGetKernel), &weir_reals[708], 979, 3},
+  {"cudaGetFuncBySymbol", FN(w13_cudaGetFuncBySymbol), &weir_reals[709], 978, 3},
+  {"cudaSetDevice", FN(w13_cudaSetDevice), &weir_reals[710], 754, 3},
+  {"cudaSetDeviceFlags", FN(w13_cudaSetDeviceFlags), &weir_reals[711], 755, 3},
+  {"cudaSetValidDevices", FN(w13_cudaSetValidDevices), &weir_reals[712], 756, 3},
+  {"cudaInitDevice", FN(w13_cudaInitDevice), &weir_reals[713], 753, 3},
+  {"cudaCtxResetPersistingL2Cache", FN(w13_cudaCtxResetPersistingL2Cache), &weir_reals[714], 750, 3},
+  {"cudaDeviceEnablePeerAccess", FN(w13_cudaDeviceEnablePeerAccess), &weir_reals[715], 698, 3},
+  {"cudaDeviceDisablePeerAccess", FN(w13_cudaDeviceDisablePeerAccess), &weir_reals[716], 697, 3},
+  {"cudaDeviceReset", FN(w13_cudaDeviceReset), &weir_reals[717], 751, 3},
+  {"cudaGetDriverEntryPoint", FN(w13_cudaGetDriverEntryPoint), &weir_reals[718], 803, 3},
+  {"cudaGetDriverEntryPoint_ptsz", FN(w13_cudaGetDriverEntryPoint_ptsz), &weir_reals[719], 804, 3},
+  {"cudaGetDriverEntryPointByVersion", FN(w13_cudaGetDriverEntryPointByVersion), &weir_reals[720], 805, 3},
+  {"cudaGetDriverEntryPointByVersion_ptsz", FN(w13_cudaGetDriverEntryPointByVersion_ptsz), &weir_reals[721], 806, 3},
 };
 const uint32_t weir_row_count = WEIR_ROWS;
 
 const weir_name weir_names[] = {
-  {"cudaFree", 1, {0, 296, 431, 576}},
-  {"cudaFreeArray", 2, {0, 302, 437, 582}},
-  {"cudaFreeMipmappedArray", 3, {0, 303, 438, 583}},
-  {"cudaMalloc", 4, {0, 288, 423, 568}},
-  {"cudaMalloc3D", 5, {0, 290, 425, 570}},
-  {"cudaMalloc3DArray", 6, {0, 300, 435, 580}},
-  {"cudaMallocArray", 7, {0, 299, 434, 579}},
-  {"cudaMallocMipmappedArray", 8, {0, 301, 436, 581}},
-  {"cudaMallocPitch", 9, {0, 289, 424, 569}},
-  {"cuArray3DCreate", 10, {16, 0, 0, 0}},
-  {"cuArray3DCreate_v2", 11, {17, 0, 0, 0}},
-  {"cuArrayCreate", 12, {14, 0, 0, 0}},
-  {"cuArrayCreate_v2", 13, {15, 0, 0, 0}},
-  {"cuArrayDestroy", 14, {19, 0, 0, 0}},
+  {"cudaFree", 1, {0, 301, 439, 587}},
+  {"cudaFreeArray", 2, {0, 310, 448, 597}},
+  {"cudaFreeMipmappedArray", 3, {0, 311, 449, 598}},
+  {"cudaMalloc", 4, {0, 293, 431, 579}},
+  {"cudaMalloc3D", 5, {0, 295, 433, 581}},
+  {"cudaMalloc3DArray", 6, {0, 308, 446, 595}},
+  {"cudaMallocArray", 7, {0, 307, 445, 594}},
+  {"cudaMallocMipmappedArray", 8, {0, 309, 447, 596}},
+  {"cudaMallocPitch", 9, {0, 294, 432, 580}},
+  {"cuArray3DCreate", 10, {21, 0, 0, 0}},
+  {"cuArray3DCreate_v2", 11, {22, 0, 0, 0}},
+  {"cuArrayCreate", 12, {19, 0, 0, 0}},
+  {"cuArrayCreate_v2", 13, {20, 0, 0, 0}},
+  {"cuArrayDestroy", 14, {24, 0, 0, 0}},
   {"cuMemAlloc", 15, {1, 0, 0, 0}},
   {"cuMemAlloc_v2", 16, {2, 0, 0, 0}},
   {"cuMemAllocPitch", 17, {3, 0, 0, 0}},
   {"cuMemAllocPitch_v2", 18, {4, 0, 0, 0}},
   {"cuMemFree", 19, {10, 0, 0, 0}},
   {"cuMemFree_v2", 20, {11, 0, 0, 0}},
-  {"cuMipmappedArrayCreate", 21, {18, 0, 0, 0}},
-  {"cuMipmappedArrayDestroy", 22, {20, 0, 0, 0}},
-  {"cudaFreeHost", 23, {0, 306, 441, 586}},
-  {"cudaHostAlloc", 24, {0, 305, 440, 585}},
+  {"cuMipmappedArrayCreate", 21, {23, 0, 0, 0}},
+  {"cuMipmappedArrayDestroy", 22, {25, 0, 0, 0}},
+  {"cudaFreeHost", 23, {0, 314, 452, 601}},
+  {"cudaHostAlloc", 24, {0, 313, 451, 600}},
   {"cudaHostGetDevicePointer", 25, {0, 0, 0, 0}},
   {"cudaHostGetFlags", 26, {0, 0, 0, 0}},
-  {"cudaHostRegister", 27, {0, 307, 442, 587}},
-  {"cudaHostUnregister", 28, {0, 308, 443, 588}},
-  {"cudaMallocHost", 29, {0, 304, 439, 584}},
-  {"cuMemAllocHost", 30, {21, 0, 0, 0}},
-  {"cuMemAllocHost_v2", 31, {22, 0, 0, 0}},
-  {"cuMemFreeHost", 32, {24, 0, 0, 0}},
-  {"cuMemHostAlloc", 33, {23, 0, 0, 0}},
+  {"cudaHostRegister", 27, {0, 315, 453, 602}},
+  {"cudaHostUnregister", 28, {0, 316, 454, 603}},
+  {"cudaMallocHost", 29, {0, 312, 450, 599}},
+  {"cuMemAllocHost", 30, {26, 0, 0, 0}},
+  {"cuMemAllocHost_v2", 31, {27, 0, 0, 0}},
+  {"cuMemFreeHost", 32, {29, 0, 0, 0}},
+  {"cuMemHostAlloc", 33, {28, 0, 0, 0}},
   {"cuMemHostGetDevicePointer", 34, {0, 0, 0, 0}},
   {"cuMemHostGetDevicePointer_v2", 35, {0, 0, 0, 0}},
   {"cuMemHostGetFlags", 36, {0, 0, 0, 0}},
-  {"cuMemHostRegister", 37, {25, 0, 0, 0}},
-  {"cuMemHostRegister_v2", 38, {26, 0, 0, 0}},
-  {"cuMemHostUnregister", 39, {27, 0, 0, 0}},
-  {"cudaMallocManaged", 40, {0, 291, 426, 571}},
-  {"cudaMemAdvise", 41, {0, 311, 448, 591}},
+  {"cuMemHostRegister", 37, {30, 0, 0, 0}},
+  {"cuMemHostRegister_v2", 38, {31, 0, 0, 0}},
+  {"cuMemHostUnregister", 39, {32, 0, 0, 0}},
+  {"cudaMallocManaged", 40, {0, 296, 434, 582}},
+  {"cudaMemAdvise", 41, {0, 319, 459, 606}},
   {"cudaMemDiscardAndPrefetchBatchAsync", 42, {0, 0, 0, 0}},
   {"cudaMemDiscardAndPrefetchBatchAsync_ptsz", 43, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync", 44, {0, 0, 0, 0}},
   {"cudaMemDiscardBatchAsync_ptsz", 45, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync", 46, {0, 309, 444, 589}},
-  {"cudaMemPrefetchAsync_ptsz", 47, {0, 310, 445, 590}},
+  {"cudaMemPrefetchAsync", 46, {0, 317, 455, 604}},
+  {"cudaMemPrefetchAsync_ptsz", 47, {0, 318, 456, 605}},
   {"cudaMemPrefetchBatchAsync", 48, {0, 0, 0, 0}},
   {"cudaMemPrefetchBatchAsync_ptsz", 49, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttribute", 50, {0, 0, 0, 0}},
   {"cudaMemRangeGetAttributes", 51, {0, 0, 0, 0}},
-  {"cudaStreamAttachMemAsync", 52, {0, 312, 450, 592}},
-  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 313, 451, 593}},
-  {"cuMemAdvise", 54, {32, 0, 0, 0}},
-  {"cuMemAdvise_v2", 55, {33, 0, 0, 0}},
+  {"cudaStreamAttachMemAsync", 52, {0, 320, 461, 607}},
+  {"cudaStreamAttachMemAsync_ptsz", 53, {0, 321, 462, 608}},
+  {"cuMemAdvise", 54, {37, 0, 0, 0}},
+  {"cuMemAdvise_v2", 55, {38, 0, 0, 0}},
   {"cuMemAllocManaged", 56, {5, 0, 0, 0}},
   {"cuMemDiscardAndPrefetchBatchAsync", 57, {0, 0, 0, 0}},
   {"cuMemDiscardAndPrefetchBatchAsync_ptsz", 58, {0, 0, 0, 0}},
   {"cuMemDiscardBatchAsync", 59, {0, 0, 0, 0}},
   {"cuMemDiscardBatchAsync_ptsz", 60, {0, 0, 0, 0}},
-  {"cuMemPrefetchAsync", 61, {28, 0, 0, 0}},
-  {"cuMemPrefetchAsync_ptsz", 62, {29, 0, 0, 0}},
-  {"cuMemPrefetchAsync_v2", 63, {30, 0, 0, 0}},
-  {"cuMemPrefetchAsync_v2_ptsz", 64, {31, 0, 0, 0}},
+  {"cuMemPrefetchAsync", 61, {33, 0, 0, 0}},
+  {"cuMemPrefetchAsync_ptsz", 62, {34, 0, 0, 0}},
+  {"cuMemPrefetchAsync_v2", 63, {35, 0, 0, 0}},
+  {"cuMemPrefetchAsync_v2_ptsz", 64, {36, 0, 0, 0}},
   {"cuMemPrefetchBatchAsync", 65, {0, 0, 0, 0}},
   {"cuMemPrefetchBatchAsync_ptsz", 66, {0, 0, 0, 0}},
   {"cuMemRangeGetAttribute", 67, {0, 0, 0, 0}},
   {"cuMemRangeGetAttributes", 68, {0, 0, 0, 0}},
-  {"cuStreamAttachMemAsync", 69, {34, 0, 0, 0}},
-  {"cuStreamAttachMemAsync_ptsz", 70, {35, 0, 0, 0}},
+  {"cuStreamAttachMemAsync", 69, {39, 0, 0, 0}},
+  {"cuStreamAttachMemAsync_ptsz", 70, {40, 0, 0, 0}},
   {"cudaDeviceGetDefaultMemPool", 71, {0, 0, 0, 0}},
   {"cudaDeviceGetMemPool", 72, {0, 0, 0, 0}},
-  {"cudaDeviceSetMemPool", 73, {0, 0, 0, 0}},
-  {"cudaFreeAsync", 74, {0, 297, 432, 577}},
-  {"cudaFreeAsync_ptsz", 75, {0, 298, 433, 578}},
-  {"cudaMallocAsync", 76, {0, 292, 427, 572}},
-  {"cudaMallocAsync_ptsz", 77, {0, 293, 428, 573}},
-  {"cudaMallocFromPoolAsync", 78, {0, 294, 429, 574}},
-  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 295, 430, 575}},
+  {"cudaDeviceSetMemPool", 73, {0, 306, 444, 592}},
+  {"cudaFreeAsync", 74, {0, 302, 440, 588}},
+  {"cudaFreeAsync_ptsz", 75, {0, 303, 441, 589}},
+  {"cudaMallocAsync", 76, {0, 297, 435, 583}},
+  {"cudaMallocAsync_ptsz", 77, {0, 298, 436, 584}},
+  {"cudaMallocFromPoolAsync", 78, {0, 299, 437, 585}},
+  {"cudaMallocFromPoolAsync_ptsz", 79, {0, 300, 438, 586}},
   {"cudaMemGetDefaultMemPool", 80, {0, 0, 0, 0}},
   {"cudaMemGetMemPool", 81, {0, 0, 0, 0}},
   {"cudaMemPoolCreate", 82, {0, 0, 0, 0}},
-  {"cudaMemPoolDestroy", 83, {0, 0, 0, 0}},
+  {"cudaMemPoolDestroy", 83, {0, 305, 443, 591}},
   {"cudaMemPoolExportPointer", 84, {0, 0, 0, 0}},
   {"cudaMemPoolExportToShareableHandle", 85, {0, 0, 0, 0}},
   {"cudaMemPoolGetAccess", 86, {0, 0, 0, 0}},
@@ -10287,11 +10500,11 @@ const weir_name weir_names[] = {
   {"cudaMemPoolImportPointer", 89, {0, 0, 0, 0}},
   {"cudaMemPoolSetAccess", 90, {0, 0, 0, 0}},
   {"cudaMemPoolSetAttribute", 91, {0, 0, 0, 0}},
-  {"cudaMemPoolTrimTo", 92, {0, 0, 0, 0}},
-  {"cudaMemSetMemPool", 93, {0, 0, 0, 0}},
+  {"cudaMemPoolTrimTo", 92, {0, 304, 442, 590}},
+  {"cudaMemSetMemPool", 93, {0, 0, 0, 593}},
   {"cuDeviceGetDefaultMemPool", 94, {0, 0, 0, 0}},
   {"cuDeviceGetMemPool", 95, {0, 0, 0, 0}},
-  {"cuDeviceSetMemPool", 96, {0, 0, 0, 0}},
+  {"cuDeviceSetMemPool", 96, {17, 0, 0, 0}},
   {"cuMemAllocAsync", 97, {6, 0, 0, 0}},
   {"cuMemAllocAsync_ptsz", 98, {7, 0, 0, 0}},
   {"cuMemAllocFromPoolAsync", 99, {8, 0, 0, 0}},
@@ -10301,7 +10514,7 @@ const weir_name weir_names[] = {
   {"cuMemGetDefaultMemPool", 103, {0, 0, 0, 0}},
   {"cuMemGetMemPool", 104, {0, 0, 0, 0}},
   {"cuMemPoolCreate", 105, {0, 0, 0, 0}},
-  {"cuMemPoolDestroy", 106, {0, 0, 0, 0}},
+  {"cuMemPoolDestroy", 106, {16, 0, 0, 0}},
   {"cuMemPoolExportPointer", 107, {0, 0, 0, 0}},
   {"cuMemPoolExportToShareableHandle", 108, {0, 0, 0, 0}},
   {"cuMemPoolGetAccess", 109, {0, 0, 0, 0}},
@@ -10310,20 +10523,20 @@ const weir_name weir_names[] = {
   {"cuMemPoolImportPointer", 112, {0, 0, 0, 0}},
   {"cuMemPoolSetAccess", 113, {0, 0, 0, 0}},
   {"cuMemPoolSetAttribute", 114, {0, 0, 0, 0}},
-  {"cuMemPoolTrimTo", 115, {0, 0, 0, 0}},
-  {"cuMemSetMemPool", 116, {0, 0, 0, 0}},
+  {"cuMemPoolTrimTo", 115, {15, 0, 0, 0}},
+  {"cuMemSetMemPool", 116, {18, 0, 0, 0}},
   {"cuMemAddressFree", 117, {0, 0, 0, 0}},
   {"cuMemAddressReserve", 118, {0, 0, 0, 0}},
-  {"cuMemCreate", 119, {0, 0, 0, 0}},
+  {"cuMemCreate", 119, {14, 0, 0, 0}},
   {"cuMemExportToShareableHandle", 120, {0, 0, 0, 0}},
   {"cuMemGetAccess", 121, {0, 0, 0, 0}},
   {"cuMemGetAllocationGranularity", 122, {0, 0, 0, 0}},
   {"cuMemGetAllocationPropertiesFromHandle", 123, {0, 0, 0, 0}},
-  {"cuMemGetHandleForAddressRange", 124, {286, 0, 0, 0}},
+  {"cuMemGetHandleForAddressRange", 124, {291, 0, 0, 0}},
   {"cuMemImportFromShareableHandle", 125, {0, 0, 0, 0}},
   {"cuMemMap", 126, {0, 0, 0, 0}},
-  {"cuMemMapArrayAsync", 127, {204, 0, 0, 0}},
-  {"cuMemMapArrayAsync_ptsz", 128, {205, 0, 0, 0}},
+  {"cuMemMapArrayAsync", 127, {209, 0, 0, 0}},
+  {"cuMemMapArrayAsync_ptsz", 128, {210, 0, 0, 0}},
   {"cuMemRelease", 129, {0, 0, 0, 0}},
   {"cuMemRetainAllocationHandle", 130, {0, 0, 0, 0}},
   {"cuMemSetAccess", 131, {0, 0, 0, 0}},
@@ -10341,178 +10554,178 @@ const weir_name weir_names[] = {
   {"cudaIpcOpenMemHandle", 143, {0, 0, 0, 0}},
   {"cuIpcCloseMemHandle", 144, {0, 0, 0, 0}},
   {"cuIpcGetEventHandle", 145, {0, 0, 0, 0}},
-  {"cuIpcGetMemHandle", 146, {287, 0, 0, 0}},
+  {"cuIpcGetMemHandle", 146, {292, 0, 0, 0}},
   {"cuIpcOpenEventHandle", 147, {0, 0, 0, 0}},
   {"cuIpcOpenMemHandle", 148, {0, 0, 0, 0}},
   {"cuIpcOpenMemHandle_v2", 149, {0, 0, 0, 0}},
-  {"cudaMemcpy", 150, {0, 314, 452, 594}},
-  {"cudaMemcpy_ptds", 151, {0, 315, 453, 595}},
-  {"cudaMemcpy2D", 152, {0, 318, 456, 598}},
-  {"cudaMemcpy2D_ptds", 153, {0, 319, 457, 599}},
-  {"cudaMemcpy2DArrayToArray", 154, {0, 340, 478, 620}},
-  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 341, 479, 621}},
-  {"cudaMemcpy2DAsync", 156, {0, 320, 458, 600}},
-  {"cudaMemcpy2DAsync_ptsz", 157, {0, 321, 459, 601}},
-  {"cudaMemcpy2DFromArray", 158, {0, 336, 474, 616}},
-  {"cudaMemcpy2DFromArray_ptds", 159, {0, 337, 475, 617}},
-  {"cudaMemcpy2DFromArrayAsync", 160, {0, 338, 476, 618}},
-  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 339, 477, 619}},
-  {"cudaMemcpy2DToArray", 162, {0, 332, 470, 612}},
-  {"cudaMemcpy2DToArray_ptds", 163, {0, 333, 471, 613}},
-  {"cudaMemcpy2DToArrayAsync", 164, {0, 334, 472, 614}},
-  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 335, 473, 615}},
-  {"cudaMemcpy3D", 166, {0, 350, 488, 630}},
-  {"cudaMemcpy3D_ptds", 167, {0, 351, 489, 631}},
-  {"cudaMemcpy3DAsync", 168, {0, 352, 490, 632}},
-  {"cudaMemcpy3DAsync_ptsz", 169, {0, 353, 491, 633}},
+  {"cudaMemcpy", 150, {0, 322, 463, 609}},
+  {"cudaMemcpy_ptds", 151, {0, 323, 464, 610}},
+  {"cudaMemcpy2D", 152, {0, 326, 467, 613}},
+  {"cudaMemcpy2D_ptds", 153, {0, 327, 468, 614}},
+  {"cudaMemcpy2DArrayToArray", 154, {0, 348, 489, 635}},
+  {"cudaMemcpy2DArrayToArray_ptds", 155, {0, 349, 490, 636}},
+  {"cudaMemcpy2DAsync", 156, {0, 328, 469, 615}},
+  {"cudaMemcpy2DAsync_ptsz", 157, {0, 329, 470, 616}},
+  {"cudaMemcpy2DFromArray", 158, {0, 344, 485, 631}},
+  {"cudaMemcpy2DFromArray_ptds", 159, {0, 345, 486, 632}},
+  {"cudaMemcpy2DFromArrayAsync", 160, {0, 346, 487, 633}},
+  {"cudaMemcpy2DFromArrayAsync_ptsz", 161, {0, 347, 488, 634}},
+  {"cudaMemcpy2DToArray", 162, {0, 340, 481, 627}},
+  {"cudaMemcpy2DToArray_ptds", 163, {0, 341, 482, 628}},
+  {"cudaMemcpy2DToArrayAsync", 164, {0, 342, 483, 629}},
+  {"cudaMemcpy2DToArrayAsync_ptsz", 165, {0, 343, 484, 630}},
+  {"cudaMemcpy3D", 166, {0, 358, 499, 645}},
+  {"cudaMemcpy3D_ptds", 167, {0, 359, 500, 646}},
+  {"cudaMemcpy3DAsync", 168, {0, 360, 501, 647}},
+  {"cudaMemcpy3DAsync_ptsz", 169, {0, 361, 502, 648}},
   {"cudaMemcpy3DBatchAsync", 170, {0, 0, 0, 0}},
   {"cudaMemcpy3DBatchAsync_ptsz", 171, {0, 0, 0, 0}},
-  {"cudaMemcpy3DPeer", 172, {0, 356, 494, 636}},
-  {"cudaMemcpy3DPeer_ptds", 173, {0, 357, 495, 637}},
-  {"cudaMemcpy3DPeerAsync", 174, {0, 358, 496, 638}},
-  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 359, 497, 639}},
-  {"cudaMemcpyArrayToArray", 176, {0, 330, 468, 610}},
-  {"cudaMemcpyArrayToArray_ptds", 177, {0, 331, 469, 611}},
-  {"cudaMemcpyAsync", 178, {0, 316, 454, 596}},
-  {"cudaMemcpyAsync_ptsz", 179, {0, 317, 455, 597}},
+  {"cudaMemcpy3DPeer", 172, {0, 364, 505, 651}},
+  {"cudaMemcpy3DPeer_ptds", 173, {0, 365, 506, 652}},
+  {"cudaMemcpy3DPeerAsync", 174, {0, 366, 507, 653}},
+  {"cudaMemcpy3DPeerAsync_ptsz", 175, {0, 367, 508, 654}},
+  {"cudaMemcpyArrayToArray", 176, {0, 338, 479, 625}},
+  {"cudaMemcpyArrayToArray_ptds", 177, {0, 339, 480, 626}},
+  {"cudaMemcpyAsync", 178, {0, 324, 465, 611}},
+  {"cudaMemcpyAsync_ptsz", 179, {0, 325, 466, 612}},
   {"cudaMemcpyBatchAsync", 180, {0, 0, 0, 0}},
   {"cudaMemcpyBatchAsync_ptsz", 181, {0, 0, 0, 0}},
-  {"cudaMemcpyFromArray", 182, {0, 326, 464, 606}},
-  {"cudaMemcpyFromArray_ptds", 183, {0, 327, 465, 607}},
-  {"cudaMemcpyFromArrayAsync", 184, {0, 328, 466, 608}},
-  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 329, 467, 609}},
-  {"cudaMemcpyFromSymbol", 186, {0, 346, 484, 626}},
-  {"cudaMemcpyFromSymbol_ptds", 187, {0, 347, 485, 627}},
-  {"cudaMemcpyFromSymbolAsync", 188, {0, 348, 486, 628}},
-  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 349, 487, 629}},
-  {"cudaMemcpyPeer", 190, {0, 354, 492, 634}},
-  {"cudaMemcpyPeerAsync", 191, {0, 355, 493, 635}},
-  {"cudaMemcpyToArray", 192, {0, 322, 460, 602}},
-  {"cudaMemcpyToArray_ptds", 193, {0, 323, 461, 603}},
-  {"cudaMemcpyToArrayAsync", 194, {0, 324, 462, 604}},
-  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 325, 463, 605}},
-  {"cudaMemcpyToSymbol", 196, {0, 342, 480, 622}},
-  {"cudaMemcpyToSymbol_ptds", 197, {0, 343, 481, 623}},
-  {"cudaMemcpyToSymbolAsync", 198, {0, 344, 482, 624}},
-  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 345, 483, 625}},
-  {"cuMemBatchDecompressAsync", 200, {202, 0, 0, 0}},
-  {"cuMemBatchDecompressAsync_ptsz", 201, {203, 0, 0, 0}},
-  {"cuMemcpy", 202, {36, 0, 0, 0}},
-  {"cuMemcpy_ptds", 203, {37, 0, 0, 0}},
-  {"cuMemcpy2D", 204, {79, 0, 0, 0}},
-  {"cuMemcpy2D_v2", 205, {80, 0, 0, 0}},
-  {"cuMemcpy2D_v2_ptds", 206, {81, 0, 0, 0}},
-  {"cuMemcpy2DAsync", 207, {85, 0, 0, 0}},
-  {"cuMemcpy2DAsync_v2", 208, {86, 0, 0, 0}},
-  {"cuMemcpy2DAsync_v2_ptsz", 209, {87, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned", 210, {82, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned_v2", 211, {83, 0, 0, 0}},
-  {"cuMemcpy2DUnaligned_v2_ptds", 212, {84, 0, 0, 0}},
-  {"cuMemcpy3D", 213, {88, 0, 0, 0}},
-  {"cuMemcpy3D_v2", 214, {89, 0, 0, 0}},
-  {"cuMemcpy3D_v2_ptds", 215, {90, 0, 0, 0}},
-  {"cuMemcpy3DAsync", 216, {91, 0, 0, 0}},
-  {"cuMemcpy3DAsync_v2", 217, {92, 0, 0, 0}},
-  {"cuMemcpy3DAsync_v2_ptsz", 218, {93, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync", 219, {198, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_ptsz", 220, {199, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_v2", 221, {200, 0, 0, 0}},
-  {"cuMemcpy3DBatchAsync_v2_ptsz", 222, {201, 0, 0, 0}},
-  {"cuMemcpy3DPeer", 223, {98, 0, 0, 0}},
-  {"cuMemcpy3DPeer_ptds", 224, {99, 0, 0, 0}},
-  {"cuMemcpy3DPeerAsync", 225, {100, 0, 0, 0}},
-  {"cuMemcpy3DPeerAsync_ptsz", 226, {101, 0, 0, 0}},
-  {"cuMemcpyAsync", 227, {38, 0, 0, 0}},
-  {"cuMemcpyAsync_ptsz", 228, {39, 0, 0, 0}},
-  {"cuMemcpyAtoA", 229, {64, 0, 0, 0}},
-  {"cuMemcpyAtoA_v2", 230, {65, 0, 0, 0}},
-  {"cuMemcpyAtoA_v2_ptds", 231, {66, 0, 0, 0}},
-  {"cuMemcpyAtoD", 232, {61, 0, 0, 0}},
-  {"cuMemcpyAtoD_v2", 233, {62, 0, 0, 0}},
-  {"cuMemcpyAtoD_v2_ptds", 234, {63, 0, 0, 0}},
-  {"cuMemcpyAtoH", 235, {73, 0, 0, 0}},
-  {"cuMemcpyAtoH_v2", 236, {74, 0, 0, 0}},
-  {"cuMemcpyAtoH_v2_ptds", 237, {75, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync", 238, {76, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync_v2", 239, {77, 0, 0, 0}},
-  {"cuMemcpyAtoHAsync_v2_ptsz", 240, {78, 0, 0, 0}},
-  {"cuMemcpyBatchAsync", 241, {194, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_ptsz", 242, {195, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_v2", 243, {196, 0, 0, 0}},
-  {"cuMemcpyBatchAsync_v2_ptsz", 244, {197, 0, 0, 0}},
-  {"cuMemcpyDtoA", 245, {58, 0, 0, 0}},
-  {"cuMemcpyDtoA_v2", 246, {59, 0, 0, 0}},
-  {"cuMemcpyDtoA_v2_ptds", 247, {60, 0, 0, 0}},
-  {"cuMemcpyDtoD", 248, {52, 0, 0, 0}},
-  {"cuMemcpyDtoD_v2", 249, {53, 0, 0, 0}},
-  {"cuMemcpyDtoD_v2_ptds", 250, {54, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync", 251, {55, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync_v2", 252, {56, 0, 0, 0}},
-  {"cuMemcpyDtoDAsync_v2_ptsz", 253, {57, 0, 0, 0}},
-  {"cuMemcpyDtoH", 254, {46, 0, 0, 0}},
-  {"cuMemcpyDtoH_v2", 255, {47, 0, 0, 0}},
-  {"cuMemcpyDtoH_v2_ptds", 256, {48, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync", 257, {49, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync_v2", 258, {50, 0, 0, 0}},
-  {"cuMemcpyDtoHAsync_v2_ptsz", 259, {51, 0, 0, 0}},
-  {"cuMemcpyHtoA", 260, {67, 0, 0, 0}},
-  {"cuMemcpyHtoA_v2", 261, {68, 0, 0, 0}},
-  {"cuMemcpyHtoA_v2_ptds", 262, {69, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync", 263, {70, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync_v2", 264, {71, 0, 0, 0}},
-  {"cuMemcpyHtoAAsync_v2_ptsz", 265, {72, 0, 0, 0}},
-  {"cuMemcpyHtoD", 266, {40, 0, 0, 0}},
-  {"cuMemcpyHtoD_v2", 267, {41, 0, 0, 0}},
-  {"cuMemcpyHtoD_v2_ptds", 268, {42, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync", 269, {43, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync_v2", 270, {44, 0, 0, 0}},
-  {"cuMemcpyHtoDAsync_v2_ptsz", 271, {45, 0, 0, 0}},
-  {"cuMemcpyPeer", 272, {94, 0, 0, 0}},
-  {"cuMemcpyPeer_ptds", 273, {95, 0, 0, 0}},
-  {"cuMemcpyPeerAsync", 274, {96, 0, 0, 0}},
-  {"cuMemcpyPeerAsync_ptsz", 275, {97, 0, 0, 0}},
-  {"cudaMemset", 276, {0, 360, 498, 640}},
-  {"cudaMemset_ptds", 277, {0, 361, 499, 641}},
-  {"cudaMemset2D", 278, {0, 364, 502, 644}},
-  {"cudaMemset2D_ptds", 279, {0, 365, 503, 645}},
-  {"cudaMemset2DAsync", 280, {0, 366, 504, 646}},
-  {"cudaMemset2DAsync_ptsz", 281, {0, 367, 505, 647}},
-  {"cudaMemset3D", 282, {0, 368, 506, 648}},
-  {"cudaMemset3D_ptds", 283, {0, 369, 507, 649}},
-  {"cudaMemset3DAsync", 284, {0, 370, 508, 650}},
-  {"cudaMemset3DAsync_ptsz", 285, {0, 371, 509, 651}},
-  {"cudaMemsetAsync", 286, {0, 362, 500, 642}},
-  {"cudaMemsetAsync_ptsz", 287, {0, 363, 501, 643}},
-  {"cuMemsetD16", 288, {105, 0, 0, 0}},
-  {"cuMemsetD16_v2", 289, {106, 0, 0, 0}},
-  {"cuMemsetD16_v2_ptds", 290, {107, 0, 0, 0}},
-  {"cuMemsetD16Async", 291, {122, 0, 0, 0}},
-  {"cuMemsetD16Async_ptsz", 292, {123, 0, 0, 0}},
-  {"cuMemsetD2D16", 293, {114, 0, 0, 0}},
-  {"cuMemsetD2D16_v2", 294, {115, 0, 0, 0}},
-  {"cuMemsetD2D16_v2_ptds", 295, {116, 0, 0, 0}},
-  {"cuMemsetD2D16Async", 296, {128, 0, 0, 0}},
-  {"cuMemsetD2D16Async_ptsz", 297, {129, 0, 0, 0}},
-  {"cuMemsetD2D32", 298, {117, 0, 0, 0}},
-  {"cuMemsetD2D32_v2", 299, {118, 0, 0, 0}},
-  {"cuMemsetD2D32_v2_ptds", 300, {119, 0, 0, 0}},
-  {"cuMemsetD2D32Async", 301, {130, 0, 0, 0}},
-  {"cuMemsetD2D32Async_ptsz", 302, {131, 0, 0, 0}},
-  {"cuMemsetD2D8", 303, {111, 0, 0, 0}},
-  {"cuMemsetD2D8_v2", 304, {112, 0, 0, 0}},
-  {"cuMemsetD2D8_v2_ptds", 305, {113, 0, 0, 0}},
-  {"cuMemsetD2D8Async", 306, {126, 0, 0, 0}},
-  {"cuMemsetD2D8Async_ptsz", 307, {127, 0, 0, 0}},
-  {"cuMemsetD32", 308, {108, 0, 0, 0}},
-  {"cuMemsetD32_v2", 309, {109, 0, 0, 0}},
-  {"cuMemsetD32_v2_ptds", 310, {110, 0, 0, 0}},
-  {"cuMemsetD32Async", 311, {124, 0, 0, 0}},
-  {"cuMemsetD32Async_ptsz", 312, {125, 0, 0, 0}},
-  {"cuMemsetD8", 313, {102, 0, 0, 0}},
-  {"cuMemsetD8_v2", 314, {103, 0, 0, 0}},
-  {"cuMemsetD8_v2_ptds", 315, {104, 0, 0, 0}},
-  {"cuMemsetD8Async", 316, {120, 0, 0, 0}},
-  {"cuMemsetD8Async_ptsz", 317, {121, 0, 0, 0}},
+  {"cudaMemcpyFromArray", 182, {0, 334, 475, 621}},
+  {"cudaMemcpyFromArray_ptds", 183, {0, 335, 476, 622}},
+  {"cudaMemcpyFromArrayAsync", 184, {0, 336, 477, 623}},
+  {"cudaMemcpyFromArrayAsync_ptsz", 185, {0, 337, 478, 624}},
+  {"cudaMemcpyFromSymbol", 186, {0, 354, 495, 641}},
+  {"cudaMemcpyFromSymbol_ptds", 187, {0, 355, 496, 642}},
+  {"cudaMemcpyFromSymbolAsync", 188, {0, 356, 497, 643}},
+  {"cudaMemcpyFromSymbolAsync_ptsz", 189, {0, 357, 498, 644}},
+  {"cudaMemcpyPeer", 190, {0, 362, 503, 649}},
+  {"cudaMemcpyPeerAsync", 191, {0, 363, 504, 650}},
+  {"cudaMemcpyToArray", 192, {0, 330, 471, 617}},
+  {"cudaMemcpyToArray_ptds", 193, {0, 331, 472, 618}},
+  {"cudaMemcpyToArrayAsync", 194, {0, 332, 473, 619}},
+  {"cudaMemcpyToArrayAsync_ptsz", 195, {0, 333, 474, 620}},
+  {"cudaMemcpyToSymbol", 196, {0, 350, 491, 637}},
+  {"cudaMemcpyToSymbol_ptds", 197, {0, 351, 492, 638}},
+  {"cudaMemcpyToSymbolAsync", 198, {0, 352, 493, 639}},
+  {"cudaMemcpyToSymbolAsync_ptsz", 199, {0, 353, 494, 640}},
+  {"cuMemBatchDecompressAsync", 200, {207, 0, 0, 0}},
+  {"cuMemBatchDecompressAsync_ptsz", 201, {208, 0, 0, 0}},
+  {"cuMemcpy", 202, {41, 0, 0, 0}},
+  {"cuMemcpy_ptds", 203, {42, 0, 0, 0}},
+  {"cuMemcpy2D", 204, {84, 0, 0, 0}},
+  {"cuMemcpy2D_v2", 205, {85, 0, 0, 0}},
+  {"cuMemcpy2D_v2_ptds", 206, {86, 0, 0, 0}},
+  {"cuMemcpy2DAsync", 207, {90, 0, 0, 0}},
+  {"cuMemcpy2DAsync_v2", 208, {91, 0, 0, 0}},
+  {"cuMemcpy2DAsync_v2_ptsz", 209, {92, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned", 210, {87, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned_v2", 211, {88, 0, 0, 0}},
+  {"cuMemcpy2DUnaligned_v2_ptds", 212, {89, 0, 0, 0}},
+  {"cuMemcpy3D", 213, {93, 0, 0, 0}},
+  {"cuMemcpy3D_v2", 214, {94, 0, 0, 0}},
+  {"cuMemcpy3D_v2_ptds", 215, {95, 0, 0, 0}},
+  {"cuMemcpy3DAsync", 216, {96, 0, 0, 0}},
+  {"cuMemcpy3DAsync_v2", 217, {97, 0, 0, 0}},
+  {"cuMemcpy3DAsync_v2_ptsz", 218, {98, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync", 219, {203, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_ptsz", 220, {204, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_v2", 221, {205, 0, 0, 0}},
+  {"cuMemcpy3DBatchAsync_v2_ptsz", 222, {206, 0, 0, 0}},
+  {"cuMemcpy3DPeer", 223, {103, 0, 0, 0}},
+  {"cuMemcpy3DPeer_ptds", 224, {104, 0, 0, 0}},
+  {"cuMemcpy3DPeerAsync", 225, {105, 0, 0, 0}},
+  {"cuMemcpy3DPeerAsync_ptsz", 226, {106, 0, 0, 0}},
+  {"cuMemcpyAsync", 227, {43, 0, 0, 0}},
+  {"cuMemcpyAsync_ptsz", 228, {44, 0, 0, 0}},
+  {"cuMemcpyAtoA", 229, {69, 0, 0, 0}},
+  {"cuMemcpyAtoA_v2", 230, {70, 0, 0, 0}},
+  {"cuMemcpyAtoA_v2_ptds", 231, {71, 0, 0, 0}},
+  {"cuMemcpyAtoD", 232, {66, 0, 0, 0}},
+  {"cuMemcpyAtoD_v2", 233, {67, 0, 0, 0}},
+  {"cuMemcpyAtoD_v2_ptds", 234, {68, 0, 0, 0}},
+  {"cuMemcpyAtoH", 235, {78, 0, 0, 0}},
+  {"cuMemcpyAtoH_v2", 236, {79, 0, 0, 0}},
+  {"cuMemcpyAtoH_v2_ptds", 237, {80, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync", 238, {81, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync_v2", 239, {82, 0, 0, 0}},
+  {"cuMemcpyAtoHAsync_v2_ptsz", 240, {83, 0, 0, 0}},
+  {"cuMemcpyBatchAsync", 241, {199, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_ptsz", 242, {200, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_v2", 243, {201, 0, 0, 0}},
+  {"cuMemcpyBatchAsync_v2_ptsz", 244, {202, 0, 0, 0}},
+  {"cuMemcpyDtoA", 245, {63, 0, 0, 0}},
+  {"cuMemcpyDtoA_v2", 246, {64, 0, 0, 0}},
+  {"cuMemcpyDtoA_v2_ptds", 247, {65, 0, 0, 0}},
+  {"cuMemcpyDtoD", 248, {57, 0, 0, 0}},
+  {"cuMemcpyDtoD_v2", 249, {58, 0, 0, 0}},
+  {"cuMemcpyDtoD_v2_ptds", 250, {59, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync", 251, {60, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync_v2", 252, {61, 0, 0, 0}},
+  {"cuMemcpyDtoDAsync_v2_ptsz", 253, {62, 0, 0, 0}},
+  {"cuMemcpyDtoH", 254, {51, 0, 0, 0}},
+  {"cuMemcpyDtoH_v2", 255, {52, 0, 0, 0}},
+  {"cuMemcpyDtoH_v2_ptds", 256, {53, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync", 257, {54, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync_v2", 258, {55, 0, 0, 0}},
+  {"cuMemcpyDtoHAsync_v2_ptsz", 259, {56, 0, 0, 0}},
+  {"cuMemcpyHtoA", 260, {72, 0, 0, 0}},
+  {"cuMemcpyHtoA_v2", 261, {73, 0, 0, 0}},
+  {"cuMemcpyHtoA_v2_ptds", 262, {74, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync", 263, {75, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync_v2", 264, {76, 0, 0, 0}},
+  {"cuMemcpyHtoAAsync_v2_ptsz", 265, {77, 0, 0, 0}},
+  {"cuMemcpyHtoD", 266, {45, 0, 0, 0}},
+  {"cuMemcpyHtoD_v2", 267, {46, 0, 0, 0}},
+  {"cuMemcpyHtoD_v2_ptds", 268, {47, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync", 269, {48, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync_v2", 270, {49, 0, 0, 0}},
+  {"cuMemcpyHtoDAsync_v2_ptsz", 271, {50, 0, 0, 0}},
+  {"cuMemcpyPeer", 272, {99, 0, 0, 0}},
+  {"cuMemcpyPeer_ptds", 273, {100, 0, 0, 0}},
+  {"cuMemcpyPeerAsync", 274, {101, 0, 0, 0}},
+  {"cuMemcpyPeerAsync_ptsz", 275, {102, 0, 0, 0}},
+  {"cudaMemset", 276, {0, 368, 509, 655}},
+  {"cudaMemset_ptds", 277, {0, 369, 510, 656}},
+  {"cudaMemset2D", 278, {0, 372, 513, 659}},
+  {"cudaMemset2D_ptds", 279, {0, 373, 514, 660}},
+  {"cudaMemset2DAsync", 280, {0, 374, 515, 661}},
+  {"cudaMemset2DAsync_ptsz", 281, {0, 375, 516, 662}},
+  {"cudaMemset3D", 282, {0, 376, 517, 663}},
+  {"cudaMemset3D_ptds", 283, {0, 377, 518, 664}},
+  {"cudaMemset3DAsync", 284, {0, 378, 519, 665}},
+  {"cudaMemset3DAsync_ptsz", 285, {0, 379, 520, 666}},
+  {"cudaMemsetAsync", 286, {0, 370, 511, 657}},
+  {"cudaMemsetAsync_ptsz", 287, {0, 371, 512, 658}},
+  {"cuMemsetD16", 288, {110, 0, 0, 0}},
+  {"cuMemsetD16_v2", 289, {111, 0, 0, 0}},
+  {"cuMemsetD16_v2_ptds", 290, {112, 0, 0, 0}},
+  {"cuMemsetD16Async", 291, {127, 0, 0, 0}},
+  {"cuMemsetD16Async_ptsz", 292, {128, 0, 0, 0}},
+  {"cuMemsetD2D16", 293, {119, 0, 0, 0}},
+  {"cuMemsetD2D16_v2", 294, {120, 0, 0, 0}},
+  {"cuMemsetD2D16_v2_ptds", 295, {121, 0, 0, 0}},
+  {"cuMemsetD2D16Async", 296, {133, 0, 0, 0}},
+  {"cuMemsetD2D16Async_ptsz", 297, {134, 0, 0, 0}},
+  {"cuMemsetD2D32", 298, {122, 0, 0, 0}},
+  {"cuMemsetD2D32_v2", 299, {123, 0, 0, 0}},
+  {"cuMemsetD2D32_v2_ptds", 300, {124, 0, 0, 0}},
+  {"cuMemsetD2D32Async", 301, {135, 0, 0, 0}},
+  {"cuMemsetD2D32Async_ptsz", 302, {136, 0, 0, 0}},
+  {"cuMemsetD2D8", 303, {116, 0, 0, 0}},
+  {"cuMemsetD2D8_v2", 304, {117, 0, 0, 0}},
+  {"cuMemsetD2D8_v2_ptds", 305, {118, 0, 0, 0}},
+  {"cuMemsetD2D8Async", 306, {131, 0, 0, 0}},
+  {"cuMemsetD2D8Async_ptsz", 307, {132, 0, 0, 0}},
+  {"cuMemsetD32", 308, {113, 0, 0, 0}},
+  {"cuMemsetD32_v2", 309, {114, 0, 0, 0}},
+  {"cuMemsetD32_v2_ptds", 310, {115, 0, 0, 0}},
+  {"cuMemsetD32Async", 311, {129, 0, 0, 0}},
+  {"cuMemsetD32Async_ptsz", 312, {130, 0, 0, 0}},
+  {"cuMemsetD8", 313, {107, 0, 0, 0}},
+  {"cuMemsetD8_v2", 314, {108, 0, 0, 0}},
+  {"cuMemsetD8_v2_ptds", 315, {109, 0, 0, 0}},
+  {"cuMemsetD8Async", 316, {125, 0, 0, 0}},
+  {"cuMemsetD8Async_ptsz", 317, {126, 0, 0, 0}},
   {"cudaGetSymbolAddress", 318, {0, 0, 0, 0}},
   {"cudaGetSymbolSize", 319, {0, 0, 0, 0}},
   {"cudaMemGetInfo", 320, {0, 0, 0, 0}},
@@ -10520,63 +10733,63 @@ const weir_name weir_names[] = {
   {"cuDeviceTotalMem", 322, {0, 0, 0, 0}},
   {"cuDeviceTotalMem_v2", 323, {0, 0, 0, 0}},
   {"cuMemGetAddressRange", 324, {0, 0, 0, 0}},
-  {"cuMemGetAddressRange_v2", 325, {282, 0, 0, 0}},
+  {"cuMemGetAddressRange_v2", 325, {287, 0, 0, 0}},
   {"cuMemGetInfo", 326, {0, 0, 0, 0}},
-  {"cuMemGetInfo_v2", 327, {281, 0, 0, 0}},
-  {"cuPointerGetAttribute", 328, {283, 0, 0, 0}},
-  {"cuPointerGetAttributes", 329, {284, 0, 0, 0}},
-  {"cuPointerSetAttribute", 330, {285, 0, 0, 0}},
+  {"cuMemGetInfo_v2", 327, {286, 0, 0, 0}},
+  {"cuPointerGetAttribute", 328, {288, 0, 0, 0}},
+  {"cuPointerGetAttributes", 329, {289, 0, 0, 0}},
+  {"cuPointerSetAttribute", 330, {290, 0, 0, 0}},
   {"cudaDeviceFlushGPUDirectRDMAWrites", 331, {0, 0, 0, 0}},
-  {"cudaDeviceSynchronize", 332, {0, 372, 510, 652}},
-  {"cudaEventQuery", 333, {0, 381, 519, 660}},
-  {"cudaEventSynchronize", 334, {0, 380, 518, 659}},
-  {"cudaStreamQuery", 335, {0, 376, 514, 655}},
-  {"cudaStreamQuery_ptsz", 336, {0, 377, 515, 656}},
-  {"cudaStreamSynchronize", 337, {0, 374, 512, 653}},
-  {"cudaStreamSynchronize_ptsz", 338, {0, 375, 513, 654}},
-  {"cudaStreamWaitEvent", 339, {0, 378, 516, 657}},
-  {"cudaStreamWaitEvent_ptsz", 340, {0, 379, 517, 658}},
-  {"cuCtxRecordEvent", 341, {270, 0, 0, 0}},
-  {"cuCtxSynchronize", 342, {132, 0, 0, 0}},
-  {"cuCtxSynchronize_v2", 343, {133, 0, 0, 0}},
-  {"cuCtxWaitEvent", 344, {271, 0, 0, 0}},
-  {"cuEventQuery", 345, {141, 0, 0, 0}},
-  {"cuEventSynchronize", 346, {140, 0, 0, 0}},
+  {"cudaDeviceSynchronize", 332, {0, 380, 521, 667}},
+  {"cudaEventQuery", 333, {0, 389, 530, 675}},
+  {"cudaEventSynchronize", 334, {0, 388, 529, 674}},
+  {"cudaStreamQuery", 335, {0, 384, 525, 670}},
+  {"cudaStreamQuery_ptsz", 336, {0, 385, 526, 671}},
+  {"cudaStreamSynchronize", 337, {0, 382, 523, 668}},
+  {"cudaStreamSynchronize_ptsz", 338, {0, 383, 524, 669}},
+  {"cudaStreamWaitEvent", 339, {0, 386, 527, 672}},
+  {"cudaStreamWaitEvent_ptsz", 340, {0, 387, 528, 673}},
+  {"cuCtxRecordEvent", 341, {275, 0, 0, 0}},
+  {"cuCtxSynchronize", 342, {137, 0, 0, 0}},
+  {"cuCtxSynchronize_v2", 343, {138, 0, 0, 0}},
+  {"cuCtxWaitEvent", 344, {276, 0, 0, 0}},
+  {"cuEventQuery", 345, {146, 0, 0, 0}},
+  {"cuEventSynchronize", 346, {145, 0, 0, 0}},
   {"cuFlushGPUDirectRDMAWrites", 347, {0, 0, 0, 0}},
-  {"cuStreamBatchMemOp", 348, {206, 0, 0, 0}},
-  {"cuStreamBatchMemOp_ptsz", 349, {207, 0, 0, 0}},
-  {"cuStreamBatchMemOp_v2", 350, {208, 0, 0, 0}},
-  {"cuStreamBatchMemOp_v2_ptsz", 351, {209, 0, 0, 0}},
-  {"cuStreamQuery", 352, {136, 0, 0, 0}},
-  {"cuStreamQuery_ptsz", 353, {137, 0, 0, 0}},
-  {"cuStreamSynchronize", 354, {134, 0, 0, 0}},
-  {"cuStreamSynchronize_ptsz", 355, {135, 0, 0, 0}},
-  {"cuStreamWaitEvent", 356, {138, 0, 0, 0}},
-  {"cuStreamWaitEvent_ptsz", 357, {139, 0, 0, 0}},
-  {"cuStreamWaitValue32", 358, {142, 0, 0, 0}},
-  {"cuStreamWaitValue32_ptsz", 359, {143, 0, 0, 0}},
-  {"cuStreamWaitValue32_v2", 360, {144, 0, 0, 0}},
-  {"cuStreamWaitValue32_v2_ptsz", 361, {145, 0, 0, 0}},
-  {"cuStreamWaitValue64", 362, {146, 0, 0, 0}},
-  {"cuStreamWaitValue64_ptsz", 363, {147, 0, 0, 0}},
-  {"cuStreamWaitValue64_v2", 364, {148, 0, 0, 0}},
-  {"cuStreamWaitValue64_v2_ptsz", 365, {149, 0, 0, 0}},
-  {"cuStreamWriteValue32", 366, {150, 0, 0, 0}},
-  {"cuStreamWriteValue32_ptsz", 367, {151, 0, 0, 0}},
-  {"cuStreamWriteValue32_v2", 368, {152, 0, 0, 0}},
-  {"cuStreamWriteValue32_v2_ptsz", 369, {153, 0, 0, 0}},
-  {"cuStreamWriteValue64", 370, {154, 0, 0, 0}},
-  {"cuStreamWriteValue64_ptsz", 371, {155, 0, 0, 0}},
-  {"cuStreamWriteValue64_v2", 372, {156, 0, 0, 0}},
-  {"cuStreamWriteValue64_v2_ptsz", 373, {157, 0, 0, 0}},
-  {"cudaStreamAddCallback", 374, {0, 386, 524, 665}},
-  {"cudaStreamAddCallback_ptsz", 375, {0, 387, 525, 666}},
+  {"cuStreamBatchMemOp", 348, {211, 0, 0, 0}},
+  {"cuStreamBatchMemOp_ptsz", 349, {212, 0, 0, 0}},
+  {"cuStreamBatchMemOp_v2", 350, {213, 0, 0, 0}},
+  {"cuStreamBatchMemOp_v2_ptsz", 351, {214, 0, 0, 0}},
+  {"cuStreamQuery", 352, {141, 0, 0, 0}},
+  {"cuStreamQuery_ptsz", 353, {142, 0, 0, 0}},
+  {"cuStreamSynchronize", 354, {139, 0, 0, 0}},
+  {"cuStreamSynchronize_ptsz", 355, {140, 0, 0, 0}},
+  {"cuStreamWaitEvent", 356, {143, 0, 0, 0}},
+  {"cuStreamWaitEvent_ptsz", 357, {144, 0, 0, 0}},
+  {"cuStreamWaitValue32", 358, {147, 0, 0, 0}},
+  {"cuStreamWaitValue32_ptsz", 359, {148, 0, 0, 0}},
+  {"cuStreamWaitValue32_v2", 360, {149, 0, 0, 0}},
+  {"cuStreamWaitValue32_v2_ptsz", 361, {150, 0, 0, 0}},
+  {"cuStreamWaitValue64", 362, {151, 0, 0, 0}},
+  {"cuStreamWaitValue64_ptsz", 363, {152, 0, 0, 0}},
+  {"cuStreamWaitValue64_v2", 364, {153, 0, 0, 0}},
+  {"cuStreamWaitValue64_v2_ptsz", 365, {154, 0, 0, 0}},
+  {"cuStreamWriteValue32", 366, {155, 0, 0, 0}},
+  {"cuStreamWriteValue32_ptsz", 367, {156, 0, 0, 0}},
+  {"cuStreamWriteValue32_v2", 368, {157, 0, 0, 0}},
+  {"cuStreamWriteValue32_v2_ptsz", 369, {158, 0, 0, 0}},
+  {"cuStreamWriteValue64", 370, {159, 0, 0, 0}},
+  {"cuStreamWriteValue64_ptsz", 371, {160, 0, 0, 0}},
+  {"cuStreamWriteValue64_v2", 372, {161, 0, 0, 0}},
+  {"cuStreamWriteValue64_v2_ptsz", 373, {162, 0, 0, 0}},
+  {"cudaStreamAddCallback", 374, {0, 394, 535, 680}},
+  {"cudaStreamAddCallback_ptsz", 375, {0, 395, 536, 681}},
   {"cudaStreamCopyAttributes", 376, {0, 0, 0, 0}},
   {"cudaStreamCopyAttributes_ptsz", 377, {0, 0, 0, 0}},
-  {"cudaStreamCreate", 378, {0, 382, 520, 661}},
-  {"cudaStreamCreateWithFlags", 379, {0, 383, 521, 662}},
-  {"cudaStreamCreateWithPriority", 380, {0, 384, 522, 663}},
-  {"cudaStreamDestroy", 381, {0, 385, 523, 664}},
+  {"cudaStreamCreate", 378, {0, 390, 531, 676}},
+  {"cudaStreamCreateWithFlags", 379, {0, 391, 532, 677}},
+  {"cudaStreamCreateWithPriority", 380, {0, 392, 533, 678}},
+  {"cudaStreamDestroy", 381, {0, 393, 534, 679}},
   {"cudaStreamGetAttribute", 382, {0, 0, 0, 0}},
   {"cudaStreamGetAttribute_ptsz", 383, {0, 0, 0, 0}},
   {"cudaStreamGetDevice", 384, {0, 0, 0, 0}},
@@ -10589,15 +10802,15 @@ const weir_name weir_names[] = {
   {"cudaStreamGetPriority_ptsz", 391, {0, 0, 0, 0}},
   {"cudaStreamSetAttribute", 392, {0, 0, 0, 0}},
   {"cudaStreamSetAttribute_ptsz", 393, {0, 0, 0, 0}},
-  {"cuGreenCtxStreamCreate", 394, {160, 0, 0, 0}},
-  {"cuStreamAddCallback", 395, {163, 0, 0, 0}},
-  {"cuStreamAddCallback_ptsz", 396, {164, 0, 0, 0}},
+  {"cuGreenCtxStreamCreate", 394, {165, 0, 0, 0}},
+  {"cuStreamAddCallback", 395, {168, 0, 0, 0}},
+  {"cuStreamAddCallback_ptsz", 396, {169, 0, 0, 0}},
   {"cuStreamCopyAttributes", 397, {0, 0, 0, 0}},
   {"cuStreamCopyAttributes_ptsz", 398, {0, 0, 0, 0}},
-  {"cuStreamCreate", 399, {158, 0, 0, 0}},
-  {"cuStreamCreateWithPriority", 400, {159, 0, 0, 0}},
-  {"cuStreamDestroy", 401, {161, 0, 0, 0}},
-  {"cuStreamDestroy_v2", 402, {162, 0, 0, 0}},
+  {"cuStreamCreate", 399, {163, 0, 0, 0}},
+  {"cuStreamCreateWithPriority", 400, {164, 0, 0, 0}},
+  {"cuStreamDestroy", 401, {166, 0, 0, 0}},
+  {"cuStreamDestroy_v2", 402, {167, 0, 0, 0}},
   {"cuStreamGetAttribute", 403, {0, 0, 0, 0}},
   {"cuStreamGetAttribute_ptsz", 404, {0, 0, 0, 0}},
   {"cuStreamGetCtx", 405, {0, 0, 0, 0}},
@@ -10615,24 +10828,24 @@ const weir_name weir_names[] = {
   {"cuStreamGetPriority_ptsz", 417, {0, 0, 0, 0}},
   {"cuStreamSetAttribute", 418, {0, 0, 0, 0}},
   {"cuStreamSetAttribute_ptsz", 419, {0, 0, 0, 0}},
-  {"cudaEventCreate", 420, {0, 394, 532, 673}},
+  {"cudaEventCreate", 420, {0, 402, 543, 688}},
   {"cudaEventCreateFromEGLSync", 421, {0, 0, 0, 0}},
-  {"cudaEventCreateWithFlags", 422, {0, 395, 533, 674}},
-  {"cudaEventDestroy", 423, {0, 396, 534, 675}},
-  {"cudaEventElapsedTime", 424, {0, 401, 539, 680}},
-  {"cudaEventRecord", 425, {0, 397, 535, 676}},
-  {"cudaEventRecord_ptsz", 426, {0, 398, 536, 677}},
-  {"cudaEventRecordWithFlags", 427, {0, 399, 537, 678}},
-  {"cudaEventRecordWithFlags_ptsz", 428, {0, 400, 538, 679}},
-  {"cuEventCreate", 429, {173, 0, 0, 0}},
-  {"cuEventDestroy", 430, {174, 0, 0, 0}},
-  {"cuEventDestroy_v2", 431, {175, 0, 0, 0}},
-  {"cuEventElapsedTime", 432, {180, 0, 0, 0}},
-  {"cuEventElapsedTime_v2", 433, {181, 0, 0, 0}},
-  {"cuEventRecord", 434, {176, 0, 0, 0}},
-  {"cuEventRecord_ptsz", 435, {177, 0, 0, 0}},
-  {"cuEventRecordWithFlags", 436, {178, 0, 0, 0}},
-  {"cuEventRecordWithFlags_ptsz", 437, {179, 0, 0, 0}},
+  {"cudaEventCreateWithFlags", 422, {0, 403, 544, 689}},
+  {"cudaEventDestroy", 423, {0, 404, 545, 690}},
+  {"cudaEventElapsedTime", 424, {0, 409, 550, 695}},
+  {"cudaEventRecord", 425, {0, 405, 546, 691}},
+  {"cudaEventRecord_ptsz", 426, {0, 406, 547, 692}},
+  {"cudaEventRecordWithFlags", 427, {0, 407, 548, 693}},
+  {"cudaEventRecordWithFlags_ptsz", 428, {0, 408, 549, 694}},
+  {"cuEventCreate", 429, {178, 0, 0, 0}},
+  {"cuEventDestroy", 430, {179, 0, 0, 0}},
+  {"cuEventDestroy_v2", 431, {180, 0, 0, 0}},
+  {"cuEventElapsedTime", 432, {185, 0, 0, 0}},
+  {"cuEventElapsedTime_v2", 433, {186, 0, 0, 0}},
+  {"cuEventRecord", 434, {181, 0, 0, 0}},
+  {"cuEventRecord_ptsz", 435, {182, 0, 0, 0}},
+  {"cuEventRecordWithFlags", 436, {183, 0, 0, 0}},
+  {"cuEventRecordWithFlags_ptsz", 437, {184, 0, 0, 0}},
   {"cudaDeviceGetGraphMemAttribute", 438, {0, 0, 0, 0}},
   {"cudaDeviceGraphMemTrim", 439, {0, 0, 0, 0}},
   {"cudaDeviceSetGraphMemAttribute", 440, {0, 0, 0, 0}},
@@ -10721,12 +10934,12 @@ const weir_name weir_names[] = {
   {"cudaGraphRetainUserObject", 523, {0, 0, 0, 0}},
   {"cudaGraphUpload", 524, {0, 0, 0, 0}},
   {"cudaGraphUpload_ptsz", 525, {0, 0, 0, 0}},
-  {"cudaStreamBeginCapture", 526, {0, 388, 526, 667}},
-  {"cudaStreamBeginCapture_ptsz", 527, {0, 389, 527, 668}},
-  {"cudaStreamBeginCaptureToGraph", 528, {0, 390, 528, 669}},
-  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 391, 529, 670}},
-  {"cudaStreamEndCapture", 530, {0, 392, 530, 671}},
-  {"cudaStreamEndCapture_ptsz", 531, {0, 393, 531, 672}},
+  {"cudaStreamBeginCapture", 526, {0, 396, 537, 682}},
+  {"cudaStreamBeginCapture_ptsz", 527, {0, 397, 538, 683}},
+  {"cudaStreamBeginCaptureToGraph", 528, {0, 398, 539, 684}},
+  {"cudaStreamBeginCaptureToGraph_ptsz", 529, {0, 399, 540, 685}},
+  {"cudaStreamEndCapture", 530, {0, 400, 541, 686}},
+  {"cudaStreamEndCapture_ptsz", 531, {0, 401, 542, 687}},
   {"cudaStreamGetCaptureInfo", 532, {0, 0, 0, 0}},
   {"cudaStreamGetCaptureInfo_ptsz", 533, {0, 0, 0, 0}},
   {"cudaStreamIsCapturing", 534, {0, 0, 0, 0}},
@@ -10740,8 +10953,8 @@ const weir_name weir_names[] = {
   {"cuDeviceGetGraphMemAttribute", 542, {0, 0, 0, 0}},
   {"cuDeviceGraphMemTrim", 543, {0, 0, 0, 0}},
   {"cuDeviceSetGraphMemAttribute", 544, {0, 0, 0, 0}},
-  {"cuGraphAddBatchMemOpNode", 545, {220, 0, 0, 0}},
-  {"cuGraphAddChildGraphNode", 546, {221, 0, 0, 0}},
+  {"cuGraphAddBatchMemOpNode", 545, {225, 0, 0, 0}},
+  {"cuGraphAddChildGraphNode", 546, {226, 0, 0, 0}},
   {"cuGraphAddDependencies", 547, {0, 0, 0, 0}},
   {"cuGraphAddDependencies_v2", 548, {0, 0, 0, 0}},
   {"cuGraphAddEmptyNode", 549, {0, 0, 0, 0}},
@@ -10750,16 +10963,16 @@ const weir_name weir_names[] = {
   {"cuGraphAddExternalSemaphoresSignalNode", 552, {0, 0, 0, 0}},
   {"cuGraphAddExternalSemaphoresWaitNode", 553, {0, 0, 0, 0}},
   {"cuGraphAddHostNode", 554, {0, 0, 0, 0}},
-  {"cuGraphAddKernelNode", 555, {216, 0, 0, 0}},
-  {"cuGraphAddKernelNode_v2", 556, {217, 0, 0, 0}},
+  {"cuGraphAddKernelNode", 555, {221, 0, 0, 0}},
+  {"cuGraphAddKernelNode_v2", 556, {222, 0, 0, 0}},
   {"cuGraphAddMemAllocNode", 557, {0, 0, 0, 0}},
   {"cuGraphAddMemFreeNode", 558, {0, 0, 0, 0}},
-  {"cuGraphAddMemcpyNode", 559, {218, 0, 0, 0}},
-  {"cuGraphAddMemsetNode", 560, {219, 0, 0, 0}},
-  {"cuGraphAddNode", 561, {222, 0, 0, 0}},
-  {"cuGraphAddNode_v2", 562, {223, 0, 0, 0}},
+  {"cuGraphAddMemcpyNode", 559, {223, 0, 0, 0}},
+  {"cuGraphAddMemsetNode", 560, {224, 0, 0, 0}},
+  {"cuGraphAddNode", 561, {227, 0, 0, 0}},
+  {"cuGraphAddNode_v2", 562, {228, 0, 0, 0}},
   {"cuGraphBatchMemOpNodeGetParams", 563, {0, 0, 0, 0}},
-  {"cuGraphBatchMemOpNodeSetParams", 564, {228, 0, 0, 0}},
+  {"cuGraphBatchMemOpNodeSetParams", 564, {233, 0, 0, 0}},
   {"cuGraphChildGraphNodeGetGraph", 565, {0, 0, 0, 0}},
   {"cuGraphClone", 566, {0, 0, 0, 0}},
   {"cuGraphConditionalHandleCreate", 567, {0, 0, 0, 0}},
@@ -10771,8 +10984,8 @@ const weir_name weir_names[] = {
   {"cuGraphEventRecordNodeSetEvent", 573, {0, 0, 0, 0}},
   {"cuGraphEventWaitNodeGetEvent", 574, {0, 0, 0, 0}},
   {"cuGraphEventWaitNodeSetEvent", 575, {0, 0, 0, 0}},
-  {"cuGraphExecBatchMemOpNodeSetParams", 576, {234, 0, 0, 0}},
-  {"cuGraphExecChildGraphNodeSetParams", 577, {235, 0, 0, 0}},
+  {"cuGraphExecBatchMemOpNodeSetParams", 576, {239, 0, 0, 0}},
+  {"cuGraphExecChildGraphNodeSetParams", 577, {240, 0, 0, 0}},
   {"cuGraphExecDestroy", 578, {0, 0, 0, 0}},
   {"cuGraphExecEventRecordNodeSetEvent", 579, {0, 0, 0, 0}},
   {"cuGraphExecEventWaitNodeSetEvent", 580, {0, 0, 0, 0}},
@@ -10780,13 +10993,13 @@ const weir_name weir_names[] = {
   {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 582, {0, 0, 0, 0}},
   {"cuGraphExecGetFlags", 583, {0, 0, 0, 0}},
   {"cuGraphExecHostNodeSetParams", 584, {0, 0, 0, 0}},
-  {"cuGraphExecKernelNodeSetParams", 585, {230, 0, 0, 0}},
-  {"cuGraphExecKernelNodeSetParams_v2", 586, {231, 0, 0, 0}},
-  {"cuGraphExecMemcpyNodeSetParams", 587, {232, 0, 0, 0}},
-  {"cuGraphExecMemsetNodeSetParams", 588, {233, 0, 0, 0}},
-  {"cuGraphExecNodeSetParams", 589, {236, 0, 0, 0}},
-  {"cuGraphExecUpdate", 590, {237, 0, 0, 0}},
-  {"cuGraphExecUpdate_v2", 591, {238, 0, 0, 0}},
+  {"cuGraphExecKernelNodeSetParams", 585, {235, 0, 0, 0}},
+  {"cuGraphExecKernelNodeSetParams_v2", 586, {236, 0, 0, 0}},
+  {"cuGraphExecMemcpyNodeSetParams", 587, {237, 0, 0, 0}},
+  {"cuGraphExecMemsetNodeSetParams", 588, {238, 0, 0, 0}},
+  {"cuGraphExecNodeSetParams", 589, {241, 0, 0, 0}},
+  {"cuGraphExecUpdate", 590, {242, 0, 0, 0}},
+  {"cuGraphExecUpdate_v2", 591, {243, 0, 0, 0}},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 592, {0, 0, 0, 0}},
   {"cuGraphExternalSemaphoresSignalNodeSetParams", 593, {0, 0, 0, 0}},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 594, {0, 0, 0, 0}},
@@ -10797,26 +11010,26 @@ const weir_name weir_names[] = {
   {"cuGraphGetRootNodes", 599, {0, 0, 0, 0}},
   {"cuGraphHostNodeGetParams", 600, {0, 0, 0, 0}},
   {"cuGraphHostNodeSetParams", 601, {0, 0, 0, 0}},
-  {"cuGraphInstantiate", 602, {239, 0, 0, 0}},
-  {"cuGraphInstantiate_v2", 603, {240, 0, 0, 0}},
-  {"cuGraphInstantiateWithFlags", 604, {241, 0, 0, 0}},
-  {"cuGraphInstantiateWithParams", 605, {242, 0, 0, 0}},
-  {"cuGraphInstantiateWithParams_ptsz", 606, {243, 0, 0, 0}},
+  {"cuGraphInstantiate", 602, {244, 0, 0, 0}},
+  {"cuGraphInstantiate_v2", 603, {245, 0, 0, 0}},
+  {"cuGraphInstantiateWithFlags", 604, {246, 0, 0, 0}},
+  {"cuGraphInstantiateWithParams", 605, {247, 0, 0, 0}},
+  {"cuGraphInstantiateWithParams_ptsz", 606, {248, 0, 0, 0}},
   {"cuGraphKernelNodeCopyAttributes", 607, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetAttribute", 608, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams", 609, {0, 0, 0, 0}},
   {"cuGraphKernelNodeGetParams_v2", 610, {0, 0, 0, 0}},
   {"cuGraphKernelNodeSetAttribute", 611, {0, 0, 0, 0}},
-  {"cuGraphKernelNodeSetParams", 612, {224, 0, 0, 0}},
-  {"cuGraphKernelNodeSetParams_v2", 613, {225, 0, 0, 0}},
-  {"cuGraphLaunch", 614, {214, 0, 0, 0}},
-  {"cuGraphLaunch_ptsz", 615, {215, 0, 0, 0}},
+  {"cuGraphKernelNodeSetParams", 612, {229, 0, 0, 0}},
+  {"cuGraphKernelNodeSetParams_v2", 613, {230, 0, 0, 0}},
+  {"cuGraphLaunch", 614, {219, 0, 0, 0}},
+  {"cuGraphLaunch_ptsz", 615, {220, 0, 0, 0}},
   {"cuGraphMemAllocNodeGetParams", 616, {0, 0, 0, 0}},
   {"cuGraphMemFreeNodeGetParams", 617, {0, 0, 0, 0}},
   {"cuGraphMemcpyNodeGetParams", 618, {0, 0, 0, 0}},
-  {"cuGraphMemcpyNodeSetParams", 619, {226, 0, 0, 0}},
+  {"cuGraphMemcpyNodeSetParams", 619, {231, 0, 0, 0}},
   {"cuGraphMemsetNodeGetParams", 620, {0, 0, 0, 0}},
-  {"cuGraphMemsetNodeSetParams", 621, {227, 0, 0, 0}},
+  {"cuGraphMemsetNodeSetParams", 621, {232, 0, 0, 0}},
   {"cuGraphNodeFindInClone", 622, {0, 0, 0, 0}},
   {"cuGraphNodeGetDependencies", 623, {0, 0, 0, 0}},
   {"cuGraphNodeGetDependencies_v2", 624, {0, 0, 0, 0}},
@@ -10825,21 +11038,21 @@ const weir_name weir_names[] = {
   {"cuGraphNodeGetEnabled", 627, {0, 0, 0, 0}},
   {"cuGraphNodeGetType", 628, {0, 0, 0, 0}},
   {"cuGraphNodeSetEnabled", 629, {0, 0, 0, 0}},
-  {"cuGraphNodeSetParams", 630, {229, 0, 0, 0}},
+  {"cuGraphNodeSetParams", 630, {234, 0, 0, 0}},
   {"cuGraphReleaseUserObject", 631, {0, 0, 0, 0}},
   {"cuGraphRemoveDependencies", 632, {0, 0, 0, 0}},
   {"cuGraphRemoveDependencies_v2", 633, {0, 0, 0, 0}},
   {"cuGraphRetainUserObject", 634, {0, 0, 0, 0}},
   {"cuGraphUpload", 635, {0, 0, 0, 0}},
   {"cuGraphUpload_ptsz", 636, {0, 0, 0, 0}},
-  {"cuStreamBeginCapture", 637, {165, 0, 0, 0}},
-  {"cuStreamBeginCapture_ptsz", 638, {166, 0, 0, 0}},
-  {"cuStreamBeginCapture_v2", 639, {167, 0, 0, 0}},
-  {"cuStreamBeginCapture_v2_ptsz", 640, {168, 0, 0, 0}},
-  {"cuStreamBeginCaptureToGraph", 641, {169, 0, 0, 0}},
-  {"cuStreamBeginCaptureToGraph_ptsz", 642, {170, 0, 0, 0}},
-  {"cuStreamEndCapture", 643, {171, 0, 0, 0}},
-  {"cuStreamEndCapture_ptsz", 644, {172, 0, 0, 0}},
+  {"cuStreamBeginCapture", 637, {170, 0, 0, 0}},
+  {"cuStreamBeginCapture_ptsz", 638, {171, 0, 0, 0}},
+  {"cuStreamBeginCapture_v2", 639, {172, 0, 0, 0}},
+  {"cuStreamBeginCapture_v2_ptsz", 640, {173, 0, 0, 0}},
+  {"cuStreamBeginCaptureToGraph", 641, {174, 0, 0, 0}},
+  {"cuStreamBeginCaptureToGraph_ptsz", 642, {175, 0, 0, 0}},
+  {"cuStreamEndCapture", 643, {176, 0, 0, 0}},
+  {"cuStreamEndCapture_ptsz", 644, {177, 0, 0, 0}},
   {"cuStreamGetCaptureInfo", 645, {0, 0, 0, 0}},
   {"cuStreamGetCaptureInfo_ptsz", 646, {0, 0, 0, 0}},
   {"cuStreamGetCaptureInfo_v2", 647, {0, 0, 0, 0}},
@@ -10856,48 +11069,48 @@ const weir_name weir_names[] = {
   {"cuUserObjectCreate", 658, {0, 0, 0, 0}},
   {"cuUserObjectRelease", 659, {0, 0, 0, 0}},
   {"cuUserObjectRetain", 660, {0, 0, 0, 0}},
-  {"__cudaGetKernel", 661, {0, 0, 552, 693}},
+  {"__cudaGetKernel", 661, {0, 0, 563, 708}},
   {"__cudaGetProcAddress", 662, {0, 0, 0, 0}},
   {"__cudaInitModule", 663, {0, 0, 0, 0}},
-  {"__cudaLaunchKernel", 664, {0, 0, 546, 687}},
-  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 547, 688}},
+  {"__cudaLaunchKernel", 664, {0, 0, 557, 702}},
+  {"__cudaLaunchKernel_ptsz", 665, {0, 0, 558, 703}},
   {"__cudaPopCallConfiguration", 666, {0, 0, 0, 0}},
   {"__cudaPushCallConfiguration", 667, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinary", 668, {0, 0, 0, 0}},
   {"__cudaRegisterFatBinaryEnd", 669, {0, 0, 0, 0}},
-  {"__cudaRegisterFunction", 670, {0, 410, 551, 692}},
+  {"__cudaRegisterFunction", 670, {0, 418, 562, 707}},
   {"__cudaRegisterHostVar", 671, {0, 0, 0, 0}},
   {"__cudaRegisterManagedVar", 672, {0, 0, 0, 0}},
   {"__cudaRegisterUnifiedTable", 673, {0, 0, 0, 0}},
   {"__cudaRegisterVar", 674, {0, 0, 0, 0}},
   {"__cudaUnregisterFatBinary", 675, {0, 0, 0, 0}},
-  {"cudaLaunchCooperativeKernel", 676, {0, 404, 542, 683}},
-  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 405, 543, 684}},
-  {"cudaLaunchHostFunc", 678, {0, 408, 548, 689}},
-  {"cudaLaunchHostFunc_ptsz", 679, {0, 409, 549, 690}},
-  {"cudaLaunchKernel", 680, {0, 402, 540, 681}},
-  {"cudaLaunchKernel_ptsz", 681, {0, 403, 541, 682}},
-  {"cudaLaunchKernelExC", 682, {0, 406, 544, 685}},
-  {"cudaLaunchKernelExC_ptsz", 683, {0, 407, 545, 686}},
-  {"cuLaunch", 684, {189, 0, 0, 0}},
-  {"cuLaunchCooperativeKernel", 685, {184, 0, 0, 0}},
-  {"cuLaunchCooperativeKernel_ptsz", 686, {185, 0, 0, 0}},
-  {"cuLaunchCooperativeKernelMultiDevice", 687, {188, 0, 0, 0}},
-  {"cuLaunchGrid", 688, {190, 0, 0, 0}},
-  {"cuLaunchGridAsync", 689, {191, 0, 0, 0}},
-  {"cuLaunchHostFunc", 690, {192, 0, 0, 0}},
-  {"cuLaunchHostFunc_ptsz", 691, {193, 0, 0, 0}},
-  {"cuLaunchKernel", 692, {182, 0, 0, 0}},
-  {"cuLaunchKernel_ptsz", 693, {183, 0, 0, 0}},
-  {"cuLaunchKernelEx", 694, {186, 0, 0, 0}},
-  {"cuLaunchKernelEx_ptsz", 695, {187, 0, 0, 0}},
+  {"cudaLaunchCooperativeKernel", 676, {0, 412, 553, 698}},
+  {"cudaLaunchCooperativeKernel_ptsz", 677, {0, 413, 554, 699}},
+  {"cudaLaunchHostFunc", 678, {0, 416, 559, 704}},
+  {"cudaLaunchHostFunc_ptsz", 679, {0, 417, 560, 705}},
+  {"cudaLaunchKernel", 680, {0, 410, 551, 696}},
+  {"cudaLaunchKernel_ptsz", 681, {0, 411, 552, 697}},
+  {"cudaLaunchKernelExC", 682, {0, 414, 555, 700}},
+  {"cudaLaunchKernelExC_ptsz", 683, {0, 415, 556, 701}},
+  {"cuLaunch", 684, {194, 0, 0, 0}},
+  {"cuLaunchCooperativeKernel", 685, {189, 0, 0, 0}},
+  {"cuLaunchCooperativeKernel_ptsz", 686, {190, 0, 0, 0}},
+  {"cuLaunchCooperativeKernelMultiDevice", 687, {193, 0, 0, 0}},
+  {"cuLaunchGrid", 688, {195, 0, 0, 0}},
+  {"cuLaunchGridAsync", 689, {196, 0, 0, 0}},
+  {"cuLaunchHostFunc", 690, {197, 0, 0, 0}},
+  {"cuLaunchHostFunc_ptsz", 691, {198, 0, 0, 0}},
+  {"cuLaunchKernel", 692, {187, 0, 0, 0}},
+  {"cuLaunchKernel_ptsz", 693, {188, 0, 0, 0}},
+  {"cuLaunchKernelEx", 694, {191, 0, 0, 0}},
+  {"cuLaunchKernelEx_ptsz", 695, {192, 0, 0, 0}},
   {"cudaDeviceCanAccessPeer", 696, {0, 0, 0, 0}},
-  {"cudaDeviceDisablePeerAccess", 697, {0, 418, 561, 702}},
-  {"cudaDeviceEnablePeerAccess", 698, {0, 417, 560, 701}},
+  {"cudaDeviceDisablePeerAccess", 697, {0, 426, 572, 717}},
+  {"cudaDeviceEnablePeerAccess", 698, {0, 425, 571, 716}},
   {"cudaDeviceGetP2PAtomicCapabilities", 699, {0, 0, 0, 0}},
   {"cudaDeviceGetP2PAttribute", 700, {0, 0, 0, 0}},
-  {"cuCtxDisablePeerAccess", 701, {269, 0, 0, 0}},
-  {"cuCtxEnablePeerAccess", 702, {268, 0, 0, 0}},
+  {"cuCtxDisablePeerAccess", 701, {274, 0, 0, 0}},
+  {"cuCtxEnablePeerAccess", 702, {273, 0, 0, 0}},
   {"cuDeviceCanAccessPeer", 703, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAtomicCapabilities", 704, {0, 0, 0, 0}},
   {"cuDeviceGetP2PAttribute", 705, {0, 0, 0, 0}},
@@ -10941,26 +11154,26 @@ const weir_name weir_names[] = {
   {"cuGraphicsUnregisterResource", 743, {0, 0, 0, 0}},
   {"cuImportExternalMemory", 744, {0, 0, 0, 0}},
   {"cuImportExternalSemaphore", 745, {0, 0, 0, 0}},
-  {"cuSignalExternalSemaphoresAsync", 746, {210, 0, 0, 0}},
-  {"cuSignalExternalSemaphoresAsync_ptsz", 747, {211, 0, 0, 0}},
-  {"cuWaitExternalSemaphoresAsync", 748, {212, 0, 0, 0}},
-  {"cuWaitExternalSemaphoresAsync_ptsz", 749, {213, 0, 0, 0}},
-  {"cudaCtxResetPersistingL2Cache", 750, {0, 416, 559, 700}},
-  {"cudaDeviceReset", 751, {0, 419, 562, 703}},
+  {"cuSignalExternalSemaphoresAsync", 746, {215, 0, 0, 0}},
+  {"cuSignalExternalSemaphoresAsync_ptsz", 747, {216, 0, 0, 0}},
+  {"cuWaitExternalSemaphoresAsync", 748, {217, 0, 0, 0}},
+  {"cuWaitExternalSemaphoresAsync_ptsz", 749, {218, 0, 0, 0}},
+  {"cudaCtxResetPersistingL2Cache", 750, {0, 424, 570, 715}},
+  {"cudaDeviceReset", 751, {0, 427, 573, 718}},
   {"cudaGetDevice", 752, {0, 0, 0, 0}},
-  {"cudaInitDevice", 753, {0, 415, 558, 699}},
-  {"cudaSetDevice", 754, {0, 412, 555, 696}},
-  {"cudaSetDeviceFlags", 755, {0, 413, 556, 697}},
-  {"cudaSetValidDevices", 756, {0, 414, 557, 698}},
-  {"cuCtxAttach", 757, {253, 0, 0, 0}},
-  {"cuCtxCreate", 758, {249, 0, 0, 0}},
-  {"cuCtxCreate_v2", 759, {250, 0, 0, 0}},
-  {"cuCtxCreate_v3", 760, {251, 0, 0, 0}},
-  {"cuCtxCreate_v4", 761, {252, 0, 0, 0}},
-  {"cuCtxDestroy", 762, {255, 0, 0, 0}},
-  {"cuCtxDestroy_v2", 763, {256, 0, 0, 0}},
-  {"cuCtxDetach", 764, {254, 0, 0, 0}},
-  {"cuCtxFromGreenCtx", 765, {267, 0, 0, 0}},
+  {"cudaInitDevice", 753, {0, 423, 569, 714}},
+  {"cudaSetDevice", 754, {0, 420, 566, 711}},
+  {"cudaSetDeviceFlags", 755, {0, 421, 567, 712}},
+  {"cudaSetValidDevices", 756, {0, 422, 568, 713}},
+  {"cuCtxAttach", 757, {258, 0, 0, 0}},
+  {"cuCtxCreate", 758, {254, 0, 0, 0}},
+  {"cuCtxCreate_v2", 759, {255, 0, 0, 0}},
+  {"cuCtxCreate_v3", 760, {256, 0, 0, 0}},
+  {"cuCtxCreate_v4", 761, {257, 0, 0, 0}},
+  {"cuCtxDestroy", 762, {260, 0, 0, 0}},
+  {"cuCtxDestroy_v2", 763, {261, 0, 0, 0}},
+  {"cuCtxDetach", 764, {259, 0, 0, 0}},
+  {"cuCtxFromGreenCtx", 765, {272, 0, 0, 0}},
   {"cuCtxGetApiVersion", 766, {0, 0, 0, 0}},
   {"cuCtxGetCacheConfig", 767, {0, 0, 0, 0}},
   {"cuCtxGetCurrent", 768, {0, 0, 0, 0}},
@@ -10973,39 +11186,39 @@ const weir_name weir_names[] = {
   {"cuCtxGetLimit", 775, {0, 0, 0, 0}},
   {"cuCtxGetSharedMemConfig", 776, {0, 0, 0, 0}},
   {"cuCtxGetStreamPriorityRange", 777, {0, 0, 0, 0}},
-  {"cuCtxPopCurrent", 778, {259, 0, 0, 0}},
-  {"cuCtxPopCurrent_v2", 779, {260, 0, 0, 0}},
-  {"cuCtxPushCurrent", 780, {257, 0, 0, 0}},
-  {"cuCtxPushCurrent_v2", 781, {258, 0, 0, 0}},
-  {"cuCtxResetPersistingL2Cache", 782, {266, 0, 0, 0}},
-  {"cuCtxSetCacheConfig", 783, {264, 0, 0, 0}},
-  {"cuCtxSetCurrent", 784, {261, 0, 0, 0}},
-  {"cuCtxSetFlags", 785, {262, 0, 0, 0}},
-  {"cuCtxSetLimit", 786, {263, 0, 0, 0}},
-  {"cuCtxSetSharedMemConfig", 787, {265, 0, 0, 0}},
+  {"cuCtxPopCurrent", 778, {264, 0, 0, 0}},
+  {"cuCtxPopCurrent_v2", 779, {265, 0, 0, 0}},
+  {"cuCtxPushCurrent", 780, {262, 0, 0, 0}},
+  {"cuCtxPushCurrent_v2", 781, {263, 0, 0, 0}},
+  {"cuCtxResetPersistingL2Cache", 782, {271, 0, 0, 0}},
+  {"cuCtxSetCacheConfig", 783, {269, 0, 0, 0}},
+  {"cuCtxSetCurrent", 784, {266, 0, 0, 0}},
+  {"cuCtxSetFlags", 785, {267, 0, 0, 0}},
+  {"cuCtxSetLimit", 786, {268, 0, 0, 0}},
+  {"cuCtxSetSharedMemConfig", 787, {270, 0, 0, 0}},
   {"cuDevicePrimaryCtxGetState", 788, {0, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease", 789, {273, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRelease_v2", 790, {274, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset", 791, {275, 0, 0, 0}},
-  {"cuDevicePrimaryCtxReset_v2", 792, {276, 0, 0, 0}},
-  {"cuDevicePrimaryCtxRetain", 793, {272, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags", 794, {277, 0, 0, 0}},
-  {"cuDevicePrimaryCtxSetFlags_v2", 795, {278, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease", 789, {278, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRelease_v2", 790, {279, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset", 791, {280, 0, 0, 0}},
+  {"cuDevicePrimaryCtxReset_v2", 792, {281, 0, 0, 0}},
+  {"cuDevicePrimaryCtxRetain", 793, {277, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags", 794, {282, 0, 0, 0}},
+  {"cuDevicePrimaryCtxSetFlags_v2", 795, {283, 0, 0, 0}},
   {"cuGreenCtxCreate", 796, {0, 0, 0, 0}},
   {"cuGreenCtxDestroy", 797, {0, 0, 0, 0}},
   {"cuGreenCtxGetDevResource", 798, {0, 0, 0, 0}},
   {"cuGreenCtxGetId", 799, {0, 0, 0, 0}},
   {"cuGreenCtxRecordEvent", 800, {0, 0, 0, 0}},
   {"cuGreenCtxWaitEvent", 801, {0, 0, 0, 0}},
-  {"cuInit", 802, {248, 0, 0, 0}},
-  {"cudaGetDriverEntryPoint", 803, {0, 421, 564, 704}},
-  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 422, 565, 705}},
-  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 566, 706}},
-  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 567, 707}},
+  {"cuInit", 802, {253, 0, 0, 0}},
+  {"cudaGetDriverEntryPoint", 803, {0, 429, 575, 719}},
+  {"cudaGetDriverEntryPoint_ptsz", 804, {0, 430, 576, 720}},
+  {"cudaGetDriverEntryPointByVersion", 805, {0, 0, 577, 721}},
+  {"cudaGetDriverEntryPointByVersion_ptsz", 806, {0, 0, 578, 722}},
   {"cudaGetExportTable", 807, {0, 0, 0, 0}},
   {"cuGetExportTable", 808, {0, 0, 0, 0}},
-  {"cuGetProcAddress", 809, {279, 0, 0, 0}},
-  {"cuGetProcAddress_v2", 810, {280, 0, 0, 0}},
+  {"cuGetProcAddress", 809, {284, 0, 0, 0}},
+  {"cuGetProcAddress_v2", 810, {285, 0, 0, 0}},
   {"cudaArrayGetInfo", 811, {0, 0, 0, 0}},
   {"cudaArrayGetMemoryRequirements", 812, {0, 0, 0, 0}},
   {"cudaArrayGetPlane", 813, {0, 0, 0, 0}},
@@ -11077,7 +11290,7 @@ const weir_name weir_names[] = {
   {"cudaKernelSetAttributeForDevice", 879, {0, 0, 0, 0}},
   {"cudaLibraryEnumerateKernels", 880, {0, 0, 0, 0}},
   {"cudaLibraryGetGlobal", 881, {0, 0, 0, 0}},
-  {"cudaLibraryGetKernel", 882, {0, 0, 550, 691}},
+  {"cudaLibraryGetKernel", 882, {0, 0, 561, 706}},
   {"cudaLibraryGetKernelCount", 883, {0, 0, 0, 0}},
   {"cudaLibraryGetManaged", 884, {0, 0, 0, 0}},
   {"cudaLibraryGetUnifiedFunction", 885, {0, 0, 0, 0}},
@@ -11096,15 +11309,15 @@ const weir_name weir_names[] = {
   {"cuFuncSetSharedMemConfig", 898, {0, 0, 0, 0}},
   {"cuFuncSetSharedSize", 899, {0, 0, 0, 0}},
   {"cuKernelGetAttribute", 900, {0, 0, 0, 0}},
-  {"cuKernelGetFunction", 901, {247, 0, 0, 0}},
+  {"cuKernelGetFunction", 901, {252, 0, 0, 0}},
   {"cuKernelGetLibrary", 902, {0, 0, 0, 0}},
   {"cuKernelGetName", 903, {0, 0, 0, 0}},
   {"cuKernelGetParamInfo", 904, {0, 0, 0, 0}},
   {"cuKernelSetAttribute", 905, {0, 0, 0, 0}},
   {"cuKernelSetCacheConfig", 906, {0, 0, 0, 0}},
-  {"cuLibraryEnumerateKernels", 907, {246, 0, 0, 0}},
+  {"cuLibraryEnumerateKernels", 907, {251, 0, 0, 0}},
   {"cuLibraryGetGlobal", 908, {0, 0, 0, 0}},
-  {"cuLibraryGetKernel", 909, {245, 0, 0, 0}},
+  {"cuLibraryGetKernel", 909, {250, 0, 0, 0}},
   {"cuLibraryGetKernelCount", 910, {0, 0, 0, 0}},
   {"cuLibraryGetManaged", 911, {0, 0, 0, 0}},
   {"cuLibraryGetModule", 912, {0, 0, 0, 0}},
@@ -11121,7 +11334,7 @@ const weir_name weir_names[] = {
   {"cuLinkCreate_v2", 923, {0, 0, 0, 0}},
   {"cuLinkDestroy", 924, {0, 0, 0, 0}},
   {"cuModuleEnumerateFunctions", 925, {0, 0, 0, 0}},
-  {"cuModuleGetFunction", 926, {244, 0, 0, 0}},
+  {"cuModuleGetFunction", 926, {249, 0, 0, 0}},
   {"cuModuleGetFunctionCount", 927, {0, 0, 0, 0}},
   {"cuModuleGetGlobal", 928, {0, 0, 0, 0}},
   {"cuModuleGetGlobal_v2", 929, {0, 0, 0, 0}},
@@ -11173,8 +11386,8 @@ const weir_name weir_names[] = {
   {"cudaGetDeviceProperties", 975, {0, 0, 0, 0}},
   {"cudaGetErrorName", 976, {0, 0, 0, 0}},
   {"cudaGetErrorString", 977, {0, 0, 0, 0}},
-  {"cudaGetFuncBySymbol", 978, {0, 411, 554, 695}},
-  {"cudaGetKernel", 979, {0, 0, 553, 694}},
+  {"cudaGetFuncBySymbol", 978, {0, 419, 565, 710}},
+  {"cudaGetKernel", 979, {0, 0, 564, 709}},
   {"cudaGetLastError", 980, {0, 0, 0, 0}},
   {"cudaLogsCurrent", 981, {0, 0, 0, 0}},
   {"cudaLogsDumpToFile", 982, {0, 0, 0, 0}},
@@ -11252,11 +11465,11 @@ const weir_name weir_names[] = {
   {"cuTexObjectDestroy", 1054, {0, 0, 0, 0}},
   {"cuTexRefCreate", 1055, {0, 0, 0, 0}},
   {"cuTexRefDestroy", 1056, {0, 0, 0, 0}},
-  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 446, 0}},
-  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 447, 0}},
-  {"cudaMemAdvise_v2", 1059, {0, 0, 449, 0}},
-  {"cudaThreadSynchronize", 1060, {0, 373, 511, 0}},
-  {"cudaThreadExit", 1061, {0, 420, 563, 0}},
+  {"cudaMemPrefetchAsync_v2", 1057, {0, 0, 457, 0}},
+  {"cudaMemPrefetchAsync_v2_ptsz", 1058, {0, 0, 458, 0}},
+  {"cudaMemAdvise_v2", 1059, {0, 0, 460, 0}},
+  {"cudaThreadSynchronize", 1060, {0, 381, 522, 0}},
+  {"cudaThreadExit", 1061, {0, 428, 574, 0}},
   {"cuEGLStreamConsumerAcquireFrame", 1062, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnect", 1063, {0, 0, 0, 0}},
   {"cuEGLStreamConsumerConnectWithFlags", 1064, {0, 0, 0, 0}},
@@ -11556,13 +11769,13 @@ const uint16_t weir_name_slots[4096] = {
 };
 
 const weir_abi weir_abis[] = {
-  {"cuArray3DCreate", 2000, 0, 15, 10},
-  {"cuArray3DCreate", 3020, 0, 16, 11},
+  {"cuArray3DCreate", 2000, 0, 20, 10},
+  {"cuArray3DCreate", 3020, 0, 21, 11},
   {"cuArray3DGetDescriptor", 2000, 0, -1, 828},
   {"cuArray3DGetDescriptor", 3020, 0, -1, 829},
-  {"cuArrayCreate", 2000, 0, 13, 12},
-  {"cuArrayCreate", 3020, 0, 14, 13},
-  {"cuArrayDestroy", 2000, 0, 18, 14},
+  {"cuArrayCreate", 2000, 0, 18, 12},
+  {"cuArrayCreate", 3020, 0, 19, 13},
+  {"cuArrayDestroy", 2000, 0, 23, 14},
   {"cuArrayGetDescriptor", 2000, 0, -1, 830},
   {"cuArrayGetDescriptor", 3020, 0, -1, 831},
   {"cuArrayGetMemoryRequirements", 11060, 0, -1, 832},
@@ -11578,17 +11791,17 @@ const weir_abi weir_abis[] = {
   {"cuCoredumpGetAttributeGlobal", 12010, 0, -1, 1004},
   {"cuCoredumpSetAttribute", 12010, 0, -1, 1005},
   {"cuCoredumpSetAttributeGlobal", 12010, 0, -1, 1006},
-  {"cuCtxAttach", 2000, 0, 252, 757},
-  {"cuCtxCreate", 2000, 0, 248, 758},
-  {"cuCtxCreate", 3020, 0, 249, 759},
-  {"cuCtxCreate", 11040, 0, 250, 760},
-  {"cuCtxCreate", 12050, 0, 251, 761},
-  {"cuCtxDestroy", 2000, 0, 254, 762},
-  {"cuCtxDestroy", 4000, 0, 255, 763},
-  {"cuCtxDetach", 2000, 0, 253, 764},
-  {"cuCtxDisablePeerAccess", 4000, 0, 268, 701},
-  {"cuCtxEnablePeerAccess", 4000, 0, 267, 702},
-  {"cuCtxFromGreenCtx", 12040, 0, 266, 765},
+  {"cuCtxAttach", 2000, 0, 257, 757},
+  {"cuCtxCreate", 2000, 0, 253, 758},
+  {"cuCtxCreate", 3020, 0, 254, 759},
+  {"cuCtxCreate", 11040, 0, 255, 760},
+  {"cuCtxCreate", 12050, 0, 256, 761},
+  {"cuCtxDestroy", 2000, 0, 259, 762},
+  {"cuCtxDestroy", 4000, 0, 260, 763},
+  {"cuCtxDetach", 2000, 0, 258, 764},
+  {"cuCtxDisablePeerAccess", 4000, 0, 273, 701},
+  {"cuCtxEnablePeerAccess", 4000, 0, 272, 702},
+  {"cuCtxFromGreenCtx", 12040, 0, 271, 765},
   {"cuCtxGetApiVersion", 3020, 0, -1, 766},
   {"cuCtxGetCacheConfig", 3020, 0, -1, 767},
   {"cuCtxGetCurrent", 4000, 0, -1, 768},
@@ -11601,20 +11814,20 @@ const weir_abi weir_abis[] = {
   {"cuCtxGetLimit", 3010, 0, -1, 775},
   {"cuCtxGetSharedMemConfig", 4020, 0, -1, 776},
   {"cuCtxGetStreamPriorityRange", 5050, 0, -1, 777},
-  {"cuCtxPopCurrent", 2000, 0, 258, 778},
-  {"cuCtxPopCurrent", 4000, 0, 259, 779},
-  {"cuCtxPushCurrent", 2000, 0, 256, 780},
-  {"cuCtxPushCurrent", 4000, 0, 257, 781},
-  {"cuCtxRecordEvent", 12050, 0, 269, 341},
-  {"cuCtxResetPersistingL2Cache", 11000, 0, 265, 782},
-  {"cuCtxSetCacheConfig", 3020, 0, 263, 783},
-  {"cuCtxSetCurrent", 4000, 0, 260, 784},
-  {"cuCtxSetFlags", 12010, 0, 261, 785},
-  {"cuCtxSetLimit", 3010, 0, 262, 786},
-  {"cuCtxSetSharedMemConfig", 4020, 0, 264, 787},
-  {"cuCtxSynchronize", 2000, 0, 131, 342},
-  {"cuCtxSynchronize", 13000, 0, 132, 343},
-  {"cuCtxWaitEvent", 12050, 0, 270, 344},
+  {"cuCtxPopCurrent", 2000, 0, 263, 778},
+  {"cuCtxPopCurrent", 4000, 0, 264, 779},
+  {"cuCtxPushCurrent", 2000, 0, 261, 780},
+  {"cuCtxPushCurrent", 4000, 0, 262, 781},
+  {"cuCtxRecordEvent", 12050, 0, 274, 341},
+  {"cuCtxResetPersistingL2Cache", 11000, 0, 270, 782},
+  {"cuCtxSetCacheConfig", 3020, 0, 268, 783},
+  {"cuCtxSetCurrent", 4000, 0, 265, 784},
+  {"cuCtxSetFlags", 12010, 0, 266, 785},
+  {"cuCtxSetLimit", 3010, 0, 267, 786},
+  {"cuCtxSetSharedMemConfig", 4020, 0, 269, 787},
+  {"cuCtxSynchronize", 2000, 0, 136, 342},
+  {"cuCtxSynchronize", 13000, 0, 137, 343},
+  {"cuCtxWaitEvent", 12050, 0, 275, 344},
   {"cuDestroyExternalMemory", 10000, 0, -1, 729},
   {"cuDestroyExternalSemaphore", 10000, 0, -1, 730},
   {"cuDevResourceGenerateDesc", 12040, 0, -1, 1007},
@@ -11643,16 +11856,16 @@ const weir_abi weir_abis[] = {
   {"cuDeviceGetUuid", 11040, 0, -1, 1024},
   {"cuDeviceGraphMemTrim", 11040, 0, -1, 543},
   {"cuDevicePrimaryCtxGetState", 7000, 0, -1, 788},
-  {"cuDevicePrimaryCtxRelease", 7000, 0, 272, 789},
-  {"cuDevicePrimaryCtxRelease", 11000, 0, 273, 790},
-  {"cuDevicePrimaryCtxReset", 7000, 0, 274, 791},
-  {"cuDevicePrimaryCtxReset", 11000, 0, 275, 792},
-  {"cuDevicePrimaryCtxRetain", 7000, 0, 271, 793},
-  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 276, 794},
-  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 277, 795},
+  {"cuDevicePrimaryCtxRelease", 7000, 0, 277, 789},
+  {"cuDevicePrimaryCtxRelease", 11000, 0, 278, 790},
+  {"cuDevicePrimaryCtxReset", 7000, 0, 279, 791},
+  {"cuDevicePrimaryCtxReset", 11000, 0, 280, 792},
+  {"cuDevicePrimaryCtxRetain", 7000, 0, 276, 793},
+  {"cuDevicePrimaryCtxSetFlags", 7000, 0, 281, 794},
+  {"cuDevicePrimaryCtxSetFlags", 11000, 0, 282, 795},
   {"cuDeviceRegisterAsyncNotification", 12040, 0, -1, 1025},
   {"cuDeviceSetGraphMemAttribute", 11040, 0, -1, 544},
-  {"cuDeviceSetMemPool", 11020, 0, -1, 96},
+  {"cuDeviceSetMemPool", 11020, 0, 16, 96},
   {"cuDeviceTotalMem", 2000, 0, -1, 322},
   {"cuDeviceTotalMem", 3020, 0, -1, 323},
   {"cuDeviceUnregisterAsyncNotification", 12040, 0, -1, 1026},
@@ -11666,18 +11879,18 @@ const weir_abi weir_abis[] = {
   {"cuEGLStreamProducerDisconnect", 7000, 0, -1, 1068},
   {"cuEGLStreamProducerPresentFrame", 7000, 0, -1, 1069},
   {"cuEGLStreamProducerReturnFrame", 7000, 0, -1, 1070},
-  {"cuEventCreate", 2000, 0, 172, 429},
+  {"cuEventCreate", 2000, 0, 177, 429},
   {"cuEventCreateFromEGLSync", 9000, 0, -1, 1071},
-  {"cuEventDestroy", 2000, 0, 173, 430},
-  {"cuEventDestroy", 4000, 0, 174, 431},
-  {"cuEventElapsedTime", 2000, 0, 179, 432},
-  {"cuEventElapsedTime", 12080, 0, 180, 433},
-  {"cuEventQuery", 2000, 0, 140, 345},
-  {"cuEventRecord", 2000, 0, 175, 434},
-  {"cuEventRecord", 7000, 1, 176, 435},
-  {"cuEventRecordWithFlags", 11010, 0, 177, 436},
-  {"cuEventRecordWithFlags", 11010, 1, 178, 437},
-  {"cuEventSynchronize", 2000, 0, 139, 346},
+  {"cuEventDestroy", 2000, 0, 178, 430},
+  {"cuEventDestroy", 4000, 0, 179, 431},
+  {"cuEventElapsedTime", 2000, 0, 184, 432},
+  {"cuEventElapsedTime", 12080, 0, 185, 433},
+  {"cuEventQuery", 2000, 0, 145, 345},
+  {"cuEventRecord", 2000, 0, 180, 434},
+  {"cuEventRecord", 7000, 1, 181, 435},
+  {"cuEventRecordWithFlags", 11010, 0, 182, 436},
+  {"cuEventRecordWithFlags", 11010, 1, 183, 437},
+  {"cuEventSynchronize", 2000, 0, 144, 346},
   {"cuExternalMemoryGetMappedBuffer", 10000, 0, -1, 731},
   {"cuExternalMemoryGetMappedMipmappedArray", 10000, 0, -1, 732},
   {"cuFlushGPUDirectRDMAWrites", 11030, 0, -1, 347},
@@ -11711,10 +11924,10 @@ const weir_abi weir_abis[] = {
   {"cuGetErrorName", 6000, 0, -1, 1028},
   {"cuGetErrorString", 6000, 0, -1, 1029},
   {"cuGetExportTable", 3000, 0, -1, 808},
-  {"cuGetProcAddress", 11030, 0, 278, 809},
-  {"cuGetProcAddress", 12000, 0, 279, 810},
-  {"cuGraphAddBatchMemOpNode", 11070, 0, 219, 545},
-  {"cuGraphAddChildGraphNode", 10000, 0, 220, 546},
+  {"cuGetProcAddress", 11030, 0, 283, 809},
+  {"cuGetProcAddress", 12000, 0, 284, 810},
+  {"cuGraphAddBatchMemOpNode", 11070, 0, 224, 545},
+  {"cuGraphAddChildGraphNode", 10000, 0, 225, 546},
   {"cuGraphAddDependencies", 10000, 0, -1, 547},
   {"cuGraphAddDependencies", 12030, 0, -1, 548},
   {"cuGraphAddEmptyNode", 10000, 0, -1, 549},
@@ -11723,16 +11936,16 @@ const weir_abi weir_abis[] = {
   {"cuGraphAddExternalSemaphoresSignalNode", 11020, 0, -1, 552},
   {"cuGraphAddExternalSemaphoresWaitNode", 11020, 0, -1, 553},
   {"cuGraphAddHostNode", 10000, 0, -1, 554},
-  {"cuGraphAddKernelNode", 10000, 0, 215, 555},
-  {"cuGraphAddKernelNode", 12000, 0, 216, 556},
+  {"cuGraphAddKernelNode", 10000, 0, 220, 555},
+  {"cuGraphAddKernelNode", 12000, 0, 221, 556},
   {"cuGraphAddMemAllocNode", 11040, 0, -1, 557},
   {"cuGraphAddMemFreeNode", 11040, 0, -1, 558},
-  {"cuGraphAddMemcpyNode", 10000, 0, 217, 559},
-  {"cuGraphAddMemsetNode", 10000, 0, 218, 560},
-  {"cuGraphAddNode", 12020, 0, 221, 561},
-  {"cuGraphAddNode", 12030, 0, 222, 562},
+  {"cuGraphAddMemcpyNode", 10000, 0, 222, 559},
+  {"cuGraphAddMemsetNode", 10000, 0, 223, 560},
+  {"cuGraphAddNode", 12020, 0, 226, 561},
+  {"cuGraphAddNode", 12030, 0, 227, 562},
   {"cuGraphBatchMemOpNodeGetParams", 11070, 0, -1, 563},
-  {"cuGraphBatchMemOpNodeSetParams", 11070, 0, 227, 564},
+  {"cuGraphBatchMemOpNodeSetParams", 11070, 0, 232, 564},
   {"cuGraphChildGraphNodeGetGraph", 10000, 0, -1, 565},
   {"cuGraphClone", 10000, 0, -1, 566},
   {"cuGraphConditionalHandleCreate", 12030, 0, -1, 567},
@@ -11744,8 +11957,8 @@ const weir_abi weir_abis[] = {
   {"cuGraphEventRecordNodeSetEvent", 11010, 0, -1, 573},
   {"cuGraphEventWaitNodeGetEvent", 11010, 0, -1, 574},
   {"cuGraphEventWaitNodeSetEvent", 11010, 0, -1, 575},
-  {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, 233, 576},
-  {"cuGraphExecChildGraphNodeSetParams", 11010, 0, 234, 577},
+  {"cuGraphExecBatchMemOpNodeSetParams", 11070, 0, 238, 576},
+  {"cuGraphExecChildGraphNodeSetParams", 11010, 0, 239, 577},
   {"cuGraphExecDestroy", 10000, 0, -1, 578},
   {"cuGraphExecEventRecordNodeSetEvent", 11010, 0, -1, 579},
   {"cuGraphExecEventWaitNodeSetEvent", 11010, 0, -1, 580},
@@ -11753,13 +11966,13 @@ const weir_abi weir_abis[] = {
   {"cuGraphExecExternalSemaphoresWaitNodeSetParams", 11020, 0, -1, 582},
   {"cuGraphExecGetFlags", 12000, 0, -1, 583},
   {"cuGraphExecHostNodeSetParams", 10020, 0, -1, 584},
-  {"cuGraphExecKernelNodeSetParams", 10010, 0, 229, 585},
-  {"cuGraphExecKernelNodeSetParams", 12000, 0, 230, 586},
-  {"cuGraphExecMemcpyNodeSetParams", 10020, 0, 231, 587},
-  {"cuGraphExecMemsetNodeSetParams", 10020, 0, 232, 588},
-  {"cuGraphExecNodeSetParams", 12020, 0, 235, 589},
-  {"cuGraphExecUpdate", 10020, 0, 236, 590},
-  {"cuGraphExecUpdate", 12000, 0, 237, 591},
+  {"cuGraphExecKernelNodeSetParams", 10010, 0, 234, 585},
+  {"cuGraphExecKernelNodeSetParams", 12000, 0, 235, 586},
+  {"cuGraphExecMemcpyNodeSetParams", 10020, 0, 236, 587},
+  {"cuGraphExecMemsetNodeSetParams", 10020, 0, 237, 588},
+  {"cuGraphExecNodeSetParams", 12020, 0, 240, 589},
+  {"cuGraphExecUpdate", 10020, 0, 241, 590},
+  {"cuGraphExecUpdate", 12000, 0, 242, 591},
   {"cuGraphExternalSemaphoresSignalNodeGetParams", 11020, 0, -1, 592},
   {"cuGraphExternalSemaphoresSignalNodeSetParams", 11020, 0, -1, 593},
   {"cuGraphExternalSemaphoresWaitNodeGetParams", 11020, 0, -1, 594},
@@ -11770,26 +11983,26 @@ const weir_abi weir_abis[] = {
   {"cuGraphGetRootNodes", 10000, 0, -1, 599},
   {"cuGraphHostNodeGetParams", 10000, 0, -1, 600},
   {"cuGraphHostNodeSetParams", 10000, 0, -1, 601},
-  {"cuGraphInstantiate", 10000, 0, 238, 602},
-  {"cuGraphInstantiate", 11000, 0, 239, 603},
-  {"cuGraphInstantiateWithFlags", 11040, 0, 240, 604},
-  {"cuGraphInstantiateWithParams", 12000, 0, 241, 605},
-  {"cuGraphInstantiateWithParams", 12000, 1, 242, 606},
+  {"cuGraphInstantiate", 10000, 0, 243, 602},
+  {"cuGraphInstantiate", 11000, 0, 244, 603},
+  {"cuGraphInstantiateWithFlags", 11040, 0, 245, 604},
+  {"cuGraphInstantiateWithParams", 12000, 0, 246, 605},
+  {"cuGraphInstantiateWithParams", 12000, 1, 247, 606},
   {"cuGraphKernelNodeCopyAttributes", 11000, 0, -1, 607},
   {"cuGraphKernelNodeGetAttribute", 11000, 0, -1, 608},
   {"cuGraphKernelNodeGetParams", 10000, 0, -1, 609},
   {"cuGraphKernelNodeGetParams", 12000, 0, -1, 610},
   {"cuGraphKernelNodeSetAttribute", 11000, 0, -1, 611},
-  {"cuGraphKernelNodeSetParams", 10000, 0, 223, 612},
-  {"cuGraphKernelNodeSetParams", 12000, 0, 224, 613},
-  {"cuGraphLaunch", 10000, 0, 213, 614},
-  {"cuGraphLaunch", 10000, 1, 214, 615},
+  {"cuGraphKernelNodeSetParams", 10000, 0, 228, 612},
+  {"cuGraphKernelNodeSetParams", 12000, 0, 229, 613},
+  {"cuGraphLaunch", 10000, 0, 218, 614},
+  {"cuGraphLaunch", 10000, 1, 219, 615},
   {"cuGraphMemAllocNodeGetParams", 11040, 0, -1, 616},
   {"cuGraphMemFreeNodeGetParams", 11040, 0, -1, 617},
   {"cuGraphMemcpyNodeGetParams", 10000, 0, -1, 618},
-  {"cuGraphMemcpyNodeSetParams", 10000, 0, 225, 619},
+  {"cuGraphMemcpyNodeSetParams", 10000, 0, 230, 619},
   {"cuGraphMemsetNodeGetParams", 10000, 0, -1, 620},
-  {"cuGraphMemsetNodeSetParams", 10000, 0, 226, 621},
+  {"cuGraphMemsetNodeSetParams", 10000, 0, 231, 621},
   {"cuGraphNodeFindInClone", 10000, 0, -1, 622},
   {"cuGraphNodeGetDependencies", 10000, 0, -1, 623},
   {"cuGraphNodeGetDependencies", 12030, 0, -1, 624},
@@ -11798,7 +12011,7 @@ const weir_abi weir_abis[] = {
   {"cuGraphNodeGetEnabled", 11060, 0, -1, 627},
   {"cuGraphNodeGetType", 10000, 0, -1, 628},
   {"cuGraphNodeSetEnabled", 11060, 0, -1, 629},
-  {"cuGraphNodeSetParams", 12020, 0, 228, 630},
+  {"cuGraphNodeSetParams", 12020, 0, 233, 630},
   {"cuGraphReleaseUserObject", 11030, 0, -1, 631},
   {"cuGraphRemoveDependencies", 10000, 0, -1, 632},
   {"cuGraphRemoveDependencies", 12030, 0, -1, 633},
@@ -11827,39 +12040,39 @@ const weir_abi weir_abis[] = {
   {"cuGreenCtxGetDevResource", 12040, 0, -1, 798},
   {"cuGreenCtxGetId", 12090, 0, -1, 799},
   {"cuGreenCtxRecordEvent", 12040, 0, -1, 800},
-  {"cuGreenCtxStreamCreate", 12050, 0, 159, 394},
+  {"cuGreenCtxStreamCreate", 12050, 0, 164, 394},
   {"cuGreenCtxWaitEvent", 12040, 0, -1, 801},
   {"cuImportExternalMemory", 10000, 0, -1, 744},
   {"cuImportExternalSemaphore", 10000, 0, -1, 745},
-  {"cuInit", 2000, 0, 247, 802},
+  {"cuInit", 2000, 0, 252, 802},
   {"cuIpcCloseMemHandle", 4010, 0, -1, 144},
   {"cuIpcGetEventHandle", 4010, 0, -1, 145},
-  {"cuIpcGetMemHandle", 4010, 0, 286, 146},
+  {"cuIpcGetMemHandle", 4010, 0, 291, 146},
   {"cuIpcOpenEventHandle", 4010, 0, -1, 147},
   {"cuIpcOpenMemHandle", 4010, 0, -1, 148},
   {"cuIpcOpenMemHandle", 11000, 0, -1, 149},
   {"cuKernelGetAttribute", 12000, 0, -1, 900},
-  {"cuKernelGetFunction", 12000, 0, 246, 901},
+  {"cuKernelGetFunction", 12000, 0, 251, 901},
   {"cuKernelGetLibrary", 12050, 0, -1, 902},
   {"cuKernelGetName", 12030, 0, -1, 903},
   {"cuKernelGetParamInfo", 12040, 0, -1, 904},
   {"cuKernelSetAttribute", 12000, 0, -1, 905},
   {"cuKernelSetCacheConfig", 12000, 0, -1, 906},
-  {"cuLaunch", 2000, 0, 188, 684},
-  {"cuLaunchCooperativeKernel", 9000, 0, 183, 685},
-  {"cuLaunchCooperativeKernel", 9000, 1, 184, 686},
-  {"cuLaunchCooperativeKernelMultiDevice", 9000, 0, 187, 687},
-  {"cuLaunchGrid", 2000, 0, 189, 688},
-  {"cuLaunchGridAsync", 2000, 0, 190, 689},
-  {"cuLaunchHostFunc", 10000, 0, 191, 690},
-  {"cuLaunchHostFunc", 10000, 1, 192, 691},
-  {"cuLaunchKernel", 4000, 0, 181, 692},
-  {"cuLaunchKernel", 7000, 1, 182, 693},
-  {"cuLaunchKernelEx", 11060, 0, 185, 694},
-  {"cuLaunchKernelEx", 11060, 1, 186, 695},
-  {"cuLibraryEnumerateKernels", 12040, 0, 245, 907},
+  {"cuLaunch", 2000, 0, 193, 684},
+  {"cuLaunchCooperativeKernel", 9000, 0, 188, 685},
+  {"cuLaunchCooperativeKernel", 9000, 1, 189, 686},
+  {"cuLaunchCooperativeKernelMultiDevice", 9000, 0, 192, 687},
+  {"cuLaunchGrid", 2000, 0, 194, 688},
+  {"cuLaunchGridAsync", 2000, 0, 195, 689},
+  {"cuLaunchHostFunc", 10000, 0, 196, 690},
+  {"cuLaunchHostFunc", 10000, 1, 197, 691},
+  {"cuLaunchKernel", 4000, 0, 186, 692},
+  {"cuLaunchKernel", 7000, 1, 187, 693},
+  {"cuLaunchKernelEx", 11060, 0, 190, 694},
+  {"cuLaunchKernelEx", 11060, 1, 191, 695},
+  {"cuLibraryEnumerateKernels", 12040, 0, 250, 907},
   {"cuLibraryGetGlobal", 12000, 0, -1, 908},
-  {"cuLibraryGetKernel", 12000, 0, 244, 909},
+  {"cuLibraryGetKernel", 12000, 0, 249, 909},
   {"cuLibraryGetKernelCount", 12040, 0, -1, 910},
   {"cuLibraryGetManaged", 12000, 0, -1, 911},
   {"cuLibraryGetModule", 12000, 0, -1, 912},
@@ -11882,22 +12095,22 @@ const weir_abi weir_abis[] = {
   {"cuLogsUnregisterCallback", 12090, 0, -1, 1034},
   {"cuMemAddressFree", 10020, 0, -1, 117},
   {"cuMemAddressReserve", 10020, 0, -1, 118},
-  {"cuMemAdvise", 8000, 0, 31, 54},
-  {"cuMemAdvise", 12020, 0, 32, 55},
+  {"cuMemAdvise", 8000, 0, 36, 54},
+  {"cuMemAdvise", 12020, 0, 37, 55},
   {"cuMemAlloc", 2000, 0, 0, 15},
   {"cuMemAlloc", 3020, 0, 1, 16},
   {"cuMemAllocAsync", 11020, 0, 5, 97},
   {"cuMemAllocAsync", 11020, 1, 6, 98},
   {"cuMemAllocFromPoolAsync", 11020, 0, 7, 99},
   {"cuMemAllocFromPoolAsync", 11020, 1, 8, 100},
-  {"cuMemAllocHost", 2000, 0, 20, 30},
-  {"cuMemAllocHost", 3020, 0, 21, 31},
+  {"cuMemAllocHost", 2000, 0, 25, 30},
+  {"cuMemAllocHost", 3020, 0, 26, 31},
   {"cuMemAllocManaged", 6000, 0, 4, 56},
   {"cuMemAllocPitch", 2000, 0, 2, 17},
   {"cuMemAllocPitch", 3020, 0, 3, 18},
-  {"cuMemBatchDecompressAsync", 12060, 0, 201, 200},
-  {"cuMemBatchDecompressAsync", 12060, 1, 202, 201},
-  {"cuMemCreate", 10020, 0, -1, 119},
+  {"cuMemBatchDecompressAsync", 12060, 0, 206, 200},
+  {"cuMemBatchDecompressAsync", 12060, 1, 207, 201},
+  {"cuMemCreate", 10020, 0, 13, 119},
   {"cuMemDiscardAndPrefetchBatchAsync", 13000, 0, -1, 57},
   {"cuMemDiscardAndPrefetchBatchAsync", 13000, 1, -1, 58},
   {"cuMemDiscardBatchAsync", 13000, 0, -1, 59},
@@ -11907,30 +12120,30 @@ const weir_abi weir_abis[] = {
   {"cuMemFree", 3020, 0, 10, 20},
   {"cuMemFreeAsync", 11020, 0, 11, 101},
   {"cuMemFreeAsync", 11020, 1, 12, 102},
-  {"cuMemFreeHost", 2000, 0, 23, 32},
+  {"cuMemFreeHost", 2000, 0, 28, 32},
   {"cuMemGetAccess", 10020, 0, -1, 121},
   {"cuMemGetAddressRange", 2000, 0, -1, 324},
-  {"cuMemGetAddressRange", 3020, 0, 281, 325},
+  {"cuMemGetAddressRange", 3020, 0, 286, 325},
   {"cuMemGetAllocationGranularity", 10020, 0, -1, 122},
   {"cuMemGetAllocationPropertiesFromHandle", 10020, 0, -1, 123},
   {"cuMemGetDefaultMemPool", 13000, 0, -1, 103},
-  {"cuMemGetHandleForAddressRange", 11070, 0, 285, 124},
+  {"cuMemGetHandleForAddressRange", 11070, 0, 290, 124},
   {"cuMemGetInfo", 2000, 0, -1, 326},
-  {"cuMemGetInfo", 3020, 0, 280, 327},
+  {"cuMemGetInfo", 3020, 0, 285, 327},
   {"cuMemGetMemPool", 13000, 0, -1, 104},
-  {"cuMemHostAlloc", 2020, 0, 22, 33},
+  {"cuMemHostAlloc", 2020, 0, 27, 33},
   {"cuMemHostGetDevicePointer", 2020, 0, -1, 34},
   {"cuMemHostGetDevicePointer", 3020, 0, -1, 35},
   {"cuMemHostGetFlags", 2030, 0, -1, 36},
-  {"cuMemHostRegister", 4000, 0, 24, 37},
-  {"cuMemHostRegister", 6050, 0, 25, 38},
-  {"cuMemHostUnregister", 4000, 0, 26, 39},
+  {"cuMemHostRegister", 4000, 0, 29, 37},
+  {"cuMemHostRegister", 6050, 0, 30, 38},
+  {"cuMemHostUnregister", 4000, 0, 31, 39},
   {"cuMemImportFromShareableHandle", 10020, 0, -1, 125},
   {"cuMemMap", 10020, 0, -1, 126},
-  {"cuMemMapArrayAsync", 11010, 0, 203, 127},
-  {"cuMemMapArrayAsync", 11010, 1, 204, 128},
+  {"cuMemMapArrayAsync", 11010, 0, 208, 127},
+  {"cuMemMapArrayAsync", 11010, 1, 209, 128},
   {"cuMemPoolCreate", 11020, 0, -1, 105},
-  {"cuMemPoolDestroy", 11020, 0, -1, 106},
+  {"cuMemPoolDestroy", 11020, 0, 15, 106},
   {"cuMemPoolExportPointer", 11020, 0, -1, 107},
   {"cuMemPoolExportToShareableHandle", 11020, 0, -1, 108},
   {"cuMemPoolGetAccess", 11020, 0, -1, 109},
@@ -11939,11 +12152,11 @@ const weir_abi weir_abis[] = {
   {"cuMemPoolImportPointer", 11020, 0, -1, 112},
   {"cuMemPoolSetAccess", 11020, 0, -1, 113},
   {"cuMemPoolSetAttribute", 11020, 0, -1, 114},
-  {"cuMemPoolTrimTo", 11020, 0, -1, 115},
-  {"cuMemPrefetchAsync", 8000, 0, 27, 61},
-  {"cuMemPrefetchAsync", 12020, 0, 29, 63},
-  {"cuMemPrefetchAsync", 8000, 1, 28, 62},
-  {"cuMemPrefetchAsync", 12020, 1, 30, 64},
+  {"cuMemPoolTrimTo", 11020, 0, 14, 115},
+  {"cuMemPrefetchAsync", 8000, 0, 32, 61},
+  {"cuMemPrefetchAsync", 12020, 0, 34, 63},
+  {"cuMemPrefetchAsync", 8000, 1, 33, 62},
+  {"cuMemPrefetchAsync", 12020, 1, 35, 64},
   {"cuMemPrefetchBatchAsync", 13000, 0, -1, 65},
   {"cuMemPrefetchBatchAsync", 13000, 1, -1, 66},
   {"cuMemRangeGetAttribute", 8000, 0, -1, 67},
@@ -11951,119 +12164,119 @@ const weir_abi weir_abis[] = {
   {"cuMemRelease", 10020, 0, -1, 129},
   {"cuMemRetainAllocationHandle", 11000, 0, -1, 130},
   {"cuMemSetAccess", 10020, 0, -1, 131},
-  {"cuMemSetMemPool", 13000, 0, -1, 116},
+  {"cuMemSetMemPool", 13000, 0, 17, 116},
   {"cuMemUnmap", 10020, 0, -1, 132},
-  {"cuMemcpy", 4000, 0, 35, 202},
-  {"cuMemcpy", 7000, 1, 36, 203},
-  {"cuMemcpy2D", 2000, 0, 78, 204},
-  {"cuMemcpy2D", 3020, 0, 79, 205},
-  {"cuMemcpy2D", 7000, 1, 80, 206},
-  {"cuMemcpy2DAsync", 2000, 0, 84, 207},
-  {"cuMemcpy2DAsync", 3020, 0, 85, 208},
-  {"cuMemcpy2DAsync", 7000, 1, 86, 209},
-  {"cuMemcpy2DUnaligned", 2000, 0, 81, 210},
-  {"cuMemcpy2DUnaligned", 3020, 0, 82, 211},
-  {"cuMemcpy2DUnaligned", 7000, 1, 83, 212},
-  {"cuMemcpy3D", 2000, 0, 87, 213},
-  {"cuMemcpy3D", 3020, 0, 88, 214},
-  {"cuMemcpy3D", 7000, 1, 89, 215},
-  {"cuMemcpy3DAsync", 2000, 0, 90, 216},
-  {"cuMemcpy3DAsync", 3020, 0, 91, 217},
-  {"cuMemcpy3DAsync", 7000, 1, 92, 218},
-  {"cuMemcpy3DBatchAsync", 12080, 0, 197, 219},
-  {"cuMemcpy3DBatchAsync", 13000, 0, 199, 221},
-  {"cuMemcpy3DBatchAsync", 12080, 1, 198, 220},
-  {"cuMemcpy3DBatchAsync", 13000, 1, 200, 222},
-  {"cuMemcpy3DPeer", 4000, 0, 97, 223},
-  {"cuMemcpy3DPeer", 7000, 1, 98, 224},
-  {"cuMemcpy3DPeerAsync", 4000, 0, 99, 225},
-  {"cuMemcpy3DPeerAsync", 7000, 1, 100, 226},
-  {"cuMemcpyAsync", 4000, 0, 37, 227},
-  {"cuMemcpyAsync", 7000, 1, 38, 228},
-  {"cuMemcpyAtoA", 2000, 0, 63, 229},
-  {"cuMemcpyAtoA", 3020, 0, 64, 230},
-  {"cuMemcpyAtoA", 7000, 1, 65, 231},
-  {"cuMemcpyAtoD", 2000, 0, 60, 232},
-  {"cuMemcpyAtoD", 3020, 0, 61, 233},
-  {"cuMemcpyAtoD", 7000, 1, 62, 234},
-  {"cuMemcpyAtoH", 2000, 0, 72, 235},
-  {"cuMemcpyAtoH", 3020, 0, 73, 236},
-  {"cuMemcpyAtoH", 7000, 1, 74, 237},
-  {"cuMemcpyAtoHAsync", 2000, 0, 75, 238},
-  {"cuMemcpyAtoHAsync", 3020, 0, 76, 239},
-  {"cuMemcpyAtoHAsync", 7000, 1, 77, 240},
-  {"cuMemcpyBatchAsync", 12080, 0, 193, 241},
-  {"cuMemcpyBatchAsync", 13000, 0, 195, 243},
-  {"cuMemcpyBatchAsync", 12080, 1, 194, 242},
-  {"cuMemcpyBatchAsync", 13000, 1, 196, 244},
-  {"cuMemcpyDtoA", 2000, 0, 57, 245},
-  {"cuMemcpyDtoA", 3020, 0, 58, 246},
-  {"cuMemcpyDtoA", 7000, 1, 59, 247},
-  {"cuMemcpyDtoD", 2000, 0, 51, 248},
-  {"cuMemcpyDtoD", 3020, 0, 52, 249},
-  {"cuMemcpyDtoD", 7000, 1, 53, 250},
-  {"cuMemcpyDtoDAsync", 3000, 0, 54, 251},
-  {"cuMemcpyDtoDAsync", 3020, 0, 55, 252},
-  {"cuMemcpyDtoDAsync", 7000, 1, 56, 253},
-  {"cuMemcpyDtoH", 2000, 0, 45, 254},
-  {"cuMemcpyDtoH", 3020, 0, 46, 255},
-  {"cuMemcpyDtoH", 7000, 1, 47, 256},
-  {"cuMemcpyDtoHAsync", 2000, 0, 48, 257},
-  {"cuMemcpyDtoHAsync", 3020, 0, 49, 258},
-  {"cuMemcpyDtoHAsync", 7000, 1, 50, 259},
-  {"cuMemcpyHtoA", 2000, 0, 66, 260},
-  {"cuMemcpyHtoA", 3020, 0, 67, 261},
-  {"cuMemcpyHtoA", 7000, 1, 68, 262},
-  {"cuMemcpyHtoAAsync", 2000, 0, 69, 263},
-  {"cuMemcpyHtoAAsync", 3020, 0, 70, 264},
-  {"cuMemcpyHtoAAsync", 7000, 1, 71, 265},
-  {"cuMemcpyHtoD", 2000, 0, 39, 266},
-  {"cuMemcpyHtoD", 3020, 0, 40, 267},
-  {"cuMemcpyHtoD", 7000, 1, 41, 268},
-  {"cuMemcpyHtoDAsync", 2000, 0, 42, 269},
-  {"cuMemcpyHtoDAsync", 3020, 0, 43, 270},
-  {"cuMemcpyHtoDAsync", 7000, 1, 44, 271},
-  {"cuMemcpyPeer", 4000, 0, 93, 272},
-  {"cuMemcpyPeer", 7000, 1, 94, 273},
-  {"cuMemcpyPeerAsync", 4000, 0, 95, 274},
-  {"cuMemcpyPeerAsync", 7000, 1, 96, 275},
-  {"cuMemsetD16", 2000, 0, 104, 288},
-  {"cuMemsetD16", 3020, 0, 105, 289},
-  {"cuMemsetD16", 7000, 1, 106, 290},
-  {"cuMemsetD16Async", 3020, 0, 121, 291},
-  {"cuMemsetD16Async", 7000, 1, 122, 292},
-  {"cuMemsetD2D16", 2000, 0, 113, 293},
-  {"cuMemsetD2D16", 3020, 0, 114, 294},
-  {"cuMemsetD2D16", 7000, 1, 115, 295},
-  {"cuMemsetD2D16Async", 3020, 0, 127, 296},
-  {"cuMemsetD2D16Async", 7000, 1, 128, 297},
-  {"cuMemsetD2D32", 2000, 0, 116, 298},
-  {"cuMemsetD2D32", 3020, 0, 117, 299},
-  {"cuMemsetD2D32", 7000, 1, 118, 300},
-  {"cuMemsetD2D32Async", 3020, 0, 129, 301},
-  {"cuMemsetD2D32Async", 7000, 1, 130, 302},
-  {"cuMemsetD2D8", 2000, 0, 110, 303},
-  {"cuMemsetD2D8", 3020, 0, 111, 304},
-  {"cuMemsetD2D8", 7000, 1, 112, 305},
-  {"cuMemsetD2D8Async", 3020, 0, 125, 306},
-  {"cuMemsetD2D8Async", 7000, 1, 126, 307},
-  {"cuMemsetD32", 2000, 0, 107, 308},
-  {"cuMemsetD32", 3020, 0, 108, 309},
-  {"cuMemsetD32", 7000, 1, 109, 310},
-  {"cuMemsetD32Async", 3020, 0, 123, 311},
-  {"cuMemsetD32Async", 7000, 1, 124, 312},
-  {"cuMemsetD8", 2000, 0, 101, 313},
-  {"cuMemsetD8", 3020, 0, 102, 314},
-  {"cuMemsetD8", 7000, 1, 103, 315},
-  {"cuMemsetD8Async", 3020, 0, 119, 316},
-  {"cuMemsetD8Async", 7000, 1, 120, 317},
-  {"cuMipmappedArrayCreate", 5000, 0, 17, 21},
-  {"cuMipmappedArrayDestroy", 5000, 0, 19, 22},
+  {"cuMemcpy", 4000, 0, 40, 202},
+  {"cuMemcpy", 7000, 1, 41, 203},
+  {"cuMemcpy2D", 2000, 0, 83, 204},
+  {"cuMemcpy2D", 3020, 0, 84, 205},
+  {"cuMemcpy2D", 7000, 1, 85, 206},
+  {"cuMemcpy2DAsync", 2000, 0, 89, 207},
+  {"cuMemcpy2DAsync", 3020, 0, 90, 208},
+  {"cuMemcpy2DAsync", 7000, 1, 91, 209},
+  {"cuMemcpy2DUnaligned", 2000, 0, 86, 210},
+  {"cuMemcpy2DUnaligned", 3020, 0, 87, 211},
+  {"cuMemcpy2DUnaligned", 7000, 1, 88, 212},
+  {"cuMemcpy3D", 2000, 0, 92, 213},
+  {"cuMemcpy3D", 3020, 0, 93, 214},
+  {"cuMemcpy3D", 7000, 1, 94, 215},
+  {"cuMemcpy3DAsync", 2000, 0, 95, 216},
+  {"cuMemcpy3DAsync", 3020, 0, 96, 217},
+  {"cuMemcpy3DAsync", 7000, 1, 97, 218},
+  {"cuMemcpy3DBatchAsync", 12080, 0, 202, 219},
+  {"cuMemcpy3DBatchAsync", 13000, 0, 204, 221},
+  {"cuMemcpy3DBatchAsync", 12080, 1, 203, 220},
+  {"cuMemcpy3DBatchAsync", 13000, 1, 205, 222},
+  {"cuMemcpy3DPeer", 4000, 0, 102, 223},
+  {"cuMemcpy3DPeer", 7000, 1, 103, 224},
+  {"cuMemcpy3DPeerAsync", 4000, 0, 104, 225},
+  {"cuMemcpy3DPeerAsync", 7000, 1, 105, 226},
+  {"cuMemcpyAsync", 4000, 0, 42, 227},
+  {"cuMemcpyAsync", 7000, 1, 43, 228},
+  {"cuMemcpyAtoA", 2000, 0, 68, 229},
+  {"cuMemcpyAtoA", 3020, 0, 69, 230},
+  {"cuMemcpyAtoA", 7000, 1, 70, 231},
+  {"cuMemcpyAtoD", 2000, 0, 65, 232},
+  {"cuMemcpyAtoD", 3020, 0, 66, 233},
+  {"cuMemcpyAtoD", 7000, 1, 67, 234},
+  {"cuMemcpyAtoH", 2000, 0, 77, 235},
+  {"cuMemcpyAtoH", 3020, 0, 78, 236},
+  {"cuMemcpyAtoH", 7000, 1, 79, 237},
+  {"cuMemcpyAtoHAsync", 2000, 0, 80, 238},
+  {"cuMemcpyAtoHAsync", 3020, 0, 81, 239},
+  {"cuMemcpyAtoHAsync", 7000, 1, 82, 240},
+  {"cuMemcpyBatchAsync", 12080, 0, 198, 241},
+  {"cuMemcpyBatchAsync", 13000, 0, 200, 243},
+  {"cuMemcpyBatchAsync", 12080, 1, 199, 242},
+  {"cuMemcpyBatchAsync", 13000, 1, 201, 244},
+  {"cuMemcpyDtoA", 2000, 0, 62, 245},
+  {"cuMemcpyDtoA", 3020, 0, 63, 246},
+  {"cuMemcpyDtoA", 7000, 1, 64, 247},
+  {"cuMemcpyDtoD", 2000, 0, 56, 248},
+  {"cuMemcpyDtoD", 3020, 0, 57, 249},
+  {"cuMemcpyDtoD", 7000, 1, 58, 250},
+  {"cuMemcpyDtoDAsync", 3000, 0, 59, 251},
+  {"cuMemcpyDtoDAsync", 3020, 0, 60, 252},
+  {"cuMemcpyDtoDAsync", 7000, 1, 61, 253},
+  {"cuMemcpyDtoH", 2000, 0, 50, 254},
+  {"cuMemcpyDtoH", 3020, 0, 51, 255},
+  {"cuMemcpyDtoH", 7000, 1, 52, 256},
+  {"cuMemcpyDtoHAsync", 2000, 0, 53, 257},
+  {"cuMemcpyDtoHAsync", 3020, 0, 54, 258},
+  {"cuMemcpyDtoHAsync", 7000, 1, 55, 259},
+  {"cuMemcpyHtoA", 2000, 0, 71, 260},
+  {"cuMemcpyHtoA", 3020, 0, 72, 261},
+  {"cuMemcpyHtoA", 7000, 1, 73, 262},
+  {"cuMemcpyHtoAAsync", 2000, 0, 74, 263},
+  {"cuMemcpyHtoAAsync", 3020, 0, 75, 264},
+  {"cuMemcpyHtoAAsync", 7000, 1, 76, 265},
+  {"cuMemcpyHtoD", 2000, 0, 44, 266},
+  {"cuMemcpyHtoD", 3020, 0, 45, 267},
+  {"cuMemcpyHtoD", 7000, 1, 46, 268},
+  {"cuMemcpyHtoDAsync", 2000, 0, 47, 269},
+  {"cuMemcpyHtoDAsync", 3020, 0, 48, 270},
+  {"cuMemcpyHtoDAsync", 7000, 1, 49, 271},
+  {"cuMemcpyPeer", 4000, 0, 98, 272},
+  {"cuMemcpyPeer", 7000, 1, 99, 273},
+  {"cuMemcpyPeerAsync", 4000, 0, 100, 274},
+  {"cuMemcpyPeerAsync", 7000, 1, 101, 275},
+  {"cuMemsetD16", 2000, 0, 109, 288},
+  {"cuMemsetD16", 3020, 0, 110, 289},
+  {"cuMemsetD16", 7000, 1, 111, 290},
+  {"cuMemsetD16Async", 3020, 0, 126, 291},
+  {"cuMemsetD16Async", 7000, 1, 127, 292},
+  {"cuMemsetD2D16", 2000, 0, 118, 293},
+  {"cuMemsetD2D16", 3020, 0, 119, 294},
+  {"cuMemsetD2D16", 7000, 1, 120, 295},
+  {"cuMemsetD2D16Async", 3020, 0, 132, 296},
+  {"cuMemsetD2D16Async", 7000, 1, 133, 297},
+  {"cuMemsetD2D32", 2000, 0, 121, 298},
+  {"cuMemsetD2D32", 3020, 0, 122, 299},
+  {"cuMemsetD2D32", 7000, 1, 123, 300},
+  {"cuMemsetD2D32Async", 3020, 0, 134, 301},
+  {"cuMemsetD2D32Async", 7000, 1, 135, 302},
+  {"cuMemsetD2D8", 2000, 0, 115, 303},
+  {"cuMemsetD2D8", 3020, 0, 116, 304},
+  {"cuMemsetD2D8", 7000, 1, 117, 305},
+  {"cuMemsetD2D8Async", 3020, 0, 130, 306},
+  {"cuMemsetD2D8Async", 7000, 1, 131, 307},
+  {"cuMemsetD32", 2000, 0, 112, 308},
+  {"cuMemsetD32", 3020, 0, 113, 309},
+  {"cuMemsetD32", 7000, 1, 114, 310},
+  {"cuMemsetD32Async", 3020, 0, 128, 311},
+  {"cuMemsetD32Async", 7000, 1, 129, 312},
+  {"cuMemsetD8", 2000, 0, 106, 313},
+  {"cuMemsetD8", 3020, 0, 107, 314},
+  {"cuMemsetD8", 7000, 1, 108, 315},
+  {"cuMemsetD8Async", 3020, 0, 124, 316},
+  {"cuMemsetD8Async", 7000, 1, 125, 317},
+  {"cuMipmappedArrayCreate", 5000, 0, 22, 21},
+  {"cuMipmappedArrayDestroy", 5000, 0, 24, 22},
   {"cuMipmappedArrayGetLevel", 5000, 0, -1, 835},
   {"cuMipmappedArrayGetMemoryRequirements", 11060, 0, -1, 836},
   {"cuMipmappedArrayGetSparseProperties", 11010, 0, -1, 837},
   {"cuModuleEnumerateFunctions", 12040, 0, -1, 925},
-  {"cuModuleGetFunction", 2000, 0, 243, 926},
+  {"cuModuleGetFunction", 2000, 0, 248, 926},
   {"cuModuleGetFunctionCount", 12040, 0, -1, 927},
   {"cuModuleGetGlobal", 2000, 0, -1, 928},
   {"cuModuleGetGlobal", 3020, 0, -1, 929},
@@ -12093,36 +12306,36 @@ const weir_abi weir_abis[] = {
   {"cuParamSetf", 2000, 0, -1, 1044},
   {"cuParamSeti", 2000, 0, -1, 1045},
   {"cuParamSetv", 2000, 0, -1, 1046},
-  {"cuPointerGetAttribute", 4000, 0, 282, 328},
-  {"cuPointerGetAttributes", 7000, 0, 283, 329},
-  {"cuPointerSetAttribute", 6000, 0, 284, 330},
+  {"cuPointerGetAttribute", 4000, 0, 287, 328},
+  {"cuPointerGetAttributes", 7000, 0, 288, 329},
+  {"cuPointerSetAttribute", 6000, 0, 289, 330},
   {"cuProfilerInitialize", 4000, 0, -1, 1094},
   {"cuProfilerStart", 4000, 0, -1, 1095},
   {"cuProfilerStop", 4000, 0, -1, 1096},
-  {"cuSignalExternalSemaphoresAsync", 10000, 0, 209, 746},
-  {"cuSignalExternalSemaphoresAsync", 10000, 1, 210, 747},
-  {"cuStreamAddCallback", 5000, 0, 162, 395},
-  {"cuStreamAddCallback", 7000, 1, 163, 396},
-  {"cuStreamAttachMemAsync", 6000, 0, 33, 69},
-  {"cuStreamAttachMemAsync", 7000, 1, 34, 70},
-  {"cuStreamBatchMemOp", 8000, 0, 205, 348},
-  {"cuStreamBatchMemOp", 11070, 0, 207, 350},
-  {"cuStreamBatchMemOp", 8000, 1, 206, 349},
-  {"cuStreamBatchMemOp", 11070, 1, 208, 351},
-  {"cuStreamBeginCapture", 10000, 0, 164, 637},
-  {"cuStreamBeginCapture", 10010, 0, 166, 639},
-  {"cuStreamBeginCapture", 10000, 1, 165, 638},
-  {"cuStreamBeginCapture", 10010, 1, 167, 640},
-  {"cuStreamBeginCaptureToGraph", 12030, 0, 168, 641},
-  {"cuStreamBeginCaptureToGraph", 12030, 1, 169, 642},
+  {"cuSignalExternalSemaphoresAsync", 10000, 0, 214, 746},
+  {"cuSignalExternalSemaphoresAsync", 10000, 1, 215, 747},
+  {"cuStreamAddCallback", 5000, 0, 167, 395},
+  {"cuStreamAddCallback", 7000, 1, 168, 396},
+  {"cuStreamAttachMemAsync", 6000, 0, 38, 69},
+  {"cuStreamAttachMemAsync", 7000, 1, 39, 70},
+  {"cuStreamBatchMemOp", 8000, 0, 210, 348},
+  {"cuStreamBatchMemOp", 11070, 0, 212, 350},
+  {"cuStreamBatchMemOp", 8000, 1, 211, 349},
+  {"cuStreamBatchMemOp", 11070, 1, 213, 351},
+  {"cuStreamBeginCapture", 10000, 0, 169, 637},
+  {"cuStreamBeginCapture", 10010, 0, 171, 639},
+  {"cuStreamBeginCapture", 10000, 1, 170, 638},
+  {"cuStreamBeginCapture", 10010, 1, 172, 640},
+  {"cuStreamBeginCaptureToGraph", 12030, 0, 173, 641},
+  {"cuStreamBeginCaptureToGraph", 12030, 1, 174, 642},
   {"cuStreamCopyAttributes", 11000, 0, -1, 397},
   {"cuStreamCopyAttributes", 11000, 1, -1, 398},
-  {"cuStreamCreate", 2000, 0, 157, 399},
-  {"cuStreamCreateWithPriority", 5050, 0, 158, 400},
-  {"cuStreamDestroy", 2000, 0, 160, 401},
-  {"cuStreamDestroy", 4000, 0, 161, 402},
-  {"cuStreamEndCapture", 10000, 0, 170, 643},
-  {"cuStreamEndCapture", 10000, 1, 171, 644},
+  {"cuStreamCreate", 2000, 0, 162, 399},
+  {"cuStreamCreateWithPriority", 5050, 0, 163, 400},
+  {"cuStreamDestroy", 2000, 0, 165, 401},
+  {"cuStreamDestroy", 4000, 0, 166, 402},
+  {"cuStreamEndCapture", 10000, 0, 175, 643},
+  {"cuStreamEndCapture", 10000, 1, 176, 644},
   {"cuStreamGetAttribute", 11000, 0, -1, 403},
   {"cuStreamGetAttribute", 11000, 1, -1, 404},
   {"cuStreamGetCaptureInfo", 10010, 0, -1, 645},
@@ -12146,34 +12359,34 @@ const weir_abi weir_abis[] = {
   {"cuStreamGetPriority", 7000, 1, -1, 417},
   {"cuStreamIsCapturing", 10000, 0, -1, 651},
   {"cuStreamIsCapturing", 10000, 1, -1, 652},
-  {"cuStreamQuery", 2000, 0, 135, 352},
-  {"cuStreamQuery", 7000, 1, 136, 353},
+  {"cuStreamQuery", 2000, 0, 140, 352},
+  {"cuStreamQuery", 7000, 1, 141, 353},
   {"cuStreamSetAttribute", 11000, 0, -1, 418},
   {"cuStreamSetAttribute", 11000, 1, -1, 419},
-  {"cuStreamSynchronize", 2000, 0, 133, 354},
-  {"cuStreamSynchronize", 7000, 1, 134, 355},
+  {"cuStreamSynchronize", 2000, 0, 138, 354},
+  {"cuStreamSynchronize", 7000, 1, 139, 355},
   {"cuStreamUpdateCaptureDependencies", 11030, 0, -1, 653},
   {"cuStreamUpdateCaptureDependencies", 12030, 0, -1, 655},
   {"cuStreamUpdateCaptureDependencies", 11030, 1, -1, 654},
   {"cuStreamUpdateCaptureDependencies", 12030, 1, -1, 656},
-  {"cuStreamWaitEvent", 3020, 0, 137, 356},
-  {"cuStreamWaitEvent", 7000, 1, 138, 357},
-  {"cuStreamWaitValue32", 8000, 0, 141, 358},
-  {"cuStreamWaitValue32", 11070, 0, 143, 360},
-  {"cuStreamWaitValue32", 8000, 1, 142, 359},
-  {"cuStreamWaitValue32", 11070, 1, 144, 361},
-  {"cuStreamWaitValue64", 9000, 0, 145, 362},
-  {"cuStreamWaitValue64", 11070, 0, 147, 364},
-  {"cuStreamWaitValue64", 9000, 1, 146, 363},
-  {"cuStreamWaitValue64", 11070, 1, 148, 365},
-  {"cuStreamWriteValue32", 8000, 0, 149, 366},
-  {"cuStreamWriteValue32", 11070, 0, 151, 368},
-  {"cuStreamWriteValue32", 8000, 1, 150, 367},
-  {"cuStreamWriteValue32", 11070, 1, 152, 369},
-  {"cuStreamWriteValue64", 9000, 0, 153, 370},
-  {"cuStreamWriteValue64", 11070, 0, 155, 372},
-  {"cuStreamWriteValue64", 9000, 1, 154, 371},
-  {"cuStreamWriteValue64", 11070, 1, 156, 373},
+  {"cuStreamWaitEvent", 3020, 0, 142, 356},
+  {"cuStreamWaitEvent", 7000, 1, 143, 357},
+  {"cuStreamWaitValue32", 8000, 0, 146, 358},
+  {"cuStreamWaitValue32", 11070, 0, 148, 360},
+  {"cuStreamWaitValue32", 8000, 1, 147, 359},
+  {"cuStreamWaitValue32", 11070, 1, 149, 361},
+  {"cuStreamWaitValue64", 9000, 0, 150, 362},
+  {"cuStreamWaitValue64", 11070, 0, 152, 364},
+  {"cuStreamWaitValue64", 9000, 1, 151, 363},
+  {"cuStreamWaitValue64", 11070, 1, 153, 365},
+  {"cuStreamWriteValue32", 8000, 0, 154, 366},
+  {"cuStreamWriteValue32", 11070, 0, 156, 368},
+  {"cuStreamWriteValue32", 8000, 1, 155, 367},
+  {"cuStreamWriteValue32", 11070, 1, 157, 369},
+  {"cuStreamWriteValue64", 9000, 0, 158, 370},
+  {"cuStreamWriteValue64", 11070, 0, 160, 372},
+  {"cuStreamWriteValue64", 9000, 1, 159, 371},
+  {"cuStreamWriteValue64", 11070, 1, 161, 373},
   {"cuSurfObjectCreate", 5000, 0, -1, 1047},
   {"cuSurfObjectDestroy", 5000, 0, -1, 1048},
   {"cuSurfObjectGetResourceDesc", 5000, 0, -1, 838},
@@ -12226,7 +12439,7 @@ const weir_abi weir_abis[] = {
   {"cuVDPAUCtxCreate", 3010, 0, -1, 1097},
   {"cuVDPAUCtxCreate", 3020, 0, -1, 1098},
   {"cuVDPAUGetDevice", 3010, 0, -1, 1099},
-  {"cuWaitExternalSemaphoresAsync", 10000, 0, 211, 748},
-  {"cuWaitExternalSemaphoresAsync", 10000, 1, 212, 749},
+  {"cuWaitExternalSemaphoresAsync", 10000, 0, 216, 748},
+  {"cuWaitExternalSemaphoresAsync", 10000, 1, 217, 749},
 };
 const uint32_t weir_abi_count = sizeof weir_abis / sizeof *weir_abis;

@@ -31,6 +31,7 @@
 #include "core/trace/api.h"
 #include "interpose/hook.h"
 #include "interpose/loader.h"
+#include "interpose/pools.h"
 #include "interpose/poison.h"
 #include "interpose/reroute.h"
 #include "interpose/tools.h"
@@ -501,6 +502,7 @@ static void begin_child(bool counted)
   void *kept = MAP_FAILED;
 
   weir_route_forked();
+  weir_pools_forked();
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
   if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
   atomic_store(&recording_threads, this_thread);

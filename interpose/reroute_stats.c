@@ -21,13 +21,13 @@ static void put(weir_thread *t, const weir_event *fact)
   slot->status = 0;
   slot->stack = (stack & 0xffffff) | (uint32_t)t->last_context_number << 24;
   slot->device = fact->device;
-  slot->src_device = WEIR_DEVICE_NONE;
+  slot->src_device = fact->copy == WEIR_CACHE_POOL ? fact->src_device : WEIR_DEVICE_NONE;
   slot->copy = fact->copy;
   slot->mem = fact->mem;
   slot->a = fact->a;
   slot->b = fact->b;
   slot->bytes = fact->bytes;
-  slot->stream = 0;
+  slot->stream = fact->stream;
   weir_writer_commit(&t->writer, 1);
 }
 
@@ -100,4 +100,33 @@ void weir_stats_reserved(unsigned device, weir_mem mem, uint64_t bytes)
                      .device = (uint8_t)device,
                      .mem = (uint8_t)mem,
                      .bytes = bytes});
+}
+
+void weir_stats_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
+                     const weir_pool_figures *f)
+{
+  weir_event now = {.start = start,
+                    .copy = WEIR_CACHE_POOL,
+                    .device = (uint8_t)device,
+                    .src_device = from_start ? (uint8_t)device : WEIR_DEVICE_NONE,
+                    .mem = WEIR_MEM_DEVICE,
+                    .a = pool,
+                    .b = f->used,
+                    .bytes = f->reserved,
+                    .stream = f->threshold};
+  tell(&now);
+  now.copy = WEIR_CACHE_POOL_PEAK;
+  now.b = f->used_high;
+  now.bytes = f->reserved_high;
+  now.stream = 0;
+  tell(&now);
+}
+
+void weir_stats_pool_ended(uint64_t pool)
+{
+  tell(&(weir_event){.start = weir_ticks(),
+                     .copy = WEIR_CACHE_POOL_ENDED,
+                     .device = WEIR_DEVICE_NONE,
+                     .mem = WEIR_MEM_DEVICE,
+                     .a = pool});
 }

@@ -24,4 +24,15 @@ void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint3
 /* What libweir has from the driver in all: of a device's memory, or page-locked for it. */
 void weir_stats_reserved(unsigned device, weir_mem mem, uint64_t bytes);
 
+typedef struct weir_pool_figures { /* of one of the driver's memory pools, in bytes */
+  uint64_t reserved, reserved_high;
+  uint64_t used, used_high;
+  uint64_t threshold; /* that it may keep reserved */
+} weir_pool_figures;
+
+/* `from_start`: the device has it by itself, the program did not make it. */
+void weir_stats_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
+                     const weir_pool_figures *figures);
+void weir_stats_pool_ended(uint64_t pool);
+
 #endif

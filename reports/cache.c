@@ -315,6 +315,9 @@ void wr_cache_free(wr_cache *c)
   for (size_t i = 0; i < c->unwritten_count; i++)
     free(c->unwritten[i].where);
   c->unwritten_count = 0;
+  free(c->pools);
+  c->pools = NULL;
+  c->pool_count = 0;
 }
 
 weir_status wr_cache_load(wr_cache *c, const wr_db *db)
@@ -324,6 +327,7 @@ weir_status wr_cache_load(wr_cache *c, const wr_db *db)
   weir_status s = wr_db_each(
       db, "SELECT mode FROM process WHERE mode IN ('strict', 'relaxed') ORDER BY events, id",
       take_mode, c);
+  if (!s) s = wr_pools_load(c, db);
   if (s || !c->rerouted) return s;
   s = wr_db_each(db, "SELECT max(\"end\") FROM event", take_end, c);
   if (!s) s = walk(&p);

@@ -49,6 +49,19 @@ typedef struct wr_unwritten {
   char *where;                   /* owned; never NULL */
 } wr_unwritten;
 
+typedef struct wr_pool { /* one of the driver's own memory pools, as it was told of last */
+  int64_t pid;
+  uint64_t handle;
+  int device;                       /* -1: not known */
+  bool from_start;                  /* the device has it by itself; false: the program made it */
+  bool ended;                       /* the program destroyed it */
+  uint64_t reserved, reserved_peak; /* bytes it has of the device's memory */
+  uint64_t used, used_peak;         /* of them the program has, or work has not yet freed */
+  uint64_t threshold;               /* release threshold */
+  uint64_t samples;                 /* times it was told of */
+  int64_t first_ns, last_ns;        /* the first and the last of them */
+} wr_pool;
+
 typedef struct wr_cache {
   bool rerouted;
   const char *mode; /* observe, strict, relaxed */
@@ -65,12 +78,21 @@ typedef struct wr_cache {
   wr_unwritten unwritten[WR_UNWRITTEN];       /* the earliest first */
   size_t unwritten_count;                     /* of these */
   uint64_t unwritten_copies, unwritten_bytes; /* in all */
+  wr_pool *pools;                             /* owned; the ones that had most first */
+  size_t pool_count;
 } wr_cache;
 
 /* The name of a reason in traces and JSON; "none" for numbers that are none. */
 const char *wr_reason_name(unsigned reason);
 
-/* Fills *c; all but `mode` is 0 where no process was rerouted. */
+/* What the pool keeps reserved with none of it in use, at most: at a wait it gives back what it has
+ * beyond its release threshold. */
+uint64_t wr_pool_keeps(const wr_pool *pool);
+
+/* The pools of *c; all else stays. */
+weir_status wr_pools_load(wr_cache *c, const wr_db *db);
+
+/* Fills *c; all but `mode` and the pools is 0 where no process was rerouted. */
 weir_status wr_cache_load(wr_cache *c, const wr_db *db);
 void wr_cache_free(wr_cache *c);
 

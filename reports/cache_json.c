@@ -90,6 +90,32 @@ static json_t *unwritten(const wr_cache *c)
   return o;
 }
 
+static json_t *pools(const wr_cache *c)
+{
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->pool_count; i++) {
+    const wr_pool *x = &c->pools[i];
+    json_t *o = json_object();
+    json_object_set_new(o, "pid", json_integer(x->pid));
+    json_object_set_new(o, "pool", number(x->handle));
+    json_object_set_new(o, "device", x->device < 0 ? json_null() : json_integer(x->device));
+    json_object_set_new(o, "default", json_boolean(x->from_start));
+    json_object_set_new(o, "destroyed", json_boolean(x->ended));
+    json_object_set_new(o, "reserved_bytes", number(x->reserved));
+    json_object_set_new(o, "reserved_peak_bytes", number(x->reserved_peak));
+    json_object_set_new(o, "used_bytes", number(x->used));
+    json_object_set_new(o, "used_peak_bytes", number(x->used_peak));
+    json_object_set_new(o, "release_threshold_bytes",
+                        x->threshold > INT64_MAX ? json_null() : number(x->threshold));
+    json_object_set_new(o, "keeps_idle_most_bytes", number(wr_pool_keeps(x)));
+    json_object_set_new(o, "samples", number(x->samples));
+    json_object_set_new(o, "first_ns", json_integer(x->first_ns));
+    json_object_set_new(o, "last_ns", json_integer(x->last_ns));
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
 json_t *wr_cache_json(const wr_cache *c)
 {
   const wr_cache_side *d = &c->side[WR_CACHE_DEVICE], *p = &c->side[WR_CACHE_PINNED];
@@ -115,6 +141,7 @@ json_t *wr_cache_json(const wr_cache *c)
   json_array_append_new(both, staging(&c->staging[1], "d2h"));
   json_object_set_new(o, "staging", both);
   json_object_set_new(o, "uninitialised", unwritten(c));
+  json_object_set_new(o, "pools", pools(c));
   json_object_set_new(o, "curve_slice_ns", number(c->end_ns / WR_CURVE));
   for (int i = 0; c->rerouted && i < WR_CURVE; i++)
     json_array_append_new(curve, number(c->curve[i]));

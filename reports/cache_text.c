@@ -4,6 +4,8 @@
 #include <string.h>
 #include "reports/cache_render.h"
 
+enum { POOLS_WHOLE = 40, POOLS_SUMMARY = 4 }; /* listed */
+
 static const char *words(unsigned reason)
 {
   static const char *const texts[WR_REASONS] = {
@@ -158,13 +160,50 @@ static void curve(wr_page *p, const wr_cache *c)
   wr_page_line(p, false, text);
 }
 
+/* "0", where the units' smallest would be a word too many. */
+#define AMOUNT(n) ((n) ? BYTES(n) : "0")
+
+static void pool_row(wr_page *p, const wr_pool *x)
+{
+  wr_grid_row(&p->grid);
+  if (x->device < 0)
+    CELL(p, "?");
+  else
+    CELL(p, "%d", x->device);
+  if (x->from_start)
+    CELL(p, "default");
+  else
+    CELL(p, "0x%llx%s", (unsigned long long)x->handle, x->ended ? ", destroyed" : "");
+  CELL(p, "%s", AMOUNT(x->reserved));
+  CELL(p, "%s", AMOUNT(x->reserved_peak));
+  CELL(p, "%s", AMOUNT(x->used));
+  CELL(p, "%s", AMOUNT(x->used_peak));
+  CELL(p, "%s", AMOUNT(wr_pool_keeps(x)));
+}
+
+/* The driver's own, which are left to it in every mode. */
+static void pools(wr_page *p, const wr_cache *c, size_t most)
+{
+  if (!c->pool_count) return;
+  wr_page_line(p, false, "stream-ordered pools (cudaMallocAsync), the driver's own:");
+  wr_page_begin(p, "rfrrrrr");
+  TITLES(p, "device", "pool", "reserved", "at most", "in use", "at most", "keeps idle at most");
+  for (size_t i = 0; i < c->pool_count && i < most; i++)
+    pool_row(p, &c->pools[i]);
+  wr_page_end(p);
+  if (c->pool_count > most) LINE(p, false, "and %s smaller ones", COUNT(c->pool_count - most));
+}
+
 void wr_cache_section(wr_page *p, const wr_cache *c, bool whole)
 {
   char title[32];
   const wr_cache_side *d = &c->side[WR_CACHE_DEVICE], *h = &c->side[WR_CACHE_PINNED];
   (void)snprintf(title, sizeof(title), "Caches, %s", c->mode);
   wr_page_heading(p, title, c->rerouted ? NULL : "the program's memory was not rerouted");
-  if (!c->rerouted) return;
+  if (!c->rerouted) {
+    pools(p, c, whole ? POOLS_WHOLE : POOLS_SUMMARY);
+    return;
+  }
   if (!d->hits && !d->misses && !h->hits && !h->misses)
     wr_page_line(p, false, "no allocation went through a cache");
   unwritten(p, c, whole);
@@ -183,6 +222,7 @@ void wr_cache_section(wr_page *p, const wr_cache *c, bool whole)
   else
     why_line(p, c->given, "given back");
   if (!whole) why_line(p, c->tainted, "never to be cached");
+  pools(p, c, whole ? POOLS_WHOLE : POOLS_SUMMARY);
 }
 
 weir_status wr_cache_render_text(FILE *out, const wr_cache *c, const char *path,

@@ -464,7 +464,7 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const weir_report_optio
     host_memory(p);
     memory(p);
     waiting(p);
-    if (m->cache.rerouted) wr_cache_section(p, &m->cache, false);
+    if (m->cache.rerouted || m->cache.pool_count) wr_cache_section(p, &m->cache, false);
     functions(p);
     sites(p, "Places that copy", &m->copy, "copies", true, true);
     sites(p, "Places that wait", &m->sync, "waits", false, true);

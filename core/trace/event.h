@@ -119,8 +119,13 @@ typedef enum weir_cache_fact {
                                 0: as an earlier program measured */
   WEIR_CACHE_UNWRITTEN = 4,  /* a copy to the host brought back `bytes` that nobody had written,
                                 the first of them b bytes into block a; stack: the copy's */
-  WEIR_CACHE_RESERVED = 5 /* libweir has `bytes` of the device's memory, or of what is page-locked
-                          for it (mem), in all from the driver: after a change */
+  WEIR_CACHE_RESERVED = 5,  /* libweir has `bytes` of the device's memory, or of what is page-locked
+                               for it (mem), in all from the driver: after a change */
+  WEIR_CACHE_POOL = 6,      /* the driver's memory pool a has `bytes` reserved, b of them in use;
+                               stream: its release threshold; src_device: the device, where it is
+                               the one that it has by itself, else NONE: the program made it */
+  WEIR_CACHE_POOL_PEAK = 7, /* with it: the most it ever had, `bytes` reserved, b in use */
+  WEIR_CACHE_POOL_ENDED = 8 /* the program has destroyed pool a; another may have its handle */
 } weir_cache_fact;
 
 typedef enum weir_name_kind {

@@ -251,6 +251,49 @@ static void pool_malloc(caller *c)
   SUM(alloc, n);
   CALL(cuMemFreeAsync, d, s);
   c->sums->free_calls++;
+  CALL(cudaDeviceSetMemPool, c->device, pool);
+  CALL(cuDeviceSetMemPool, c->device, pool);
+  CALL(cudaMemPoolTrimTo, pool, 1 << 20);
+  CALL(cuMemPoolTrimTo, pool, 0);
+}
+
+static void own_pool(caller *c)
+{
+  struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+                                   .location = {cudaMemLocationTypeDevice, c->device}};
+  cudaMemPool_t pool[2] = {NULL, NULL};
+  void *p = NULL;
+  cudaStream_t s = c->stream[draw(c, STREAMS)];
+  if (cudaMemPoolCreate(&pool[0], &props) != cudaSuccess ||
+      cudaMemPoolCreate(&pool[1], &props) != cudaSuccess) {
+    c->failed = "cudaMemPoolCreate";
+    return;
+  }
+  CALL(cudaMallocFromPoolAsync, &p, 4096, pool[0], s);
+  SUM(alloc, 4096);
+  CALL(cudaFreeAsync, p, s);
+  c->sums->free_calls++;
+  CALL(cudaMemPoolDestroy, pool[0]);
+  CALL(cuMemPoolDestroy, pool[1]);
+}
+
+static void default_pool_by_place(caller *c)
+{
+  cudaMemPool_t pool = NULL;
+  struct cudaMemLocation here = {cudaMemLocationTypeDevice, c->device};
+  CUmemLocation there = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device};
+  if (cudaDeviceGetDefaultMemPool(&pool, c->device) != cudaSuccess) return;
+  CALL(cudaMemSetMemPool, &here, cudaMemAllocationTypePinned, pool);
+  CALL(cuMemSetMemPool, &there, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
+}
+
+static void physical(caller *c)
+{
+  CUmemAllocationProp props = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                               .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = c->device}};
+  CUmemGenericAllocationHandle handle = 0;
+  CALL(cuMemCreate, &handle, 2u << 20, &props, 0);
+  if (!c->failed && cuMemRelease(handle) != CUDA_SUCCESS) c->failed = "cuMemRelease";
 }
 
 static void wrong_calls(caller *c)
@@ -800,6 +843,9 @@ const operation HALF(operations)[] = {runtime_malloc,
                                       registered,
                                       async_malloc,
                                       pool_malloc,
+                                      own_pool,
+                                      default_pool_by_place,
+                                      physical,
                                       wrong_calls,
                                       memcpy_runtime,
                                       memcpy_unified,

@@ -114,6 +114,14 @@ int cuArray3DGetDescriptor_v2(fake_descriptor *d, uint64_t array)
   return 0;
 }
 
+/* No pools. */
+EXPORT int cuDeviceGetMemPool(uint64_t *pool, int device);
+int cuDeviceGetMemPool(uint64_t *pool, int device)
+{
+  (void)pool, (void)device;
+  return 801;
+}
+
 EXPORT int cuFuncGetName(const char **name, uint64_t function);
 int cuFuncGetName(const char **name, uint64_t function)
 {

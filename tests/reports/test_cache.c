@@ -263,6 +263,73 @@ START_TEST(the_summary_of_a_rerouted_run_has_a_section_of_it)
 }
 END_TEST
 
+static void pool_fact(uint64_t at, weir_cache_fact what, uint64_t pool, uint64_t used,
+                      uint64_t reserved, uint64_t threshold, bool own)
+{
+  synth_event(0, at, 5,
+              (weir_event){.kind = WEIR_EV_CACHE,
+                           .copy = (uint8_t)what,
+                           .device = 1,
+                           .src_device = own ? HOST : 1,
+                           .a = pool,
+                           .b = used,
+                           .bytes = reserved,
+                           .stream = threshold,
+                           .mem = WEIR_MEM_DEVICE});
+}
+
+static json_t *pool_at(const json_t *j, size_t i)
+{
+  return json_array_get(json_object_get(json_object_get(j, "cache"), "pools"), i);
+}
+
+static int64_t of(const json_t *pool, const char *member)
+{
+  const json_t *x = json_object_get(pool, member);
+  ck_assert_msg(json_is_integer(x), "%s", member);
+  return json_integer_value(x);
+}
+
+/* Observed, too: they are the driver's. */
+START_TEST(the_drivers_pools_are_told_as_they_were_last_and_at_their_peak)
+{
+  begin((uint32_t)_i);
+  pool_fact(100, WEIR_CACHE_POOL, 0xd0, MIB, 2 * MIB, 0, false);
+  pool_fact(105, WEIR_CACHE_POOL_PEAK, 0xd0, MIB, 2 * MIB, 0, false);
+  pool_fact(200, WEIR_CACHE_POOL, 0xa0, 3 * MIB, 4 * MIB, UINT64_MAX, true);
+  pool_fact(205, WEIR_CACHE_POOL_PEAK, 0xa0, 5 * MIB, 6 * MIB, 0, true);
+  pool_fact(300, WEIR_CACHE_POOL_ENDED, 0xa0, 0, 0, 0, true);
+  pool_fact(400, WEIR_CACHE_POOL, 0xa0, 0, MIB, 512, true); /* another, by the same handle */
+  pool_fact(500, WEIR_CACHE_POOL, 0xd0, 0, MIB, 0, false);
+  const char *path = trace();
+  json_t *j = cache_of(path);
+  json_t *own = pool_at(j, 0), *first = pool_at(j, 1), *next = pool_at(j, 2);
+  ck_assert_ptr_null(pool_at(j, 3));
+  ck_assert_int_eq(of(own, "pool"), 0xa0);
+  ck_assert(json_is_true(json_object_get(own, "destroyed")));
+  ck_assert(json_is_false(json_object_get(own, "default")));
+  ck_assert(json_is_null(json_object_get(own, "release_threshold_bytes")));
+  ck_assert_int_eq(of(own, "reserved_bytes"), 4 * MIB);
+  ck_assert_int_eq(of(own, "used_peak_bytes"), 5 * MIB);
+  ck_assert_int_eq(of(own, "keeps_idle_most_bytes"), 6 * MIB);
+  ck_assert(json_is_true(json_object_get(first, "default")));
+  ck_assert_int_eq(of(first, "device"), 1);
+  ck_assert_int_eq(of(first, "reserved_bytes"), MIB);
+  ck_assert_int_eq(of(first, "used_bytes"), 0);
+  ck_assert_int_eq(of(first, "reserved_peak_bytes"), 2 * MIB);
+  ck_assert_int_eq(of(first, "keeps_idle_most_bytes"), 0);
+  ck_assert_int_eq(of(first, "samples"), 2);
+  ck_assert_int_eq(of(next, "pool"), 0xa0);
+  ck_assert(json_is_false(json_object_get(next, "destroyed")));
+  ck_assert_int_eq(of(next, "keeps_idle_most_bytes"), 512);
+  json_decref(j);
+  char *text = synth_text(path, 120);
+  ck_assert_ptr_nonnull(strstr(text, "stream-ordered pools"));
+  ck_assert_ptr_nonnull(strstr(text, "0xa0, destroyed"));
+  free(text);
+}
+END_TEST
+
 /* Whatever numbers a spool has, the report ends. */
 START_TEST(numbers_without_sense_do_no_harm)
 {
@@ -272,8 +339,10 @@ START_TEST(numbers_without_sense_do_no_harm)
   alloc(300, 0x1000, UINT64_MAX, 0);
   for (int what = 0; what < 256; what += 15)
     fact(400, (weir_cache_fact)what, UINT64_MAX, UINT64_MAX, UINT64_MAX);
-  for (int what = 1; what < 4; what++)
+  for (int what = 1; what < 10; what++)
     fact(500, (weir_cache_fact)what, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+  for (uint64_t i = 0; i < 300; i++) /* more pools than anybody lists */
+    pool_fact(600 + i, WEIR_CACHE_POOL, i << 60, UINT64_MAX - i, i, UINT64_MAX, i & 1);
   const char *path = trace();
   json_t *j = cache_of(path);
   ck_assert_int_eq(at(j, "hits"), 1);
@@ -295,6 +364,7 @@ int main(void)
   tcase_add_test(t, a_fact_is_no_call);
   tcase_add_test(t, an_observed_run_has_no_caches);
   tcase_add_test(t, the_summary_of_a_rerouted_run_has_a_section_of_it);
+  tcase_add_loop_test(t, the_drivers_pools_are_told_as_they_were_last_and_at_their_peak, 0, 3);
   tcase_add_test(t, numbers_without_sense_do_no_harm);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);

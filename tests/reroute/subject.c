@@ -304,6 +304,9 @@ static void relief(void)
     cudaStream_t s;
     cudaArray_t array;
     CUcontext first, other;
+    CUmemGenericAllocationHandle physical = 0;
+    CUmemAllocationProp props = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
     struct cudaChannelFormatDesc d = {32, 0, 0, 0, cudaChannelFormatKindUnsigned};
     leave_cached(work);
     SAY(cudaMallocPitch(&p, &pitch, (size_t)(900 + work) << 10, 100));
@@ -311,6 +314,9 @@ static void relief(void)
     leave_cached(work);
     SAY(cudaMallocArray(&array, &d, 4096, 5000, 0));
     SAY(cudaFreeArray(array));
+    leave_cached(work);
+    SAY(cuMemCreate(&physical, 90 * MIB, &props, 0));
+    SAY(cuMemRelease(physical));
     leave_cached(work);
     SAY(cudaMallocAsync(&p, 90 * MIB, NULL));
     SAY(cudaFreeAsync(p, NULL));
@@ -333,6 +339,89 @@ static void relief(void)
     MUST(cuCtxDestroy(other));
     SAY(cudaGetLastError());
   }
+}
+
+/* ---- the driver's own pools -------------------------------------------------------------------
+ */
+
+/* Pools by handle, since that is how a trace knows them: what the driver says of one now. */
+static void say_pool(const char *what, cudaMemPool_t pool)
+{
+  static const enum cudaMemPoolAttr attributes[] = {
+      cudaMemPoolAttrReservedMemCurrent, cudaMemPoolAttrReservedMemHigh,
+      cudaMemPoolAttrUsedMemCurrent, cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReleaseThreshold};
+  printf("%s %llu", what, (unsigned long long)(uintptr_t)pool);
+  for (int i = 0; i < 5; i++) {
+    uint64_t n = 0;
+    MUST(cudaMemPoolGetAttribute(pool, attributes[i], &n));
+    printf(" %llu", (unsigned long long)n);
+  }
+  printf("\n");
+}
+
+static cudaMemPool_t pool_with(uint64_t threshold)
+{
+  struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+                                   .location = {.type = cudaMemLocationTypeDevice, .id = 0}};
+  cudaMemPool_t pool;
+  MUST(cudaMemPoolCreate(&pool, &props));
+  MUST(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  return pool;
+}
+
+/* Three at once, of which one is destroyed while it has memory, and one is the device's for a
+ * while. */
+static void pools(void)
+{
+  cudaMemPool_t first, kept = pool_with(8 * MIB), brief = pool_with(UINT64_MAX);
+  cudaStream_t s;
+  void *p[6], *q[2];
+  MUST(cudaDeviceGetDefaultMemPool(&first, 0));
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  for (int i = 0; i < 6; i++) /* 21 MiB */
+    MUST(cudaMallocAsync(&p[i], (size_t)(i + 1) * MIB, s));
+  for (int i = 0; i < 2; i++)
+    MUST(cudaMallocFromPoolAsync(&q[i], 30 * MIB, brief, s));
+  MUST(cudaDeviceSetMemPool(0, kept));
+  for (int i = 3; i < 6; i++) {
+    MUST(cudaFreeAsync(p[i], s));
+    MUST(cudaMallocAsync(&p[i], 5 * MIB, s));
+  }
+  MUST(cudaFreeAsync(p[4], s));
+  MUST(cudaFreeAsync(q[0], s));
+  MUST(cudaDeviceSynchronize());
+  say_pool("default", first);
+  say_pool("own", kept);
+  say_pool("destroyed", brief);
+  MUST(cudaMemPoolDestroy(brief));
+}
+
+static uint64_t (*sim_count)(const char *);
+
+/* How often the driver is asked what is in its pools: by nobody while a stream is captured, and
+ * next to never in between. */
+static void pools_asked(void)
+{
+  static const char name[] = "cuMemPoolGetAttribute";
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW), *p;
+  cudaGraph_t graph;
+  cudaStream_t s;
+  *(void **)&sim_count = driver ? dlsym(driver, "weir_sim_count") : NULL;
+  if (!sim_count) exit(8);
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  for (int i = 0; i < 20000; i++) {
+    MUST(cudaMallocAsync(&p, MIB, s));
+    MUST(cudaFreeAsync(p, s));
+  }
+  uint64_t asked = sim_count(name);
+  printf("seldom: %d\n", asked < 2000);
+  MUST(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < 100; i++) {
+    MUST(cudaMallocAsync(&p, MIB, s));
+    MUST(cudaFreeAsync(p, s));
+  }
+  MUST(cudaStreamEndCapture(s, &graph));
+  printf("while captured: %d\n", (int)(sim_count(name) - asked));
 }
 
 static void pressure(void)
@@ -362,6 +451,8 @@ static const struct what {
     {"captured", captured},
     {"sites", sites},
     {"relief", relief},
+    {"pools", pools},
+    {"pools_asked", pools_asked},
     {"pressure", pressure},
     {"pressure_small", pressure_small},
 };

@@ -303,6 +303,49 @@ START_TEST(what_is_cached_is_in_nobodys_way)
 }
 END_TEST
 
+/* ---- the driver's own pools -------------------------------------------------------------------
+ */
+
+static const char *const all_modes[] = {"observe", "strict", "relaxed"};
+
+START_TEST(the_drivers_pools_are_in_the_report_as_the_driver_tells_of_them)
+{
+  static const char compare[] =
+      "import json,sys\n"
+      "pools = json.load(open('c.json'))['cache']['pools']\n"
+      "lines = [l.split() for l in open('said')]\n"
+      "assert len(pools) == len(lines) == 3, pools\n"
+      "for what, handle, *f in lines:\n"
+      "    x = [p for p in pools if p['pool'] == int(handle)][0]\n"
+      "    f = [int(n) for n in f]\n"
+      "    got = [x['reserved_bytes'], x['reserved_peak_bytes'], x['used_bytes'],\n"
+      "           x['used_peak_bytes'], x['release_threshold_bytes']]\n"
+      "    if f[4] > 1 << 62: f[4] = None\n"
+      "    assert got == f, (what, got, f)\n"
+      "    assert x['default'] == (what == 'default') and x['device'] == 0, x\n"
+      "    assert x['destroyed'] == (what == 'destroyed'), x\n"
+      "    keeps = f[1] if f[4] is None else min(f[1], f[4])\n"
+      "    assert x['keeps_idle_most_bytes'] == keeps, x\n";
+  FILE *f = fopen("compare.py", "w");
+  ck_assert_ptr_nonnull(f);
+  (void)fputs(compare, f);
+  (void)fclose(f);
+  sh_status(0, RUN "--mode=%s -- " SUBJECT "pools > said", all_modes[_i]);
+  sh_status(0, "$WEIR report cache --format json t.db > c.json && python3 compare.py");
+  const outcome *o = sh_status(0, "$WEIR report cache t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "stream-ordered pools"));
+  o = sh_status(0, "$WEIR report t.db");
+  ck_assert_ptr_nonnull(strstr(o->out, "stream-ordered pools"));
+}
+END_TEST
+
+START_TEST(the_driver_is_seldom_asked_of_its_pools_and_never_in_a_capture)
+{
+  const outcome *o = sh_status(0, RUN "--mode=%s -- " SUBJECT "pools_asked", all_modes[_i]);
+  ck_assert_str_eq(o->out, "seldom: 1\nwhile captured: 0\n");
+}
+END_TEST
+
 static const struct limit {
   const char *text;
   long long bytes;
@@ -375,6 +418,8 @@ int main(void)
   tcase_add_test(c, bad_rules_are_said_before_the_program_starts);
   tcase_add_test(c, a_preloaded_program_goes_on_without_bad_rules_and_says_so_once);
   tcase_add_test(c, rules_hold_for_children_that_are_elsewhere);
+  tcase_add_loop_test(c, the_drivers_pools_are_in_the_report_as_the_driver_tells_of_them, 0, 3);
+  tcase_add_loop_test(c, the_driver_is_seldom_asked_of_its_pools_and_never_in_a_capture, 0, 3);
   tcase_add_test(c, what_is_cached_is_in_nobodys_way);
   tcase_add_loop_test(c, a_program_near_the_capacity_runs_out_of_memory_where_it_does_bare, 0, 4);
   tcase_add_loop_test(c, the_driver_gives_no_more_than_bare_and_the_bound, 0, 4);
