@@ -14,6 +14,7 @@
 #include "core/weir/io.h"
 #include "core/weir/memory.h"
 #include "core/weir/oom.h"
+#include "core/weir/ops.h"
 #include "core/weir/pools.h"
 #include "core/weir/tensor.h"
 #include "core/weir/torch.h"
