@@ -3,6 +3,7 @@
 #   CORE_UNWIND_OBJS        the unwinder's seam
 #   CORE_DUMP_OBJS          JSON and pickles
 #   CORE_MEMORY_OBJS        the allocator and the opening of CUDA, on top of base
+#   CORE_TENSOR_OBJS        tensors and the cpu they calculate on, on top of memory
 #   CORE_TRACE_WRITER_OBJS  base and the writing side: the preload library
 #   CORE_TRACE_READER_OBJS  base and the reading side: the tools
 
@@ -11,17 +12,18 @@ CORE_UNWIND_OBJS       := $(call objs,$(addprefix core/trace/,unwind.c stack_pat
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/api.c)
 CORE_DUMP_OBJS         := $(call objs,core/base/dump.c)
 CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/device/current.c core/device/device.c $(addprefix core/memory/,api.c back.c check.c config.c epoch.c callers.c export.c front.c graph.c heap.c history.c hostroom.c meta.c names.c pause.c pinned.c pool.c report.c slab.c snapshot.c stats.c stitch.c told.c torch.c))
+CORE_TENSOR_OBJS       := $(call objs,$(sort $(wildcard core/tensor/*.c core/device/cpu*.c core/nn/*.c)))
 # The whole-block cache, alone: what the preload library needs of the allocator.
 CORE_WHOLE_OBJS        := $(call objs,core/memory/whole.c core/base/bias.c)
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 core: $(LIB)/libweir.so
 
-$(LIB)/libweir.so.0: $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) core/libweir.map
+$(LIB)/libweir.so.0: $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) core/libweir.map
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared $(LDSAN) $(LDFLAGS) -Wl,-soname,libweir.so.0 -Wl,--version-script,core/libweir.map \
-	  -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -o $@ $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) -lm -ldl -pthread
+	  -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -o $@ $(filter %.o,$^) -lm -ldl -pthread
 
 $(LIB)/libweir.so: $(LIB)/libweir.so.0
 	$(Q)ln -sf libweir.so.0 $@

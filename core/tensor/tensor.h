@@ -17,7 +17,6 @@
 /* Who takes a storage's memory back. */
 enum weir_storage_kind {
   STORAGE_INLINE, /* the cpu: right behind the struct, with it */
-  STORAGE_HEAP,   /* the cpu: free() */
   STORAGE_PINNED, /* weir_pinned_free() */
   STORAGE_DEVICE, /* weir_free(), which knows the stream */
   STORAGE_OVER    /* release(context) */
@@ -26,7 +25,7 @@ enum weir_storage_kind {
 typedef struct weir_storage {
   _Atomic uint32_t refs;
   uint8_t kind;       /* enum weir_storage_kind */
-  bool pinned;        /* host memory that is page-locked, also of STORAGE_OVER */
+  bool pinned;        /* our page-locked host memory; of STORAGE_OVER ask weir_storage_pinned() */
   weir_device device; /* with its index */
   void *data;         /* by `kind`; NULL: no bytes */
   uint64_t bytes;
@@ -80,6 +79,9 @@ weir_device weir_resolve(weir_device device);
 weir_status weir_storage_new(weir_storage **out, uint64_t bytes, weir_device device, bool pinned);
 weir_status weir_storage_over(weir_storage **out, void *data, uint64_t bytes, weir_device device,
                               void (*release)(void *context), void *context);
+/* Whether host memory is page-locked; of somebody else's memory the driver is asked. */
+bool weir_storage_pinned(const weir_storage *s);
+/* NULL is nothing. */
 void weir_storage_release(weir_storage *s);
 
 /* ---- tensor.c ---------------------------------------------------------------------------------
@@ -96,6 +98,11 @@ weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device dev
 /* A view of t. Errors: ENOMEM. */
 weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
                              const int64_t *strides, int64_t offset);
+/* A shape as torch writes it, "[2, 3]", for messages; returns out->at. */
+typedef struct weir_text {
+  char at[WEIR_MAX_DIMS * 24];
+} weir_text;
+const char *weir_shape_text(weir_text *out, weir_shape shape);
 /* Elements of a shape. Errors: EINVAL: too many dimensions, a negative size, bytes that overflow.
  */
 weir_status weir_shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype);

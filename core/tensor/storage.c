@@ -1,0 +1,183 @@
+/* storage.c: the memory of tensors, and where work on a device goes.
+ *
+ * Memory of the cpu lies right behind its weir_storage: one allocation, one free. Up to SMALL bytes
+ * it is as aligned as malloc()'s; beyond, data begins at a multiple of 64. Page-locked and device
+ * memory come from their pools (weir_pinned_malloc, weir_malloc), which know when what is freed may
+ * be used again.
+ */
+#include <stdlib.h>
+#include "core/memory/devices.h"
+#include "core/tensor/tensor.h"
+
+/* Until the cpu's backend is in: no symbol, and no place on the cpu. */
+extern const weir_backend weir_cpu_backend __attribute__((weak));
+
+enum { ALIGNMENT = 64, SMALL = 512 };
+
+/* Where data begins in one allocation with its storage. */
+enum { HEAD = 64 };
+_Static_assert(sizeof(weir_storage) <= HEAD, "the head of a storage");
+
+/* ---- devices ----------------------------------------------------------------------------------
+ */
+
+weir_device weir_resolve(weir_device device)
+{
+  if (device.type == WEIR_DEVICE_UNSET) device = weir_get_default_device();
+  if (device.index < 0) device.index = device.type == WEIR_DEVICE_CUDA ? weir_current.device : 0;
+  return device;
+}
+
+weir_status weir_place_of(weir_place *out, weir_device device)
+{
+  if (__builtin_expect(device.type == WEIR_DEVICE_CPU, 1)) {
+    *out = (weir_place){&weir_cpu_backend, NULL, NULL};
+    return &weir_cpu_backend ? WEIR_OK : weir_fail(WEIR_ENOTSUP, "there is no cpu backend");
+  }
+  weir_attached *d = weir_attached_of(device);
+  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
+  if (st) return st;
+  weir_heap *h = weir_now_heap(d);
+  *out = (weir_place){h->pool->backend, (weir_stream *)h, h->stream};
+  if (!out->backend->compute || !out->backend->copy)
+    return weir_fail(WEIR_ENOTSUP, "the %s backend of cuda:%d holds memory, but no tensors",
+                     out->backend->name, out->backend->index);
+  return WEIR_OK;
+}
+
+/* ---- making -----------------------------------------------------------------------------------
+ */
+
+static weir_status no_memory(uint64_t bytes)
+{
+  return weir_fail(WEIR_ENOMEM,
+                   "DefaultCPUAllocator: can't allocate memory: you tried to allocate %llu bytes",
+                   (unsigned long long)bytes);
+}
+
+/* With `room` bytes of data behind it; NULL: no memory. */
+static weir_storage *storage_alloc(uint64_t room)
+{
+  weir_storage *s;
+  if (__builtin_expect(room <= SMALL, 1)) {
+    s = malloc(HEAD + room);
+  } else {
+    void *at = NULL;
+    if (room > SIZE_MAX - HEAD || posix_memalign(&at, ALIGNMENT, HEAD + room)) return NULL;
+    s = at;
+  }
+  return s;
+}
+
+static weir_status storage_on_host(weir_storage **out, uint64_t bytes)
+{
+  weir_storage *s = storage_alloc(bytes);
+  if (!s) return no_memory(bytes);
+  *s = (weir_storage){.refs = 1,
+                      .kind = STORAGE_INLINE,
+                      .device = {WEIR_DEVICE_CPU, 0},
+                      .data = bytes ? (char *)s + HEAD : NULL,
+                      .bytes = bytes};
+  *out = s;
+  return WEIR_OK;
+}
+
+static weir_status storage_from_pool(weir_storage **out, uint64_t bytes, weir_device device,
+                                     bool pinned)
+{
+  void *data = NULL;
+  weir_status st =
+      pinned ? weir_pinned_malloc(&data, bytes) : weir_malloc(&data, bytes, device, NULL);
+  if (st) return st;
+  weir_storage *s = storage_alloc(0);
+  if (!s) {
+    (void)(pinned ? weir_pinned_free(data) : weir_free(data));
+    return no_memory(sizeof *s);
+  }
+  *s = (weir_storage){.refs = 1,
+                      .kind = pinned ? STORAGE_PINNED : STORAGE_DEVICE,
+                      .pinned = pinned,
+                      .device = device,
+                      .data = data,
+                      .bytes = bytes};
+  *out = s;
+  return WEIR_OK;
+}
+
+static weir_status check_device(weir_device device)
+{
+  if (device.type == WEIR_DEVICE_CUDA) return WEIR_OK;
+  if (device.type != WEIR_DEVICE_CPU)
+    return weir_fail(WEIR_EINVAL, "%d is no device type", (int)device.type);
+  return device.index
+             ? weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %d", device.index)
+             : WEIR_OK;
+}
+
+weir_status weir_storage_new(weir_storage **out, uint64_t bytes, weir_device device, bool pinned)
+{
+  *out = NULL;
+  if (__builtin_expect(device.type == WEIR_DEVICE_CPU && !device.index && !pinned, 1))
+    return storage_on_host(out, bytes);
+  weir_status st = check_device(device);
+  if (!st && pinned && device.type != WEIR_DEVICE_CPU)
+    st = weir_fail(WEIR_EINVAL, "Only dense CPU tensors can be pinned");
+  return st ? st : storage_from_pool(out, bytes, device, pinned);
+}
+
+weir_status weir_storage_over(weir_storage **out, void *data, uint64_t bytes, weir_device device,
+                              void (*release)(void *context), void *context)
+{
+  *out = NULL;
+  weir_status st = check_device(device);
+  if (st) return st;
+  weir_storage *s = storage_alloc(0);
+  if (!s) return no_memory(sizeof *s);
+  *s = (weir_storage){.refs = 1,
+                      .kind = STORAGE_OVER,
+                      .device = device,
+                      .data = data,
+                      .bytes = bytes,
+                      .release = release,
+                      .context = context};
+  *out = s;
+  return WEIR_OK;
+}
+
+bool weir_storage_pinned(const weir_storage *s)
+{
+  bool pinned = s->pinned;
+  if (s->kind != STORAGE_OVER || s->device.type != WEIR_DEVICE_CPU || pinned) return pinned;
+  return !weir_is_pinned(&pinned, s->data) && pinned;
+}
+
+/* ---- giving back ------------------------------------------------------------------------------
+ */
+
+static void storage_end(weir_storage *s)
+{
+  switch (s->kind) {
+  case STORAGE_PINNED:
+    (void)weir_pinned_free(s->data);
+    break;
+  case STORAGE_DEVICE:
+    (void)weir_free(s->data);
+    break;
+  case STORAGE_OVER:
+    if (s->release) s->release(s->context);
+    break;
+  default:
+    break;
+  }
+  free(s);
+}
+
+void weir_storage_release(weir_storage *s)
+{
+  if (!s) return;
+  /* the only count is ours: nobody else can take another */
+  if (atomic_load_explicit(&s->refs, memory_order_acquire) != 1 &&
+      atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  storage_end(s);
+}

@@ -1,0 +1,276 @@
+/* tensor.c: tensors' life, and what they say of themselves.
+ *
+ * A tensor that one count holds is its holder's alone, so giving the last count back needs no
+ * atomic subtraction: nobody else could be adding one. Sizes and strides beyond `dims` are not
+ * set.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/memory/devices.h"
+#include "core/tensor/tensor.h"
+
+enum { NAME_BYTES = 64 };
+
+/* ---- shapes -----------------------------------------------------------------------------------
+ */
+
+const char *weir_shape_text(weir_text *out, weir_shape shape)
+{
+  int count = shape.count < WEIR_MAX_DIMS ? shape.count : WEIR_MAX_DIMS;
+  size_t used = 0, room = sizeof out->at;
+  out->at[used++] = '[';
+  for (int i = 0; i < count; i++)
+    used += (size_t)snprintf(out->at + used, room - used, i ? ", %lld" : "%lld",
+                             (long long)shape.size[i]);
+  out->at[used++] = ']';
+  out->at[used] = 0;
+  return out->at;
+}
+
+static __attribute__((cold)) weir_status bad_shape(weir_shape s, weir_dtype dtype)
+{
+  weir_text text;
+  if ((unsigned)dtype >= WEIR_DTYPES || !dtype)
+    return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
+  if (s.count < 0 || s.count > WEIR_MAX_DIMS)
+    return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
+                     s.count);
+  for (int i = 0; i < s.count; i++)
+    if (s.size[i] < 0)
+      return weir_fail(WEIR_EINVAL, "Trying to create tensor with negative dimension %lld: %s",
+                       (long long)s.size[i], weir_shape_text(&text, s));
+  return weir_fail(WEIR_EINVAL, "Storage size calculation overflowed with sizes=%s",
+                   weir_shape_text(&text, s));
+}
+
+weir_status weir_shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype)
+{
+  int64_t n = 1, most = (int64_t)weir_dtype_size(dtype); /* as if no size were 0 */
+  bool bad = shape.count < 0 || shape.count > WEIR_MAX_DIMS || !most;
+  for (int i = 0; !bad && i < shape.count; i++) {
+    int64_t size = shape.size[i];
+    bad = size < 0 || __builtin_mul_overflow(most, size ? size : 1, &most);
+    n *= bad ? 0 : size;
+  }
+  if (__builtin_expect(bad, 0)) return bad_shape(shape, dtype);
+  *out = n;
+  return WEIR_OK;
+}
+
+weir_status weir_dim_of(int *out, int dim, int dims)
+{
+  int room = dims ? dims : 1; /* a tensor without dimensions takes 0 and -1 */
+  if (dim < -room || dim >= room)
+    return weir_fail(WEIR_EINVAL,
+                     "Dimension out of range (expected to be in range of [%d, %d], but got %d)",
+                     -room, room - 1, dim);
+  *out = dim < 0 ? dim + room : dim;
+  return WEIR_OK;
+}
+
+/* ---- making -----------------------------------------------------------------------------------
+ */
+
+/* Row-major strides and the count of elements. */
+static void fill_dense(weir_tensor *t, const weir_shape *shape)
+{
+  uint64_t step = 1; /* a size of 0 elsewhere makes any stride good */
+  int64_t numel = 1;
+  for (int i = shape->count - 1; i >= 0; i--) {
+    int64_t size = shape->size[i];
+    t->size[i] = size;
+    t->stride[i] = (int64_t)step;
+    step *= (uint64_t)(size ? size : 1);
+    numel *= size;
+  }
+  t->numel = numel;
+  t->dense = true;
+}
+
+static void fill_strided(weir_tensor *t, const weir_shape *shape, const int64_t *strides)
+{
+  int64_t step = 1, numel = 1;
+  bool dense = true;
+  for (int i = shape->count - 1; i >= 0; i--) {
+    int64_t size = shape->size[i];
+    t->size[i] = size;
+    t->stride[i] = strides[i];
+    dense = dense && (size == 1 || strides[i] == step);
+    step *= size;
+    numel *= size;
+  }
+  t->numel = numel;
+  t->dense = dense || !numel;
+}
+
+weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtype dtype,
+                             weir_shape shape, const int64_t *strides, int64_t offset)
+{
+  weir_tensor *t = malloc(sizeof *t);
+  if (__builtin_expect(!t, 0)) {
+    *out = NULL;
+    weir_storage_release(storage);
+    return weir_fail(WEIR_ENOMEM, "no host memory for a tensor (%zu bytes)", sizeof *t);
+  }
+  atomic_init(&t->refs, 1);
+  t->dtype = (uint8_t)dtype;
+  t->dims = (uint8_t)shape.count;
+  t->storage = storage;
+  t->name = NULL;
+  t->data = (char *)storage->data;
+  if (offset) t->data += offset * (int64_t)weir_itemsize(dtype);
+  if (strides)
+    fill_strided(t, &shape, strides);
+  else
+    fill_dense(t, &shape);
+  *out = t;
+  return WEIR_OK;
+}
+
+weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
+                            weir_shape shape)
+{
+  int64_t numel;
+  weir_storage *s;
+  *out = NULL;
+  weir_status st = weir_shape_numel(&numel, shape, dtype);
+  if (!st) st = weir_storage_new(&s, (uint64_t)numel * weir_itemsize(dtype), device, pinned);
+  return st ? st : weir_tensor_make(out, s, dtype, shape, NULL, 0);
+}
+
+weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
+                             const int64_t *strides, int64_t offset)
+{
+  weir_storage *s = t->storage;
+  atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+  int64_t from = t->data - (char *)s->data; /* bytes; views of no bytes stay at the start */
+  weir_status st = weir_tensor_make(out, s, (weir_dtype)t->dtype, shape, strides, 0);
+  if (!st && s->data) (*out)->data += from + offset * (int64_t)weir_itemsize((weir_dtype)t->dtype);
+  return st;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------
+ */
+
+weir_tensor *weir_tensor_retain(weir_tensor *t)
+{
+  if (t) atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+  return t;
+}
+
+void weir_tensor_release(weir_tensor *t)
+{
+  if (!t) return;
+  if (atomic_load_explicit(&t->refs, memory_order_acquire) != 1 &&
+      atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  weir_storage_release(t->storage);
+  if (__builtin_expect(t->name != NULL, 0)) free(t->name);
+  free(t);
+}
+
+void weir_tensor_drop(weir_tensor **t)
+{
+  weir_tensor_release(*t);
+  *t = NULL;
+}
+
+/* ---- description ------------------------------------------------------------------------------
+ */
+
+weir_dtype weir_tensor_dtype(const weir_tensor *t)
+{
+  return (weir_dtype)t->dtype;
+}
+
+weir_device weir_tensor_device(const weir_tensor *t)
+{
+  return t->storage->device;
+}
+
+weir_shape weir_tensor_shape(const weir_tensor *t)
+{
+  return weir_shape_of(t->dims, t->size);
+}
+
+int weir_tensor_dim(const weir_tensor *t)
+{
+  return t->dims;
+}
+
+/* The place of a dimension, or -1. */
+static int place(const weir_tensor *t, int dim)
+{
+  if (dim < 0) dim += t->dims;
+  return dim < t->dims ? dim : -1;
+}
+
+int64_t weir_tensor_size(const weir_tensor *t, int dim)
+{
+  int i = place(t, dim);
+  return i < 0 ? -1 : t->size[i];
+}
+
+int64_t weir_tensor_stride(const weir_tensor *t, int dim)
+{
+  int i = place(t, dim);
+  return i < 0 ? 0 : t->stride[i];
+}
+
+int64_t weir_tensor_numel(const weir_tensor *t)
+{
+  return t->numel;
+}
+
+bool weir_tensor_is_contiguous(const weir_tensor *t)
+{
+  return t->dense;
+}
+
+bool weir_tensor_is_cuda(const weir_tensor *t)
+{
+  return t->storage->device.type == WEIR_DEVICE_CUDA;
+}
+
+bool weir_tensor_is_pinned(const weir_tensor *t)
+{
+  return weir_storage_pinned(t->storage);
+}
+
+void *weir_tensor_data(const weir_tensor *t)
+{
+  return t->data;
+}
+
+bool weir_tensor_shares_storage(const weir_tensor *a, const weir_tensor *b)
+{
+  return a->storage == b->storage;
+}
+
+const char *weir_tensor_type(const weir_tensor *t)
+{
+  return weir_type_name((weir_dtype)t->dtype, t->storage->device.type);
+}
+
+weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
+{
+  char *copy = name ? strndup(name, NAME_BYTES - 1) : NULL;
+  if (name && !copy) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor's name");
+  free(t->name);
+  t->name = copy;
+  return WEIR_OK;
+}
+
+const char *weir_tensor_name(const weir_tensor *t)
+{
+  return t->name ? t->name : "";
+}
+
+weir_status weir_tensor_record_stream(const weir_tensor *t, weir_stream *stream)
+{
+  const weir_storage *s = t->storage;
+  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
+  bool ours = s->kind == STORAGE_DEVICE || s->kind == STORAGE_PINNED;
+  return ours ? weir_record_stream(s->data, stream) : WEIR_OK;
+}
