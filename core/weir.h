@@ -6,6 +6,7 @@
 #ifndef WEIR_H
 #define WEIR_H
 
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/weir/cuda.h"
 #include "core/weir/device.h"

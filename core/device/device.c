@@ -156,6 +156,12 @@ bool weir_cuda_is_available(void)
   return available() == WEIR_OK;
 }
 
+weir_device weir_device_select(bool disable_cuda)
+{
+  return !disable_cuda && weir_cuda_is_available() ? (weir_device){WEIR_DEVICE_CUDA, -1}
+                                                   : (weir_device){WEIR_DEVICE_CPU, 0};
+}
+
 weir_status weir_cuda_device_count(int *out)
 {
   weir_status st = available();

@@ -32,6 +32,9 @@ typedef struct weir_stream weir_stream;
 
 /* "cpu", "cpu:0", "cuda", "cuda:1". Errors: EINVAL. */
 WEIR_PUBLIC weir_status weir_device_parse(weir_device *out, const char *text);
+/* Where a program that runs with a GPU and without one shall work: "cuda" (the current device)
+ * where CUDA is available and not disabled, else "cpu". Never an error. */
+WEIR_PUBLIC weir_device weir_device_select(bool disable_cuda);
 
 /* ---- what is current for the calling thread ---------------------------------------------------
  */
