@@ -109,15 +109,19 @@ weir_status weir_shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype);
 /* A dimension counted from the front. Errors: EINVAL, torch's sentence. */
 weir_status weir_dim_of(int *out, int dim, int dims);
 
-/* ---- elementwise.c: building loops ------------------------------------------------------------
+/* ---- loop.c: building and running requests ----------------------------------------------------
  */
 
 /* t as an operand, its last dimensions aligned with the loop's (broadcast: stride 0). */
 weir_operand weir_operand_of(const weir_tensor *t, const weir_loop *l);
-/* Sizes are those of `out`; the operands' strides are filled; dimensions that can be are merged,
- * those of size 1 taken out. Then runs it where out is, and names the op for late errors. An empty
- * loop is nothing. */
-weir_status weir_loop_run(weir_loop *l);
+/* dims, size and the operands are filled (count is not): sizes are those of `out`. Dimensions are
+ * sorted and merged, those of size 1 taken out; then it runs on `device`, in its current stream. An
+ * empty loop is nothing. */
+weir_status weir_loop_run(weir_device device, weir_loop *l);
+/* Refuses, as torch does, to write to a tensor elements of which share memory, or which shares some
+ * but not all of its memory with `in` (NULL: is not asked). *copy: `in` may share memory in a way
+ * that was not looked into, and must be copied first. Errors: EINVAL. */
+weir_status weir_overlap_check(bool *copy, const weir_tensor *out, const weir_tensor *in);
 
 /* ---- convert.c, with what other parts need of it ------------------------------------------------
  */
