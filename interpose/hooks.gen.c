@@ -1239,12 +1239,16 @@ static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
   fn_cuMemcpyDtoD_v2 real = (fn_cuMemcpyDtoD_v2)(uintptr_t)weir_real(57);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstDevice, srcDevice, ByteCount);
+    CUresult alone = weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount) : real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -1259,12 +1263,16 @@ static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDev
   fn_cuMemcpyDtoD_v2_ptds real = (fn_cuMemcpyDtoD_v2_ptds)(uintptr_t)weir_real(58);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstDevice, srcDevice, ByteCount);
+    CUresult alone = weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount) : real(dstDevice, srcDevice, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -1299,12 +1307,16 @@ static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDev
   fn_cuMemcpyDtoDAsync_v2 real = (fn_cuMemcpyDtoDAsync_v2)(uintptr_t)weir_real(60);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstDevice, srcDevice, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcDevice, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream) : real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1319,12 +1331,16 @@ static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr s
   fn_cuMemcpyDtoDAsync_v2_ptsz real = (fn_cuMemcpyDtoDAsync_v2_ptsz)(uintptr_t)weir_real(61);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstDevice, srcDevice, ByteCount, hStream);
+    CUresult alone = weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcDevice, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream) : real(dstDevice, srcDevice, ByteCount, hStream);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -2083,12 +2099,16 @@ static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUde
   fn_cuMemcpyPeer real = (fn_cuMemcpyPeer)(uintptr_t)weir_real(98);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+    CUresult alone = weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -2103,12 +2123,16 @@ static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
   fn_cuMemcpyPeer_ptds real = (fn_cuMemcpyPeer_ptds)(uintptr_t)weir_real(99);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+    CUresult alone = weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  CUresult r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstContext, srcDevice, srcContext, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -7722,12 +7746,16 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   fn_cudaMemcpyPeer real = (fn_cudaMemcpyPeer)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
+  c->site = __builtin_return_address(0);
+  if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) {
+    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(dst, dstDevice, src, srcDevice, count);
+    cudaError_t alone = weir_r_cudaMemcpyPeer(c, real, dst, dstDevice, src, srcDevice, count);
+    weir_self.depth = 0;
+    return alone;
+  }
   weir_forward(c);
-  cudaError_t r = real(dst, dstDevice, src, srcDevice, count);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dstDevice, src, srcDevice, count)))
-    weir_route_error_gone(bank);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyPeer(c, real, dst, dstDevice, src, srcDevice, count) : real(dst, dstDevice, src, srcDevice, count);
+  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(0));
   weir_leave(c);

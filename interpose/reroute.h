@@ -142,6 +142,11 @@ CUresult weir_r_cuMemcpy(weir_call *c, CUresult (*real)(CUdeviceptr, CUdeviceptr
 CUresult weir_r_cuMemcpyAsync(weir_call *c,
                               CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t, CUstream),
                               CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
+CUresult weir_r_cuMemcpyDtoD(weir_call *c, CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t),
+                             CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult weir_r_cuMemcpyDtoDAsync(weir_call *c,
+                                  CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t, CUstream),
+                                  CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream);
 CUresult weir_r_cuMemcpyHtoD(weir_call *c, CUresult (*real)(CUdeviceptr, const void *, size_t),
                              CUdeviceptr dst, const void *src, size_t bytes);
 CUresult weir_r_cuMemcpyHtoDAsync(weir_call *c,
@@ -157,6 +162,13 @@ CUresult weir_r_cuMemcpy2D(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *)
 CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *, CUstream),
                                 const CUDA_MEMCPY2D *p, CUstream stream);
 
+cudaError_t weir_r_cudaMemcpyPeer(weir_call *c,
+                                  cudaError_t (*real)(void *, int, const void *, int, size_t),
+                                  void *dst, int dst_device, const void *src, int src_device,
+                                  size_t bytes);
+CUresult weir_r_cuMemcpyPeer(
+    weir_call *c, CUresult (*real)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t),
+    CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes);
 cudaError_t weir_r_cudaMemcpyPeerAsync(
     weir_call *c, cudaError_t (*real)(void *, int, const void *, int, size_t, cudaStream_t),
     void *dst, int dst_device, const void *src, int src_device, size_t bytes, cudaStream_t stream);

@@ -41,11 +41,20 @@ static bool on_device(uint64_t at, uint64_t bytes)
          bytes <= size - (at - base);
 }
 
+/* The program's own call, to be made for a part of what it copies. */
+typedef struct own_call {
+  int (*part)(const struct own_call *o, uint64_t dst, uint64_t src, size_t bytes);
+  void (*real)(void);
+  uint64_t of_dst, of_src; /* what it says of the ends: contexts or devices; or the kind */
+  void *stream;
+} own_call;
+
 typedef struct wanted {
   uint64_t dst, src, dst_pitch, src_pitch, width, rows; /* bytes; rows 1: in one dimension */
   enum weir_kind kind;                                  /* to, from or DEFAULT */
   uint64_t stream;
-  bool waits; /* the synchronous form */
+  bool waits;           /* the synchronous form */
+  const own_call *call; /* NULL: it cannot be one between devices; borrowed */
 } wanted;
 
 /* Bytes from the first to the last; false: too many to be true. */
@@ -126,6 +135,9 @@ static wanted flat(uint64_t dst, uint64_t src, uint64_t bytes, unsigned kind, ui
                   .waits = waits};
 }
 
+/* ---- between devices --------------------------------------------------------------------------
+ */
+
 /* All of it in one allocation of a context that has a number. */
 static bool in_context(uint64_t at, uint64_t bytes, unsigned *context, unsigned *device)
 {
@@ -140,20 +152,28 @@ static bool in_context(uint64_t at, uint64_t bytes, unsigned *context, unsigned 
          ask(&base, &size, at) == CUDA_SUCCESS && at - base <= size && bytes <= size - (at - base);
 }
 
-/* Between two devices, as work of a stream of the program's own. A copy in a default stream, and a
- * synchronous one, has an order with all work of both devices, which is the driver's to make. */
+static int call_part(const void *how, CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+  const own_call *o = how;
+  return o->part(o, dst, src, bytes);
+}
+
+/* Between two devices. A copy in the legacy default stream, and a synchronous one, has an order
+ * with other work of both devices, which the program's own call makes (staging_peer.c). */
 static bool stage_peers(weir_call *c, const wanted *w)
 {
-  weir_stage_peers copy = {
-      .dst = w->dst, .src = w->src, .bytes = w->width, .stream = (CUstream)(uintptr_t)w->stream};
   unsigned to, from;
   CUresult r;
-  if (w->stream <= WEIR_STREAM_PER_THREAD || w->width < WEIR_STAGE_MIN) return false;
+  if (w->width < WEIR_STAGE_MIN || !w->call) return false;
   if (weir_tag_device(weir_pointer_tag(w->dst)) == weir_tag_device(weir_pointer_tag(w->src)))
     return false;
+  weir_stage_peers copy = {
+      .dst = w->dst, .src = w->src, .bytes = w->width, .stream = stream_of(c, w), .how = w->call};
+  if (w->waits || copy.stream == CU_STREAM_LEGACY) copy.ends = call_part;
   if (weir_route_hands_off() || !in_context(w->dst, w->width, &copy.dst_context, &to) ||
       !in_context(w->src, w->width, &copy.src_context, &from) || to == from)
     return false;
+  weir_context_refresh(&weir_self);
   if (!weir_stage_peer(&copy, &r) || r != CUDA_SUCCESS) return false;
   c->flags |= WEIR_EVF_STAGED;
   return true;
@@ -162,7 +182,7 @@ static bool stage_peers(weir_call *c, const wanted *w)
 static bool stage_flat(weir_call *c, const wanted *w)
 {
   if (w->width < WEIR_STAGE_MIN || w->kind == WEIR_KIND_HTOH) return false;
-  if (w->kind >= WEIR_KIND_DTOD && !w->waits && stage_peers(c, w)) return true;
+  if (w->kind >= WEIR_KIND_DTOD && stage_peers(c, w)) return true;
   return w->kind != WEIR_KIND_DTOD && stage(c, w);
 }
 
@@ -201,17 +221,34 @@ static int done(const weir_call *c, const wanted *w, int result)
 }
 
 #define AT(p)     ((uint64_t)(uintptr_t)(p))
+#define PTR(a)    ((void *)(uintptr_t)(a))
 #define STREAM(s) ((uint64_t)(uintptr_t)(s))
+
+/* The part of an own_call of functions of this type. */
+#define PART(name, type, ...)                                                                      \
+  static int name(const own_call *o, uint64_t dst, uint64_t src, size_t bytes)                     \
+  {                                                                                                \
+    return (int)((type)(uintptr_t)o->real)(__VA_ARGS__);                                           \
+  }
+#define REAL(f) ((void (*)(void))(uintptr_t)(f))
 
 /* ---- the runtime's ----------------------------------------------------------------------------
  */
+
+PART(part_rt, cudaError_t (*)(void *, const void *, size_t, enum cudaMemcpyKind), PTR(dst),
+     PTR(src), bytes, (enum cudaMemcpyKind)o->of_dst)
+PART(part_rt_async,
+     cudaError_t (*)(void *, const void *, size_t, enum cudaMemcpyKind, cudaStream_t), PTR(dst),
+     PTR(src), bytes, (enum cudaMemcpyKind)o->of_dst, o->stream)
 
 cudaError_t weir_r_cudaMemcpy(weir_call *c,
                               cudaError_t (*real)(void *, const void *, size_t,
                                                   enum cudaMemcpyKind),
                               void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind)
 {
+  const own_call call = {part_rt, REAL(real), kind, 0, NULL};
   wanted w = flat(AT(dst), AT(src), bytes, kind, 0, true);
+  w.call = &call;
   return (cudaError_t)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes, kind));
 }
 
@@ -221,7 +258,9 @@ cudaError_t weir_r_cudaMemcpyAsync(weir_call *c,
                                    void *dst, const void *src, size_t bytes,
                                    enum cudaMemcpyKind kind, cudaStream_t stream)
 {
+  const own_call call = {part_rt_async, REAL(real), kind, 0, stream};
   wanted w = flat(AT(dst), AT(src), bytes, kind, STREAM(stream), false);
+  w.call = &call;
   return (cudaError_t)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes, kind, stream));
 }
 
@@ -236,7 +275,8 @@ cudaError_t weir_r_cudaMemcpy2D(weir_call *c,
                                 void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
                                 size_t width, size_t rows, enum cudaMemcpyKind kind)
 {
-  wanted w = {AT(dst), AT(src), dst_pitch, src_pitch, width, rows, (enum weir_kind)kind, 0, true};
+  wanted w = {AT(dst), AT(src), dst_pitch, src_pitch, width, rows, (enum weir_kind)kind,
+              0,       true,    NULL};
   return (cudaError_t)done(
       c, &w, stage_rows(c, &w) ? 0 : (int)real(dst, dst_pitch, src, src_pitch, width, rows, kind));
 }
@@ -249,7 +289,7 @@ weir_r_cudaMemcpy2DAsync(weir_call *c,
                          size_t width, size_t rows, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
   wanted w = {AT(dst),        AT(src), dst_pitch, src_pitch, width, rows, (enum weir_kind)kind,
-              STREAM(stream), false};
+              STREAM(stream), false,   NULL};
   return (cudaError_t)done(
       c, &w,
       stage_rows(c, &w) ? 0 : (int)real(dst, dst_pitch, src, src_pitch, width, rows, kind, stream));
@@ -258,10 +298,16 @@ weir_r_cudaMemcpy2DAsync(weir_call *c,
 /* ---- the driver's -----------------------------------------------------------------------------
  */
 
+PART(part_driver, CUresult (*)(CUdeviceptr, CUdeviceptr, size_t), dst, src, bytes)
+PART(part_driver_async, CUresult (*)(CUdeviceptr, CUdeviceptr, size_t, CUstream), dst, src, bytes,
+     o->stream)
+
 CUresult weir_r_cuMemcpy(weir_call *c, CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t),
                          CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 {
+  const own_call call = {part_driver, REAL(real), 0, 0, NULL};
   wanted w = flat(dst, src, bytes, WEIR_KIND_DEFAULT, 0, true);
+  w.call = &call;
   return (CUresult)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes));
 }
 
@@ -269,8 +315,29 @@ CUresult weir_r_cuMemcpyAsync(weir_call *c,
                               CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t, CUstream),
                               CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
 {
+  const own_call call = {part_driver_async, REAL(real), 0, 0, stream};
   wanted w = flat(dst, src, bytes, WEIR_KIND_DEFAULT, STREAM(stream), false);
+  w.call = &call;
   return (CUresult)done(c, &w, stage_flat(c, &w) ? 0 : (int)real(dst, src, bytes, stream));
+}
+
+CUresult weir_r_cuMemcpyDtoD(weir_call *c, CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t),
+                             CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+  const own_call call = {part_driver, REAL(real), 0, 0, NULL};
+  wanted w = flat(dst, src, bytes, WEIR_KIND_DTOD, 0, true);
+  w.call = &call;
+  return stage_flat(c, &w) ? CUDA_SUCCESS : real(dst, src, bytes);
+}
+
+CUresult weir_r_cuMemcpyDtoDAsync(weir_call *c,
+                                  CUresult (*real)(CUdeviceptr, CUdeviceptr, size_t, CUstream),
+                                  CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+  const own_call call = {part_driver_async, REAL(real), 0, 0, stream};
+  wanted w = flat(dst, src, bytes, WEIR_KIND_DTOD, STREAM(stream), false);
+  w.call = &call;
+  return stage_flat(c, &w) ? CUDA_SUCCESS : real(dst, src, bytes, stream);
 }
 
 CUresult weir_r_cuMemcpyHtoD(weir_call *c, CUresult (*real)(CUdeviceptr, const void *, size_t),
@@ -341,15 +408,66 @@ CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY
 /* ---- between devices: the call says which they are --------------------------------------------
  */
 
+PART(part_peer_rt, cudaError_t (*)(void *, int, const void *, int, size_t), PTR(dst),
+     (int)o->of_dst, PTR(src), (int)o->of_src, bytes)
+PART(part_peer_rt_async, cudaError_t (*)(void *, int, const void *, int, size_t, cudaStream_t),
+     PTR(dst), (int)o->of_dst, PTR(src), (int)o->of_src, bytes, o->stream)
+PART(part_peer, CUresult (*)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t), dst,
+     PTR(o->of_dst), src, PTR(o->of_src), bytes)
+PART(part_peer_async,
+     CUresult (*)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream), dst,
+     PTR(o->of_dst), src, PTR(o->of_src), bytes, o->stream)
+
+static bool stage_devices(weir_call *c, const own_call *call, bool waits, uint64_t dst,
+                          uint64_t src, size_t bytes)
+{
+  wanted w = flat(dst, src, bytes, WEIR_KIND_DTOD, STREAM(call->stream), waits);
+  w.call = call;
+  return call->of_dst == weir_tag_device(weir_pointer_tag(dst)) &&
+         call->of_src == weir_tag_device(weir_pointer_tag(src)) && stage_peers(c, &w);
+}
+
+cudaError_t weir_r_cudaMemcpyPeer(weir_call *c,
+                                  cudaError_t (*real)(void *, int, const void *, int, size_t),
+                                  void *dst, int dst_device, const void *src, int src_device,
+                                  size_t bytes)
+{
+  const own_call call = {part_peer_rt, REAL(real), (unsigned)dst_device, (unsigned)src_device,
+                         NULL};
+  return stage_devices(c, &call, true, AT(dst), AT(src), bytes)
+             ? cudaSuccess
+             : real(dst, dst_device, src, src_device, bytes);
+}
+
 cudaError_t weir_r_cudaMemcpyPeerAsync(
     weir_call *c, cudaError_t (*real)(void *, int, const void *, int, size_t, cudaStream_t),
     void *dst, int dst_device, const void *src, int src_device, size_t bytes, cudaStream_t stream)
 {
-  wanted w = flat(AT(dst), AT(src), bytes, WEIR_KIND_DTOD, STREAM(stream), false);
-  bool right = dst_device == (int)weir_tag_device(weir_pointer_tag(w.dst)) &&
-               src_device == (int)weir_tag_device(weir_pointer_tag(w.src));
-  return right && stage_peers(c, &w) ? cudaSuccess
-                                     : real(dst, dst_device, src, src_device, bytes, stream);
+  const own_call call = {part_peer_rt_async, REAL(real), (unsigned)dst_device, (unsigned)src_device,
+                         stream};
+  return stage_devices(c, &call, false, AT(dst), AT(src), bytes)
+             ? cudaSuccess
+             : real(dst, dst_device, src, src_device, bytes, stream);
+}
+
+static bool stage_contexts(weir_call *c, const own_call *call, bool waits, uint64_t dst,
+                           uint64_t src, size_t bytes)
+{
+  wanted w = flat(dst, src, bytes, WEIR_KIND_DTOD, STREAM(call->stream), waits);
+  w.call = call;
+  return weir_context_number(call->of_dst) == weir_tag_context(weir_pointer_tag(dst)) &&
+         weir_context_number(call->of_src) == weir_tag_context(weir_pointer_tag(src)) &&
+         stage_peers(c, &w);
+}
+
+CUresult weir_r_cuMemcpyPeer(
+    weir_call *c, CUresult (*real)(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t),
+    CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes)
+{
+  const own_call call = {part_peer, REAL(real), AT(dst_context), AT(src_context), NULL};
+  return stage_contexts(c, &call, true, dst, src, bytes)
+             ? CUDA_SUCCESS
+             : real(dst, dst_context, src, src_context, bytes);
 }
 
 CUresult weir_r_cuMemcpyPeerAsync(weir_call *c,
@@ -358,11 +476,8 @@ CUresult weir_r_cuMemcpyPeerAsync(weir_call *c,
                                   CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                                   CUcontext src_context, size_t bytes, CUstream stream)
 {
-  wanted w = flat(dst, src, bytes, WEIR_KIND_DTOD, STREAM(stream), false);
-  unsigned to = weir_context_number((uint64_t)(uintptr_t)dst_context);
-  unsigned from = weir_context_number((uint64_t)(uintptr_t)src_context);
-  bool right = to == weir_tag_context(weir_pointer_tag(dst)) &&
-               from == weir_tag_context(weir_pointer_tag(src));
-  return right && stage_peers(c, &w) ? CUDA_SUCCESS
-                                     : real(dst, dst_context, src, src_context, bytes, stream);
+  const own_call call = {part_peer_async, REAL(real), AT(dst_context), AT(src_context), stream};
+  return stage_contexts(c, &call, false, dst, src, bytes)
+             ? CUDA_SUCCESS
+             : real(dst, dst_context, src, src_context, bytes, stream);
 }

@@ -5,21 +5,17 @@
  * at a time; another that finds it taken is left to the driver. The driver's own functions are
  * called, never a wrapper.
  *
- * Whether a direction is worth it is measured at its first use, on memory of our own, and kept in a
- * file of the user's for the next program on this machine.
+ * Whether a direction is worth it is measured at its first use, on memory of our own, and kept for
+ * the next program on this machine (verdict.h).
  */
 #include "interpose/staging.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "interpose/context.h"
 #include "interpose/reroute_stats.h"
+#include "interpose/verdict.h"
 
 enum {
   SLOTS = 6,
@@ -265,54 +261,6 @@ static bool run(const weir_stage_copy *c, unsigned number, CUresult *result)
 /* ---- is it worth it? --------------------------------------------------------------------------
  */
 
-/* The file that keeps a device's verdicts; false: there is no place for one. */
-static bool verdict_path(char path[PATH_MAX], unsigned device, bool make)
-{
-  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-  char folder[PATH_MAX], name[128] = "";
-  PFN_cuDeviceGetName_v2000 ask = WEIR_HELPER(cuDeviceGetName, PFN_cuDeviceGetName_v2000);
-  int n = cache && *cache == '/' ? snprintf(folder, sizeof folder, "%s", cache)
-          : home && *home == '/' ? snprintf(folder, sizeof folder, "%s/.cache", home)
-                                 : -1;
-  if (n < 0 || n > PATH_MAX - 256 || !ask || ask(name, sizeof name - 1, (CUdevice)device))
-    return false;
-  for (char *p = name; *p; p++)
-    if (*p == '/' || *p == ' ' || *p == '.') *p = '-';
-  if (make) (void)mkdir(folder, 0700);
-  n = snprintf(path, PATH_MAX, "%s/weir", folder);
-  if (make) (void)mkdir(path, 0700);
-  return snprintf(path + n, PATH_MAX - (size_t)n, "/staging-%s-%u", name, copy_threads()) > 0;
-}
-
-/* "TO FROM\n", each the measured ratio in percent; 0: not measured. */
-static void verdicts_read(unsigned device, unsigned percent[2])
-{
-  char path[PATH_MAX], text[64];
-  percent[0] = percent[1] = 0;
-  if (!verdict_path(path, device, false)) return;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  ssize_t n = read(fd, text, sizeof text - 1);
-  (void)close(fd);
-  text[n > 0 ? n : 0] = 0;
-  if (sscanf(text, "%u %u", &percent[0], &percent[1]) != 2) percent[0] = percent[1] = 0;
-}
-
-static void verdict_write(unsigned device, int direction, unsigned value)
-{
-  char path[PATH_MAX], fresh[PATH_MAX + 16], text[64];
-  unsigned percent[2];
-  verdicts_read(device, percent);
-  percent[direction] = value;
-  if (!verdict_path(path, device, true)) return;
-  (void)snprintf(fresh, sizeof fresh, "%s.%d", path, (int)getpid());
-  int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return;
-  int n = snprintf(text, sizeof text, "%u %u\n", percent[0], percent[1]);
-  bool good = write(fd, text, (size_t)n) == n;
-  if (close(fd) || !good || rename(fresh, path)) (void)unlink(fresh);
-}
-
 static CUresult plain(const weir_stage_copy *c)
 {
   CUresult r = c->to_device ? WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)(
@@ -386,12 +334,12 @@ static bool worth(unsigned number, unsigned device, bool to)
     return options.use == WEIR_STAGE_ON;
   }
   if (!atomic_compare_exchange_strong(v, &now, TRYING)) return false;
-  unsigned percent[2];
+  char key[WEIR_VERDICT_KEY];
   uint64_t start = weir_ticks();
-  verdicts_read(device, percent);
-  unsigned value = percent[!to];
+  bool keep = weir_verdict_key(key, device, copy_threads());
+  unsigned value = keep ? weir_verdict_read(key, !to) : 0;
   bool known = value != 0;
-  if (!known && (value = measure(number, to))) verdict_write(device, !to, value);
+  if (!known && (value = measure(number, to)) && keep) weir_verdict_write(key, !to, value);
   weir_stats_staging(start, device, to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH, value,
                      known ? 0 : TRIAL_BYTES);
   atomic_store(v, value >= WINS_PERCENT ? WORTH : NOT_WORTH);

@@ -49,7 +49,11 @@ typedef struct weir_stage_peers {
   CUdeviceptr dst, src;
   unsigned dst_context, src_context; /* numbers */
   size_t bytes;
-  CUstream stream; /* the program's, not a default one */
+  CUstream stream; /* the program's; CU_STREAM_LEGACY or _PER_THREAD for the default ones */
+  /* The program's own call, for some bytes of the copy: its order with all other work is more than
+   * that of `stream`. Its answer. NULL: it is work of the stream like any other. */
+  int (*ends)(const void *how, CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+  const void *how; /* borrowed; goes to ends() */
 } weir_stage_peers;
 
 /* False: it is the driver's, nothing has happened. *result: the driver's answer. */

@@ -11,20 +11,34 @@
  * something that perhaps only this thread can do next, holds them up as well; so another one takes
  * them only when they are idle, or when it comes in the same stream. Otherwise it is the driver's.
  *
- * Whether it is worth it is measured at a pair's first copy, on memory of our own, for this
- * process.
+ * A copy in the legacy default stream, and cudaMemcpyPeer, has an order with more than one stream:
+ * it is "serialized with respect to all pending and future asynchronous work" of the current, the
+ * source's and the destination's device (cuda_runtime_api.h), and a copy between devices in the
+ * default stream likewise (CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy"). No public call
+ * names all streams of a device. So the program's own call makes that order: it copies the first
+ * few bytes, and the last ones when all between is queued. What was queued before comes before the
+ * first, what is queued when the call has returned comes after the last; and the host waits for
+ * nothing that it would not wait for without us. (What another thread queues during the call, in no
+ * order with it, may run beside the copy, as beside any that is made of pieces.)
+ *
+ * Whether it is worth it is measured at a pair's first copy, on memory of our own, and kept for the
+ * next program on this machine (verdict.h).
  */
 #include <pthread.h>
 #include <string.h>
 #include "interpose/context.h"
 #include "interpose/reroute_stats.h"
 #include "interpose/staging.h"
+#include "interpose/verdict.h"
 #include "interpose/work.h"
 
 enum {
   SLOTS = 4,
   SLOT_BYTES = 8 << 20,
-  PIECES_MOST = 128, /* what streams take without making the host wait */
+  LARGE_BYTES = 32 << 20, /* of a slot, once there was a copy that needs it */
+  PIECES_MOST = 128,      /* what streams take without making the host wait */
+  ENDS_BYTES = 4096,      /* that the program's own call copies, twice */
+  ENDS_MIN = 2 << 20,     /* bytes that are worth these two calls */
   PAIRS = 64,
   TRIAL_BYTES = 64 << 20,
   TRIALS = 3,
@@ -32,7 +46,7 @@ enum {
 };
 
 typedef struct slot {
-  void *memory;          /* SLOT_BYTES, page-locked for all contexts; owned */
+  void *memory;          /* page-locked for all contexts; owned */
   CUevent full, emptied; /* in the source's stream; in the destination's */
 } slot;
 
@@ -43,9 +57,11 @@ typedef struct pair {
   CUcontext src_context, dst_context;
   CUstream out, in; /* of the source's context, of the destination's; owned */
   slot slots[SLOTS];
-  CUevent last;      /* in `in`, behind the latest copy */
-  CUstream programs; /* the program's stream of that */
-  bool made, failed; /* failed: something could not be had, the driver does all */
+  size_t slot_bytes;
+  CUevent last;              /* in `in`, behind the latest copy */
+  CUstream programs;         /* the program's stream of that; NULL: none, or one by no name */
+  unsigned programs_context; /* number, for the default stream of a context */
+  bool made, failed;         /* failed: something could not be had, the driver does all */
   enum verdict worth;
 } pair;
 
@@ -121,7 +137,7 @@ static CUresult make_source(pair *p)
 {
   CUresult r = DRIVER(cuStreamCreate, PFN_cuStreamCreate_v2000)(&p->out, CU_STREAM_NON_BLOCKING);
   for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++) {
-    r = DRIVER(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020)(&p->slots[i].memory, SLOT_BYTES,
+    r = DRIVER(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020)(&p->slots[i].memory, p->slot_bytes,
                                                          CU_MEMHOSTALLOC_PORTABLE);
     if (r == CUDA_SUCCESS) r = event_make(&p->slots[i].full);
   }
@@ -168,10 +184,11 @@ static void unmake(pair *p)
   p->last = NULL;
 }
 
-static bool make(pair *p)
+static bool make(pair *p, size_t slot_bytes)
 {
   if (p->made || p->failed) return p->made;
   CUresult r = CUDA_ERROR_UNKNOWN;
+  p->slot_bytes = slot_bytes;
   if (enter(p->src_context)) {
     r = make_source(p);
     leave();
@@ -184,6 +201,26 @@ static bool make(pair *p)
   p->failed = !p->made;
   if (p->failed) unmake(p);
   return p->made;
+}
+
+static size_t pieces(const pair *p, size_t bytes)
+{
+  return (bytes + p->slot_bytes - 1) / p->slot_bytes;
+}
+
+/* Slots in which the copy is few enough pieces; larger ones are had while the pair is idle. False:
+ * it is too large, or the pair cannot be had. */
+static bool make_for(pair *p, size_t bytes, bool idle)
+{
+  if (!make(p, SLOT_BYTES)) return false;
+  if (pieces(p, bytes) <= PIECES_MOST) return true;
+  if (bytes / LARGE_BYTES >= PIECES_MOST || p->slot_bytes == LARGE_BYTES || !idle) return false;
+  unmake(p);
+  p->made = false;
+  if (make(p, LARGE_BYTES)) return true;
+  p->failed = false;
+  (void)make(p, SLOT_BYTES);
+  return false;
 }
 
 /* The pair's place, claimed now if it has none; NULL: all are taken. Lock held. */
@@ -233,7 +270,8 @@ static CUresult put_in(const pair *p, const slot *s, CUdeviceptr to, size_t byte
 
 static CUresult piece(const pair *p, const weir_stage_peers *c, size_t i)
 {
-  size_t at = i * SLOT_BYTES, n = c->bytes - at < SLOT_BYTES ? c->bytes - at : SLOT_BYTES;
+  size_t at = i * p->slot_bytes, left = c->bytes - at,
+         n = left < p->slot_bytes ? left : p->slot_bytes;
   const slot *s = &p->slots[i % SLOTS];
   CUresult r = CUDA_ERROR_INVALID_CONTEXT;
   if (enter(p->src_context)) {
@@ -247,14 +285,23 @@ static CUresult piece(const pair *p, const weir_stage_peers *c, size_t i)
   return r;
 }
 
+/* The context that the stream is in; a default one is in the thread's. */
+static CUcontext context_of(CUstream stream)
+{
+  CUcontext of = NULL;
+  if ((uint64_t)(uintptr_t)stream <= WEIR_STREAM_PER_THREAD)
+    return (CUcontext)(uintptr_t)weir_self.last_context;
+  CUresult r = DRIVER(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020)(stream, &of);
+  return r == CUDA_SUCCESS ? of : NULL;
+}
+
 /* Behind what the program's stream has now; nothing is queued yet. */
 static CUresult follow(const pair *p, const weir_stage_peers *c)
 {
-  CUcontext of = NULL;
+  CUcontext of = context_of(c->stream);
   CUevent before = NULL;
-  CUresult r = DRIVER(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020)(c->stream, &of);
-  if (r != CUDA_SUCCESS || !enter(of)) return CUDA_ERROR_INVALID_CONTEXT;
-  r = event_make(&before);
+  if (!of || !enter(of)) return CUDA_ERROR_INVALID_CONTEXT;
+  CUresult r = event_make(&before);
   if (r == CUDA_SUCCESS) r = record(before, c->stream);
   leave();
   if (r == CUDA_SUCCESS) r = wait(p->out, before);
@@ -263,28 +310,65 @@ static CUresult follow(const pair *p, const weir_stage_peers *c)
   return r;
 }
 
+/* The program's stream goes on after what was queued, all of the copy or, after an error, a part of
+ * it, which the driver's own copy must not run beside. */
+static CUresult join(const pair *p, const weir_stage_peers *c)
+{
+  CUresult r = record(p->last, p->in);
+  if (r == CUDA_SUCCESS) r = wait(c->stream, p->last);
+  if (r == CUDA_SUCCESS) return r;
+  PFN_cuStreamSynchronize_v2000 finish = DRIVER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  (void)finish(p->out);
+  (void)finish(p->in);
+  return r;
+}
+
 static CUresult send(pair *p, const weir_stage_peers *c)
 {
   CUresult r = CUDA_SUCCESS;
-  size_t n = (c->bytes + SLOT_BYTES - 1) / SLOT_BYTES;
+  size_t n = pieces(p, c->bytes);
   for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++)
     r = piece(p, c, i);
-  if (r != CUDA_SUCCESS) return r;
-  if ((r = record(p->last, p->in)) != CUDA_SUCCESS) return r;
-  p->programs = c->stream;
+  bool named = c->stream != CU_STREAM_PER_THREAD; /* of each thread another */
+  p->programs = named ? c->stream : NULL;
+  p->programs_context = weir_self.last_context_number;
   weir_work_note(p->src, (uint64_t)(uintptr_t)p->out);
   weir_work_note(p->dst, (uint64_t)(uintptr_t)p->in);
-  return wait(c->stream, p->last);
+  CUresult joined = join(p, c);
+  return r == CUDA_SUCCESS ? joined : r;
+}
+
+static bool is_idle(const pair *p)
+{
+  return !p->made || DRIVER(cuEventQuery, PFN_cuEventQuery_v2000)(p->last) == CUDA_SUCCESS;
+}
+
+/* The latest copy came in this stream. */
+static bool in_line(const pair *p, const weir_stage_peers *c)
+{
+  return p->programs == c->stream &&
+         (c->stream != CU_STREAM_LEGACY || p->programs_context == weir_self.last_context_number);
 }
 
 /* False: the driver's. Lock held. */
 static bool run(pair *p, const weir_stage_peers *c, CUresult *result)
 {
-  if (!make(p)) return false;
-  bool idle = !p->programs || DRIVER(cuEventQuery, PFN_cuEventQuery_v2000)(p->last) == CUDA_SUCCESS;
-  if (!idle && p->programs != c->stream) return false;
-  if (follow(p, c) != CUDA_SUCCESS) return false;
-  *result = send(p, c);
+  bool idle = is_idle(p);
+  if (!idle && !in_line(p, c)) return false;
+  if (!make_for(p, c->bytes, idle)) return false;
+  if (!c->ends) {
+    if (follow(p, c) != CUDA_SUCCESS) return false;
+    *result = send(p, c);
+    return true;
+  }
+  weir_stage_peers middle = *c;
+  size_t tail = c->bytes - ENDS_BYTES;
+  middle.dst += ENDS_BYTES, middle.src += ENDS_BYTES, middle.bytes = tail - ENDS_BYTES;
+  if (c->ends(c->how, c->dst, c->src, ENDS_BYTES) || follow(p, &middle) != CUDA_SUCCESS)
+    return false;
+  *result = send(p, &middle);
+  if (*result == CUDA_SUCCESS)
+    *result = (CUresult)c->ends(c->how, c->dst + tail, c->src + tail, ENDS_BYTES);
   return true;
 }
 
@@ -363,11 +447,16 @@ static bool worth(pair *p)
     p->worth = WORTH;
     return true;
   }
+  char key[WEIR_VERDICT_KEY];
   uint64_t start = weir_ticks();
-  unsigned percent = measure(p);
+  unsigned from = weir_context_device(weir_context_handle(p->src));
+  unsigned to = weir_context_device(weir_context_handle(p->dst));
+  bool keep = weir_verdict_key_peers(key, from, to);
+  unsigned percent = keep ? weir_verdict_read(key, 0) : 0;
+  bool known = percent != 0;
+  if (!known && (percent = measure(p)) && keep) weir_verdict_write(key, 0, percent);
   p->worth = percent >= WINS_PERCENT ? WORTH : NOT_WORTH;
-  weir_stats_staging(start, weir_context_device(weir_context_handle(p->dst)), WEIR_COPY_PTOP,
-                     percent, TRIAL_BYTES);
+  weir_stats_staging(start, to, WEIR_COPY_PTOP, percent, known ? 0 : TRIAL_BYTES);
   if (p->worth == NOT_WORTH && p->made) { /* 32 MiB that nobody needs */
     unmake(p);
     p->made = false;
@@ -394,8 +483,8 @@ static bool apart(const pair *p, const weir_stage_peers *c)
 bool weir_stage_peer(const weir_stage_peers *c, CUresult *result)
 {
   bool staged = false;
-  if (options.use == WEIR_STAGE_OFF || c->bytes < WEIR_STAGE_MIN || !driver_has_all()) return false;
-  if ((c->bytes + SLOT_BYTES - 1) / SLOT_BYTES > PIECES_MOST) return false;
+  if (options.use == WEIR_STAGE_OFF || !driver_has_all()) return false;
+  if (c->bytes < (c->ends ? (size_t)ENDS_MIN : WEIR_STAGE_MIN)) return false;
   if (pthread_mutex_trylock(&lock)) return false;
   pair *p = pair_of(c->src_context, c->dst_context);
   if (p && !p->failed && apart(p, c) && worth(p)) staged = run(p, c, result);

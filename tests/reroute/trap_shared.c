@@ -466,6 +466,111 @@ static void peer_copies(void)
   }
 }
 
+enum { PEER, PEER_DRIVER, UNIFIED, UNIFIED_DRIVER, NULL_STREAM, OWN_DEFAULT, PEER_WAYS };
+
+static int peer_copy(int way, two *t)
+{
+  CUcontext context[2];
+  size_t bytes = t->n * sizeof *t->p[0];
+  CUdeviceptr dst = (CUdeviceptr)t->p[1], src = (CUdeviceptr)t->p[0];
+  switch (way) {
+  case PEER:
+    return (int)cudaMemcpyPeer(t->p[1], 1, t->p[0], 0, bytes);
+  case PEER_DRIVER:
+    for (int i = 0; i < 2; i++)
+      if (cuDevicePrimaryCtxRetain(&context[i], i) || cuDevicePrimaryCtxRelease(i)) return -1;
+    return (int)cuMemcpyPeer(dst, context[1], src, context[0], bytes);
+  case UNIFIED:
+    return (int)cudaMemcpy(t->p[1], t->p[0], bytes, cudaMemcpyDeviceToDevice);
+  case UNIFIED_DRIVER:
+    return (int)cuMemcpyDtoD(dst, src, bytes);
+  case NULL_STREAM:
+    return (int)cudaMemcpyAsync(t->p[1], t->p[0], bytes, cudaMemcpyDefault, NULL);
+  default:
+    return (int)cudaMemcpyPeerAsync(t->p[1], 1, t->p[0], 0, bytes, cudaStreamPerThread);
+  }
+}
+
+/* cudaMemcpyPeer comes after all that was queued on either device, and before all that is queued
+ * next, in whichever stream. */
+static void peer_between(two *t, int way, unsigned value)
+{
+  two q = {.n = 0};
+  two_get(&q, t->n * sizeof *t->p[0]);
+  SAY(cudaSetDevice(0));
+  SAY(trap_launch_fill(t->s[0], t->p[0], t->n, value, SLOW / 8));
+  printf("copied %d\n", peer_copy(way, t));
+  SAY(trap_launch_fill(t->s[0], t->p[0], t->n, value + 1, 0));
+  SAY(cudaSetDevice(1));
+  SAY(cudaMemcpyAsync(q.p[1], t->p[1], t->n * sizeof *t->p[0], cudaMemcpyDeviceToDevice, t->s[1]));
+  SAY(cudaStreamSynchronize(t->s[1]));
+  printf("wrong %u\n", trap_wrong(q.p[1], t->n, value, t->s[1]));
+  SAY(cudaSetDevice(0));
+  SAY(cudaStreamSynchronize(t->s[0]));
+  two_give(&q);
+}
+
+/* In a default stream it comes after, and before, what is in streams that wait for that one. */
+static void default_between(two *t, int way, unsigned value, cudaStream_t s)
+{
+  SAY(cudaSetDevice(0));
+  SAY(trap_launch_fill(way == OWN_DEFAULT ? cudaStreamPerThread : s, t->p[0], t->n, value,
+                       SLOW / 8));
+  printf("copied %d\n", peer_copy(way, t));
+  SAY(trap_launch_fill(way == OWN_DEFAULT ? cudaStreamPerThread : s, t->p[0], t->n, value + 1, 0));
+  SAY(cudaDeviceSynchronize());
+  SAY(cudaSetDevice(1));
+  printf("wrong %u\n", trap_wrong(t->p[1], t->n, value, t->s[1]));
+  SAY(cudaSetDevice(0));
+}
+
+static _Atomic int let_go;
+
+static void CUDART_CB until_let_go(void *unused)
+{
+  (void)unused;
+  while (!let_go)
+    (void)usleep(1000);
+}
+
+/* The call does not wait for what only this thread can end. */
+static void peer_returns(two *t, int way, unsigned value)
+{
+  let_go = 0;
+  SAY(cudaSetDevice(0));
+  SAY(trap_launch_fill(t->s[0], t->p[0], t->n, value, 0));
+  SAY(cudaStreamSynchronize(t->s[0]));
+  SAY(cudaLaunchHostFunc(t->s[0], until_let_go, NULL));
+  printf("copied %d\n", peer_copy(way, t));
+  let_go = 1;
+  SAY(cudaDeviceSynchronize());
+  SAY(cudaSetDevice(1));
+  printf("wrong %u\n", trap_wrong(t->p[1], t->n, value, t->s[1]));
+}
+
+/* What else a copy between devices is in order with, whichever call makes it. */
+static void peer_order(void)
+{
+  two t = {.n = 0};
+  cudaStream_t blocking;
+  for (int i = 0; i < 2; i++) {
+    SAY(cudaSetDevice(i));
+    SAY(cudaStreamCreateWithFlags(&t.s[i], cudaStreamNonBlocking));
+  }
+  SAY(cudaSetDevice(0));
+  SAY(cudaStreamCreate(&blocking));
+  for (unsigned round = 0; round < 2; round++) {
+    two_get(&t, (round ? 41 : 4) * MIB + 84);
+    for (int way = 0; way < PEER_WAYS; way++) {
+      unsigned value = 100 * round + 10 * (unsigned)way;
+      if (way <= PEER_DRIVER) peer_between(&t, way, value + 1);
+      default_between(&t, way, value + 3, blocking);
+      if (way <= PEER_DRIVER) peer_returns(&t, way, value + 5);
+    }
+    two_give(&t);
+  }
+}
+
 /* Page-locked memory of one device in a copy of the other's, then freed. */
 static void pinned_elsewhere(void)
 {
@@ -610,6 +715,7 @@ const trap trap_shared[] = {{"ipc_memory", ipc_memory},
                             {"registrations", registrations},
                             {"managed_waits", managed_waits},
                             {"peer_copies", peer_copies},
+                            {"peer_order", peer_order},
                             {"pinned_elsewhere", pinned_elsewhere},
                             {"streams_of_others", streams_of_others},
                             {"all_at_once", all_at_once},
