@@ -123,10 +123,21 @@ weir_status weir_loop_run(weir_device device, weir_loop *l);
  * that was not looked into, and must be copied first. Errors: EINVAL. */
 weir_status weir_overlap_check(bool *copy, const weir_tensor *out, const weir_tensor *in);
 
-/* ---- convert.c, with what other parts need of it ------------------------------------------------
+/* ---- number.c ---------------------------------------------------------------------------------
  */
 
 /* One element of t, converted to a number; waits for the device. */
 weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t);
+/* v as an element of `dtype` is stored: bool, int64, float64 or complex64 by its kind. Errors:
+ * EINVAL "value cannot be converted to type int8_t without overflow". */
+weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype);
+
+/* ---- convert.c --------------------------------------------------------------------------------
+ */
+
+/* A new tensor with t's shape whose dimensions lie in memory in the order of t's: dense, and with
+ * t's own strides where t has no holes. As torch's empty_like with preserve_format. */
+weir_status weir_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
+                          weir_device device, bool pinned);
 
 #endif

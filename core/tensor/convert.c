@@ -1,0 +1,159 @@
+/* convert.c: the same elements elsewhere: on another device, of another dtype, page-locked.
+ *
+ * Where nothing changes and no copy is asked for, the result is the tensor itself, counted once
+ * more. A new one lies in memory in the order in which the old one does.
+ */
+#include "core/tensor/ops.h"
+
+/* ---- like another -----------------------------------------------------------------------------
+ */
+
+/* Dense strides of t's shape, with t's dimensions in their order, the largest strides first. Where
+ * two cannot be told apart (a dimension that is repeated, or sizes of 1) they keep their order. */
+static void strides_like(const weir_tensor *t, int64_t *stride)
+{
+  int order[WEIR_MAX_DIMS]; /* the fastest first */
+  int64_t step = 1;
+  for (int i = 0; i < t->dims; i++)
+    order[i] = t->dims - 1 - i;
+  for (int i = 1; i < t->dims; i++)
+    for (int at = i, below = i - 1; below >= 0; below--) {
+      int64_t x = t->stride[order[below]], y = t->stride[order[at]];
+      if (!x || !y) continue;
+      if (x < y) break;
+      if (x == y && t->size[order[below]] <= t->size[order[at]]) continue;
+      int moved = order[below];
+      order[below] = order[at];
+      order[at] = moved;
+      at = below;
+    }
+  for (int i = 0; i < t->dims; i++) {
+    int64_t size = t->size[order[i]];
+    stride[order[i]] = step;
+    step *= size ? size : 1;
+  }
+}
+
+/* Whether t's elements fill their memory, in whatever order. */
+static bool fills(const weir_tensor *t)
+{
+  int64_t dense[WEIR_MAX_DIMS];
+  strides_like(t, dense);
+  for (int i = 0; i < t->dims; i++)
+    if (t->size[i] != 1 && t->stride[i] != dense[i]) return false;
+  return true;
+}
+
+weir_status weir_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
+                          weir_device device, bool pinned)
+{
+  int64_t stride[WEIR_MAX_DIMS];
+  weir_storage *s;
+  weir_shape shape = weir_tensor_shape(t);
+  int64_t numel;
+  if (t->dense) return weir_tensor_new(out, dtype, device, pinned, shape);
+  *out = NULL;
+  weir_status st = weir_shape_numel(&numel, shape, dtype);
+  if (!st) st = weir_storage_new(&s, (uint64_t)numel * weir_itemsize(dtype), device, pinned);
+  if (st) return st;
+  bool own = fills(t);
+  if (!own) strides_like(t, stride);
+  return weir_tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
+}
+
+/* ---- conversion -------------------------------------------------------------------------------
+ */
+
+static weir_status copied(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
+                          weir_device device, bool pinned, bool non_blocking)
+{
+  weir_status st = weir_new_like(out, t, dtype, device, pinned);
+  if (!st && (st = weir_copy_(*out, t, non_blocking))) weir_tensor_drop(out);
+  return st;
+}
+
+static weir_status itself(weir_tensor **out, const weir_tensor *t)
+{
+  *out = weir_tensor_retain((weir_tensor *)t);
+  return WEIR_OK;
+}
+
+static weir_status check_dtype(weir_dtype dtype)
+{
+  return (unsigned)dtype < WEIR_DTYPES ? WEIR_OK
+                                       : weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
+}
+
+weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options *options)
+{
+  static const weir_options none;
+  const weir_options *o = options ? options : &none;
+  weir_device device = o->device.type ? weir_resolve(o->device) : weir_device_of(t);
+  weir_dtype dtype = o->dtype ? o->dtype : (weir_dtype)t->dtype;
+  bool pin = o->pin_memory;
+  *out = NULL;
+  weir_status st = check_dtype(dtype);
+  if (st) return st;
+  bool same = dtype == (weir_dtype)t->dtype && weir_device_equal(device, weir_device_of(t)) &&
+              (!pin || weir_storage_pinned(t->storage));
+  if (same && !o->copy) return itself(out, t);
+  /* to the host without waiting there must be page-locked memory to copy to: torch makes it, too */
+  if (o->non_blocking && device.type == WEIR_DEVICE_CPU && weir_tensor_is_cuda(t)) pin = true;
+  return copied(out, t, dtype, device, pin, o->non_blocking);
+}
+
+weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device device,
+                      bool non_blocking)
+{
+  *out = NULL;
+  if (device.type == WEIR_DEVICE_UNSET) device = (weir_device){WEIR_DEVICE_CUDA, -1};
+  if (device.type != WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_EINVAL, "Invalid device, must be cuda device");
+  return weir_to(out, t, &(weir_options){.device = device, .non_blocking = non_blocking});
+}
+
+weir_status weir_cpu(weir_tensor **out, const weir_tensor *t)
+{
+  return weir_to(out, t, &(weir_options){.device = {WEIR_DEVICE_CPU, 0}});
+}
+
+weir_status weir_to_dtype(weir_tensor **out, const weir_tensor *t, weir_dtype dtype)
+{
+  return weir_to(out, t, &(weir_options){.dtype = dtype});
+}
+
+weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *type,
+                         bool non_blocking)
+{
+  weir_options o = {.non_blocking = non_blocking};
+  *out = NULL;
+  weir_status st = weir_type_parse(&o.dtype, &o.device, type);
+  if (st) return st;
+  if (o.device.type == weir_device_of(t).type) o.device = weir_device_of(t);
+  return weir_to(out, t, &o);
+}
+
+weir_status weir_clone(weir_tensor **out, const weir_tensor *t)
+{
+  return copied(out, t, (weir_dtype)t->dtype, weir_device_of(t), false, false);
+}
+
+weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
+{
+  *out = NULL;
+  if (t->dense) return itself(out, t);
+  weir_status st =
+      weir_tensor_new(out, (weir_dtype)t->dtype, weir_device_of(t), false, weir_tensor_shape(t));
+  if (!st && (st = weir_copy_(*out, t, false))) weir_tensor_drop(out);
+  return st;
+}
+
+weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
+{
+  *out = NULL;
+  if (weir_tensor_is_cuda(t))
+    return weir_fail(WEIR_EINVAL, "cannot pin '%s' only dense CPU tensors can be pinned",
+                     weir_tensor_type(t));
+  if (weir_storage_pinned(t->storage)) return itself(out, t);
+  return copied(out, t, (weir_dtype)t->dtype, weir_device_of(t), true, false);
+}

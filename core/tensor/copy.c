@@ -1,0 +1,272 @@
+/* copy.c: copies of elements: between strides, dtypes and devices.
+ *
+ * On one device a copy is one run of bytes, where both sides are dense in the same order and of one
+ * dtype, or else a COPY loop. Between devices only runs of bytes travel, so that such a copy has up
+ * to three steps: the source is made dense in a temporary on its device, the bytes travel, and a
+ * temporary on the other device is spread over the destination. Steps that change nothing are left
+ * out. Elements that a source repeats (expanded dimensions) travel once, and casts are made on the
+ * side that has fewer bytes to send; of a non_blocking copy with page-locked memory they are made
+ * on the device, because what the host does is done at once.
+ *
+ * Streams. A copy between the host and a device runs in the device's current stream. Between two
+ * devices it runs in the source's current stream, after all that is now in the destination's and
+ * before all that comes there: so does torch's (aten/src/ATen/native/cuda/Copy.cu). Temporaries are
+ * freed in the order of the streams they were made for, which by these rules is behind their last
+ * use.
+ *
+ * Whether the host waits. A copy with the host is complete when the function returns, unless it is
+ * non_blocking. Then from pageable memory everything has been read, and to it everything has been
+ * written; of page-locked memory the copy is only enqueued, and the allocator is told which stream
+ * uses the block, so that it is not handed out again before the copy is done. Copies on and between
+ * devices never wait.
+ */
+#include <string.h>
+#include "core/tensor/ops.h"
+
+/* ---- on one device ----------------------------------------------------------------------------
+ */
+
+static bool on_host(const weir_tensor *t)
+{
+  return t->storage->device.type == WEIR_DEVICE_CPU;
+}
+
+static uint64_t bytes_of(const weir_tensor *t)
+{
+  return (uint64_t)t->numel * weir_itemsize((weir_dtype)t->dtype);
+}
+
+/* Both are one run of bytes, element by element. */
+static bool one_run(const weir_tensor *to, const weir_tensor *from)
+{
+  return to->dense && from->dense && to->dtype == from->dtype && to->numel == from->numel;
+}
+
+static weir_status run_within(const weir_tensor *to, const weir_tensor *from)
+{
+  weir_place p;
+  if (on_host(to)) {
+    memmove(to->data, from->data, bytes_of(to));
+    return WEIR_OK;
+  }
+  weir_status st = weir_place_of(&p, weir_device_of(to));
+  return st ? st
+            : p.backend->copy(p.backend->self, p.native, WEIR_COPY_WITHIN, to->data, from->data,
+                              bytes_of(to));
+}
+
+/* `from` broadcasts to `to`, is on the same device, and they do not overlap. */
+static weir_status copy_within(const weir_tensor *to, const weir_tensor *from)
+{
+  weir_loop l;
+  if (!to->numel) return WEIR_OK;
+  if (one_run(to, from)) return run_within(to, from);
+  l.op = WEIR_OP_COPY;
+  l.compute = (weir_dtype)to->dtype;
+  l.has_alpha = false;
+  l.dims = to->dims;
+  memcpy(l.size, to->size, (size_t)to->dims * sizeof *l.size);
+  l.out = weir_operand_of(to, &l);
+  l.in[0] = weir_operand_of(from, &l);
+  return weir_loop_run(weir_device_of(to), &l);
+}
+
+/* ---- runs of bytes between devices ------------------------------------------------------------
+ */
+
+/* Page-locked memory of ours is not to be reused before the stream is through with it. Other memory
+ * is its owner's to keep. */
+static weir_status keep_until_done(const weir_tensor *host, const weir_place *p)
+{
+  const weir_storage *s = host->storage;
+  if (s->kind != STORAGE_PINNED) return WEIR_OK;
+  weir_status st = weir_record_stream(s->data, p->stream);
+  return st ? p->backend->stream_sync(p->backend->self, p->native) : WEIR_OK;
+}
+
+static weir_status host_to_device(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
+{
+  weir_place p;
+  weir_status st = weir_place_of(&p, weir_device_of(to));
+  if (!st)
+    st = p.backend->copy(p.backend->self, p.native, WEIR_COPY_TO_DEVICE, to->data, from->data,
+                         bytes_of(from));
+  if (st) return st;
+  return non_blocking ? keep_until_done(from, &p)
+                      : p.backend->stream_sync(p.backend->self, p.native);
+}
+
+static weir_status device_to_host(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
+{
+  weir_place p;
+  weir_status st = weir_place_of(&p, weir_device_of(from));
+  if (!st)
+    st = p.backend->copy(p.backend->self, p.native, WEIR_COPY_TO_HOST, to->data, from->data,
+                         bytes_of(from));
+  if (st) return st;
+  return non_blocking ? keep_until_done(to, &p) : p.backend->stream_sync(p.backend->self, p.native);
+}
+
+/* What is put into `waiter` from now on waits for what is in `first` now. */
+static weir_status wait_for(const weir_place *waiter, const weir_place *first)
+{
+  const weir_backend *a = first->backend, *b = waiter->backend;
+  void *event;
+  weir_status st = a->event_create(a->self, &event);
+  if (st) return st;
+  st = a->event_record(a->self, event, first->native);
+  if (!st) st = b->event_wait(b->self, waiter->native, event);
+  weir_status gone = a->event_destroy(a->self, event);
+  return st ? st : gone;
+}
+
+static weir_status device_to_device(const weir_tensor *to, const weir_tensor *from)
+{
+  weir_place p, s;
+  weir_status st = weir_place_of(&p, weir_device_of(to));
+  if (!st) st = weir_place_of(&s, weir_device_of(from));
+  if (!st) st = wait_for(&s, &p);
+  if (!st)
+    st = p.backend->copy_peer(p.backend->self, s.native, to->data, s.backend, from->data,
+                              bytes_of(from));
+  return st ? st : wait_for(&p, &s);
+}
+
+static weir_status travel(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
+{
+  if (!to->numel) return WEIR_OK;
+  if (on_host(from)) return host_to_device(to, from, non_blocking);
+  if (on_host(to)) return device_to_host(to, from, non_blocking);
+  return device_to_device(to, from);
+}
+
+/* ---- between devices --------------------------------------------------------------------------
+ */
+
+static bool slower(const weir_tensor *t, int a, int b)
+{
+  return t->stride[a] > t->stride[b];
+}
+
+/* The order of dimensions in which t's strides fall. */
+static void order_of(const weir_tensor *t, int *order)
+{
+  for (int i = 0; i < t->dims; i++) {
+    int at = i;
+    for (; at && slower(t, i, order[at - 1]); at--)
+      order[at] = order[at - 1];
+    order[at] = i;
+  }
+}
+
+/* *out shows t, which has elements, in an order of `dims` dimensions; what t repeats it shows once.
+ */
+static weir_status shown(weir_tensor **out, const weir_tensor *t, const int *order, int dims)
+{
+  weir_shape s = {.count = dims};
+  int64_t stride[WEIR_MAX_DIMS];
+  int more = dims - t->dims;
+  for (int i = 0; i < dims; i++) {
+    int d = order[i] - more;
+    bool once = d < 0 || !t->stride[d];
+    s.size[i] = once ? 1 : t->size[d];
+    stride[i] = once ? 0 : t->stride[d];
+  }
+  return weir_tensor_view(out, t, s, stride, 0);
+}
+
+/* The dtype of the bytes that travel. */
+static weir_dtype travelling(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
+{
+  weir_dtype a = (weir_dtype)to->dtype, b = (weir_dtype)from->dtype;
+  if (a == b) return a;
+  if (non_blocking && on_host(from) && from->dense && weir_storage_pinned(from->storage)) return b;
+  if (non_blocking && on_host(to) && to->dense && weir_storage_pinned(to->storage)) return a;
+  return weir_itemsize(a) * (uint64_t)to->numel <= weir_itemsize(b) * (uint64_t)from->numel ? a : b;
+}
+
+/* *out: `t` itself where it is dense, of `dtype` and has as many elements as `like`; else a
+ * temporary of like's shape. */
+static weir_status dense_for(weir_tensor **out, weir_tensor *t, weir_dtype dtype,
+                             const weir_tensor *like)
+{
+  if (t->dense && t->dtype == dtype && t->numel == like->numel) {
+    *out = weir_tensor_retain(t);
+    return WEIR_OK;
+  }
+  return weir_tensor_new(out, dtype, weir_device_of(t), false, weir_tensor_shape(like));
+}
+
+/* `to` and `from` have their dimensions in one order; `from` broadcasts. */
+static weir_status copy_across(weir_tensor *to, weir_tensor *from, bool non_blocking)
+{
+  weir_dtype dtype = travelling(to, from, non_blocking);
+  WEIR_TENSOR sent = NULL;
+  WEIR_TENSOR taken = NULL;
+  weir_status st = dense_for(&sent, from, dtype, from);
+  if (!st) st = dense_for(&taken, to, dtype, from);
+  if (!st && sent != from) st = copy_within(sent, from);
+  if (!st) st = travel(taken, sent, non_blocking);
+  return st || taken == to ? st : copy_within(to, taken);
+}
+
+static weir_status copy_between(weir_tensor *to, const weir_tensor *from, bool non_blocking)
+{
+  int order[WEIR_MAX_DIMS];
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  if (!to->numel) return WEIR_OK;
+  if (one_run(to, from)) return travel(to, from, non_blocking);
+  order_of(to, order);
+  weir_status st = shown(&a, to, order, to->dims);
+  if (!st) st = shown(&b, from, order, to->dims);
+  return st ? st : copy_across(a, b, non_blocking);
+}
+
+/* ---- checked ----------------------------------------------------------------------------------
+ */
+
+static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
+{
+  weir_text want, have;
+  weir_shape shape = weir_tensor_shape(to);
+  if (to->dims == from->dims && !memcmp(to->size, from->size, to->dims * sizeof *to->size))
+    return WEIR_OK;
+  weir_status st = weir_broadcast(&shape, from->size, from->dims);
+  if (st) return st;
+  if (shape.count == to->dims && !memcmp(shape.size, to->size, to->dims * sizeof *to->size))
+    return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "output with shape %s doesn't match the broadcast shape %s",
+                   weir_shape_text(&have, weir_tensor_shape(to)), weir_shape_text(&want, shape));
+}
+
+weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
+{
+  bool twice;
+  if (t == src) return WEIR_OK;
+  weir_status st = broadcasts(t, src);
+  if (!st) st = weir_overlap_check(&twice, t, src);
+  if (st) return st;
+  if (!weir_device_equal(weir_device_of(t), weir_device_of(src)))
+    return copy_between(t, src, non_blocking);
+  if (!twice) return copy_within(t, src);
+  WEIR_TENSOR copy = NULL;
+  st = weir_tensor_new(&copy, (weir_dtype)src->dtype, weir_device_of(src), false,
+                       weir_tensor_shape(src));
+  if (!st) st = copy_within(copy, src);
+  return st ? st : copy_within(t, copy);
+}
+
+weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
+{
+  weir_storage *s;
+  WEIR_TENSOR to = NULL;
+  uint64_t need = (uint64_t)t->numel * weir_dtype_size(dtype);
+  if (!weir_dtype_size(dtype)) return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
+  if (need != bytes)
+    return weir_fail(WEIR_EINVAL, "%lld elements of %s are %llu bytes, not %zu",
+                     (long long)t->numel, weir_dtype_name(dtype), (unsigned long long)need, bytes);
+  weir_status st = weir_storage_over(&s, out, bytes, (weir_device){WEIR_DEVICE_CPU, 0}, NULL, NULL);
+  if (!st) st = weir_tensor_make(&to, s, dtype, weir_tensor_shape(t), NULL, 0);
+  return st ? st : weir_copy_(to, t, false);
+}

@@ -1,0 +1,347 @@
+/* create.c: new tensors.
+ *
+ * Every factory makes a spec of what is given, what is not, and whose (the process's defaults, or
+ * another tensor's), makes the tensor, and fills it. A tensor whose filling failed is given back.
+ */
+#include <math.h>
+#include <string.h>
+#include "core/tensor/create.h"
+#include "core/tensor/ops.h"
+
+static const weir_options none;
+
+weir_status weir_spec_of(weir_spec *out, const weir_options *options, weir_dtype dtype)
+{
+  const weir_options *o = options ? options : &none;
+  *out = (weir_spec){o->dtype ? o->dtype : dtype, weir_resolve(o->device), o->pin_memory};
+  return (unsigned)out->dtype < WEIR_DTYPES
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)out->dtype);
+}
+
+weir_status weir_spec_like(weir_spec *out, const weir_options *options, const weir_tensor *of)
+{
+  weir_options o = options ? *options : none;
+  if (!o.device.type) o.device = weir_device_of(of);
+  return weir_spec_of(out, &o, (weir_dtype)of->dtype);
+}
+
+weir_status weir_new_by(weir_tensor **out, const weir_spec *s, weir_shape shape)
+{
+  return weir_tensor_new(out, s->dtype, s->device, s->pinned, shape);
+}
+
+/* ---- from memory ------------------------------------------------------------------------------
+ */
+
+/* A tensor on the cpu that shows memory of the caller's. */
+static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape)
+{
+  weir_storage *s;
+  int64_t numel;
+  weir_status st = weir_shape_numel(&numel, shape, dtype);
+  if (!st && numel && !values) st = weir_fail(WEIR_EINVAL, "values are NULL");
+  if (!st)
+    st = weir_storage_over(&s, (void *)values, (uint64_t)numel * weir_itemsize(dtype),
+                           (weir_device){WEIR_DEVICE_CPU, 0}, NULL, NULL);
+  return st ? st : weir_tensor_make(out, s, dtype, shape, NULL, 0);
+}
+
+static weir_status from_values(weir_tensor **out, const weir_spec *s, const void *values,
+                               weir_dtype of, weir_shape shape)
+{
+  WEIR_TENSOR shown = NULL;
+  weir_status st = show(&shown, values, of, shape);
+  if (!st) st = weir_new_by(out, s, shape);
+  if (!st && (st = weir_copy_(*out, shown, false))) weir_tensor_drop(out);
+  return st;
+}
+
+weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype of, weir_shape shape,
+                             const weir_options *options)
+{
+  weir_spec s;
+  *out = NULL;
+  weir_status st = weir_spec_of(&s, options, of);
+  return st ? st : from_values(out, &s, values, of, shape);
+}
+
+weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const void *values,
+                            weir_dtype of, weir_shape shape, const weir_options *options)
+{
+  weir_spec s;
+  *out = NULL;
+  weir_status st = weir_spec_like(&s, options, self);
+  return st ? st : from_values(out, &s, values, of, shape);
+}
+
+/* Bytes from the first element to the end of the last. */
+static weir_status extent_of(uint64_t *out, weir_shape shape, const int64_t *strides,
+                             weir_dtype dtype)
+{
+  weir_text text;
+  weir_shape by = {.count = shape.count};
+  int64_t last = 0, reach;
+  for (int i = 0; i < shape.count; i++)
+    by.size[i] = strides[i];
+  for (int i = 0; i < shape.count; i++) {
+    if (strides[i] < 0)
+      return weir_fail(WEIR_EINVAL,
+                       "Negative strides are not supported at the moment, got strides: %s",
+                       weir_shape_text(&text, by));
+    if (__builtin_mul_overflow(shape.size[i] - 1, strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last))
+      last = INT64_MAX;
+  }
+  if (last >= INT64_MAX / (int64_t)weir_itemsize(dtype) - 1)
+    return weir_fail(WEIR_EINVAL, "Storage size calculation overflowed with strides=%s",
+                     weir_shape_text(&text, by));
+  *out = (uint64_t)(last + 1) * weir_itemsize(dtype);
+  return WEIR_OK;
+}
+
+static weir_status check_over(uint64_t *bytes, const weir_spec *s, const void *data,
+                              weir_shape shape, const int64_t *strides)
+{
+  int64_t numel;
+  weir_place place;
+  weir_status st = weir_shape_numel(&numel, shape, s->dtype);
+  if (st) return st;
+  if (s->pinned)
+    return weir_fail(WEIR_EINVAL, "memory of somebody else's is not pinned by a tensor over it");
+  if (numel && !data) return weir_fail(WEIR_EINVAL, "data is NULL");
+  *bytes = (uint64_t)numel * weir_itemsize(s->dtype);
+  if (numel && strides) st = extent_of(bytes, shape, strides, s->dtype);
+  if (!st && s->device.type == WEIR_DEVICE_CUDA) st = weir_place_of(&place, s->device);
+  return st;
+}
+
+weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
+                             const int64_t *strides, const weir_options *options,
+                             void (*release)(void *context), void *context)
+{
+  weir_options o = options ? *options : none;
+  weir_spec s;
+  uint64_t bytes = 0;
+  weir_storage *storage;
+  *out = NULL;
+  if (!o.device.type) o.device = (weir_device){WEIR_DEVICE_CPU, 0};
+  weir_status st = weir_spec_of(&s, &o, weir_get_default_dtype());
+  if (!st) st = check_over(&bytes, &s, data, shape, strides);
+  if (!st) st = weir_storage_over(&storage, data, bytes, s.device, NULL, NULL);
+  if (!st) st = weir_tensor_make(out, storage, s.dtype, shape, strides, 0);
+  if (st) return st;
+  storage->release = release; /* only now: a failure releases nothing */
+  storage->context = context;
+  return WEIR_OK;
+}
+
+/* ---- filled with one number -------------------------------------------------------------------
+ */
+
+/* What a number has no dtype for is given by its kind. */
+static weir_dtype dtype_of(weir_scalar value)
+{
+  return value.dtype == WEIR_FLOAT64 ? weir_get_default_dtype() : value.dtype;
+}
+
+static weir_status check_number(weir_scalar v)
+{
+  if (v.dtype == WEIR_BOOL || v.dtype == WEIR_INT64 || v.dtype == WEIR_FLOAT64 ||
+      v.dtype == WEIR_COMPLEX64)
+    return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "a weir_scalar is bool, int64, float64 or complex64, not %s",
+                   weir_dtype_name(v.dtype));
+}
+
+static weir_status filled(weir_tensor **out, weir_scalar value)
+{
+  weir_status st = check_number(value);
+  if (!st) st = value.dtype == WEIR_INT64 && !value.i ? weir_zero_(*out) : weir_fill_(*out, value);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+static weir_status filled_by(weir_tensor **out, const weir_options *options, weir_dtype dtype,
+                             weir_shape shape, const weir_scalar *value)
+{
+  weir_spec s;
+  *out = NULL;
+  weir_status st = weir_spec_of(&s, options, dtype);
+  if (!st) st = weir_new_by(out, &s, shape);
+  return st || !value ? st : filled(out, *value);
+}
+
+weir_status weir_empty(weir_tensor **out, weir_shape shape, const weir_options *options)
+{
+  return filled_by(out, options, weir_get_default_dtype(), shape, NULL);
+}
+
+weir_status weir_zeros(weir_tensor **out, weir_shape shape, const weir_options *options)
+{
+  weir_scalar v = weir_int(0);
+  return filled_by(out, options, weir_get_default_dtype(), shape, &v);
+}
+
+weir_status weir_ones(weir_tensor **out, weir_shape shape, const weir_options *options)
+{
+  weir_scalar v = weir_int(1);
+  return filled_by(out, options, weir_get_default_dtype(), shape, &v);
+}
+
+weir_status weir_full(weir_tensor **out, weir_shape shape, weir_scalar value,
+                      const weir_options *options)
+{
+  return filled_by(out, options, dtype_of(value), shape, &value);
+}
+
+static weir_status filled_like(weir_tensor **out, const weir_tensor *like,
+                               const weir_options *options, const weir_scalar *value)
+{
+  weir_spec s;
+  *out = NULL;
+  weir_status st = weir_spec_like(&s, options, like);
+  if (!st) st = weir_new_like(out, like, s.dtype, s.device, s.pinned);
+  return st || !value ? st : filled(out, *value);
+}
+
+weir_status weir_empty_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
+{
+  return filled_like(out, like, options, NULL);
+}
+
+weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
+{
+  weir_scalar v = weir_int(0);
+  return filled_like(out, like, options, &v);
+}
+
+weir_status weir_ones_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
+{
+  weir_scalar v = weir_int(1);
+  return filled_like(out, like, options, &v);
+}
+
+weir_status weir_full_like(weir_tensor **out, const weir_tensor *like, weir_scalar value,
+                           const weir_options *options)
+{
+  return filled_like(out, like, options, &value);
+}
+
+static weir_status filled_new(weir_tensor **out, const weir_tensor *self, weir_shape shape,
+                              const weir_options *options, const weir_scalar *value)
+{
+  weir_spec s;
+  *out = NULL;
+  weir_status st = weir_spec_like(&s, options, self);
+  if (!st) st = weir_new_by(out, &s, shape);
+  return st || !value ? st : filled(out, *value);
+}
+
+weir_status weir_new_empty(weir_tensor **out, const weir_tensor *self, weir_shape shape,
+                           const weir_options *options)
+{
+  return filled_new(out, self, shape, options, NULL);
+}
+
+weir_status weir_new_zeros(weir_tensor **out, const weir_tensor *self, weir_shape shape,
+                           const weir_options *options)
+{
+  weir_scalar v = weir_int(0);
+  return filled_new(out, self, shape, options, &v);
+}
+
+weir_status weir_new_ones(weir_tensor **out, const weir_tensor *self, weir_shape shape,
+                          const weir_options *options)
+{
+  weir_scalar v = weir_int(1);
+  return filled_new(out, self, shape, options, &v);
+}
+
+weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape shape,
+                          weir_scalar value, const weir_options *options)
+{
+  return filled_new(out, self, shape, options, &value);
+}
+
+/* ---- ranges -----------------------------------------------------------------------------------
+ */
+
+static double real_of(weir_scalar v)
+{
+  return v.dtype == WEIR_FLOAT64 ? v.f : (double)v.i;
+}
+
+static weir_status out_of_room(void)
+{
+  return weir_fail(WEIR_EINVAL, "invalid size, possible overflow?");
+}
+
+static weir_status count_integers(int64_t *out, int64_t start, int64_t end, int64_t step)
+{
+  uint64_t by = step < 0 ? -(uint64_t)step : (uint64_t)step;
+  uint64_t way = step < 0 ? (uint64_t)start - (uint64_t)end : (uint64_t)end - (uint64_t)start;
+  uint64_t count = way / by + (way % by != 0);
+  if (count > INT64_MAX) return out_of_room();
+  *out = (int64_t)count;
+  return WEIR_OK;
+}
+
+static weir_status count_range(int64_t *out, weir_scalar a, weir_scalar b, weir_scalar step,
+                               bool integers)
+{
+  double from = real_of(a), to = real_of(b), by = real_of(step);
+  if (!(by > 0 || by < 0)) return weir_fail(WEIR_EINVAL, "step must be nonzero");
+  if (!isfinite(from) || !isfinite(to))
+    return weir_fail(WEIR_EINVAL, "unsupported range: %g -> %g", from, to);
+  if (by > 0 ? from > to : from < to)
+    return weir_fail(WEIR_EINVAL, "upper bound and lower bound inconsistent with step sign");
+  if (integers) return count_integers(out, a.i, b.i, step.i);
+  double count = ceil((to - from) / by);
+  if (!(count >= 0 && count < 0x1p63)) return out_of_room();
+  *out = (int64_t)count;
+  return WEIR_OK;
+}
+
+/* Calculated in int64 or float64, whatever is stored, so that all devices agree. */
+static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar step)
+{
+  weir_dtype wide = weir_is_integral((weir_dtype)t->dtype) ? WEIR_INT64 : WEIR_FLOAT64;
+  weir_loop l;
+  weir_status st = weir_number_for(&start, start, wide);
+  if (!st) st = weir_number_for(&step, step, wide);
+  if (st) return st;
+  l.op = WEIR_OP_RANGE;
+  l.compute = wide;
+  l.has_alpha = false;
+  l.p[0] = start;
+  l.p[1] = step;
+  l.dims = 1;
+  l.size[0] = t->numel;
+  l.out = weir_operand_of(t, &l);
+  return weir_loop_run(weir_device_of(t), &l);
+}
+
+weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, weir_scalar step,
+                        const weir_options *options)
+{
+  weir_spec s;
+  int64_t count = 0;
+  const weir_scalar *three[] = {&start, &end, &step};
+  bool integers = true;
+  *out = NULL;
+  for (int i = 0; i < 3; i++) {
+    weir_status st = check_number(*three[i]);
+    if (st) return st;
+    if (three[i]->dtype == WEIR_COMPLEX64)
+      return weir_fail(WEIR_EINVAL, "value cannot be converted to type double without overflow");
+    integers &= three[i]->dtype != WEIR_FLOAT64;
+  }
+  weir_status st = weir_spec_of(&s, options, integers ? WEIR_INT64 : weir_get_default_dtype());
+  if (!st && (s.dtype == WEIR_BOOL || s.dtype == WEIR_COMPLEX64))
+    st = weir_not_implemented("arange_%s", s.device, s.dtype);
+  if (!st) st = count_range(&count, start, end, step, integers);
+  if (!st) st = weir_new_by(out, &s, weir_shape_of(1, &count));
+  if (!st && (st = fill_range(*out, start, step))) weir_tensor_drop(out);
+  return st;
+}

@@ -1,0 +1,19 @@
+/* create.h: what factories share: what a new tensor is to be, all of it said. */
+#ifndef WEIR_TENSOR_CREATE_H
+#define WEIR_TENSOR_CREATE_H
+
+#include "core/tensor/tensor.h"
+
+typedef struct weir_spec {
+  weir_dtype dtype;
+  weir_device device; /* with its index */
+  bool pinned;
+} weir_spec;
+
+/* What options (NULL: none) do not give: `dtype`, and the default device. Errors: EINVAL. */
+weir_status weir_spec_of(weir_spec *out, const weir_options *options, weir_dtype dtype);
+/* What options do not give is as it is in `of`. */
+weir_status weir_spec_like(weir_spec *out, const weir_options *options, const weir_tensor *of);
+weir_status weir_new_by(weir_tensor **out, const weir_spec *s, weir_shape shape);
+
+#endif

@@ -1,0 +1,171 @@
+/* number.c: numbers into tensors, and elements as numbers.
+ *
+ * A number that a dtype cannot hold is refused as torch refuses it (c10's checked conversion):
+ * integers by their range, except that negative ones wrap in uint8; floating point beyond float32's
+ * range for float32, complex64 and float16 (which then may still become infinity), never for
+ * bfloat16; complex numbers with an imaginary part for what is not complex.
+ */
+#include <string.h>
+#include "core/device/half.h"
+#include "core/tensor/ops.h"
+
+/* Whether an integer, or the digits before a number's point, fit. */
+static bool integer_fits(weir_scalar v, weir_dtype dtype)
+{
+  int bits = (int)weir_itemsize(dtype) * 8;
+  bool sign = dtype != WEIR_UINT8;
+  if (v.dtype == WEIR_INT64 || v.dtype == WEIR_BOOL) {
+    if (!sign) return v.i >= -255 && v.i <= 255; /* negative ones wrap, as in C++ */
+    return bits == 64 || (v.i >= -(INT64_C(1) << (bits - 1)) && v.i < INT64_C(1) << (bits - 1));
+  }
+  double most = sign ? 0x1p62 * 2 : 256; /* the first that does not fit */
+  if (sign && bits < 64) most = (double)(INT64_C(1) << (bits - 1));
+  return sign && bits == 64 ? v.f >= -most && v.f <= most
+                            : v.f >= (sign ? -most : 0) && v.f <= most - 1;
+}
+
+/* torch's name of a dtype where a number does not fit. */
+static const char *type_of_number(weir_dtype dtype)
+{
+  static const char *const names[WEIR_DTYPES] = {
+      [WEIR_UINT8] = "uint8_t", [WEIR_INT8] = "int8_t",   [WEIR_INT16] = "int16_t",
+      [WEIR_INT32] = "int",     [WEIR_INT64] = "int64_t", [WEIR_FLOAT16] = "c10::Half"};
+  return names[dtype] ? names[dtype] : weir_dtype_cxx(dtype);
+}
+
+static bool is_complex(weir_scalar v)
+{
+  return v.dtype == WEIR_COMPLEX64;
+}
+
+static double real_of(weir_scalar v)
+{
+  return v.dtype == WEIR_INT64 || v.dtype == WEIR_BOOL ? (double)v.i : v.f;
+}
+
+/* float32's greatest, and what becomes it. Infinity and NaN fit. */
+static bool float_fits(double f)
+{
+  return !(f - f == 0) || (f >= -0x1.fffffep127 && f <= 0x1.fffffep127);
+}
+
+weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
+{
+  double f = real_of(v);
+  bool fits = true;
+  if (dtype == WEIR_BOOL) {
+    *out = weir_bool(f != 0 || (is_complex(v) && v.imag != 0));
+    return WEIR_OK;
+  }
+  if (is_complex(v) && v.imag != 0 && dtype != WEIR_COMPLEX64)
+    fits = false;
+  else if (weir_is_integral(dtype))
+    fits = integer_fits(v, dtype);
+  else if (dtype != WEIR_FLOAT64 && dtype != WEIR_BFLOAT16)
+    fits = float_fits(f) && (!is_complex(v) || float_fits(v.imag));
+  if (!fits)
+    return weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
+                     type_of_number(dtype));
+  if (weir_is_integral(dtype))
+    *out = weir_int(v.dtype == WEIR_INT64 || v.dtype == WEIR_BOOL ? v.i
+                    : f >= 0x1p63                                 ? INT64_MAX
+                                                                  : (int64_t)f);
+  else if (dtype == WEIR_COMPLEX64)
+    *out = weir_complex(f, is_complex(v) ? v.imag : 0);
+  else
+    *out = weir_float(f);
+  return WEIR_OK;
+}
+
+weir_status weir_fill_(weir_tensor *t, weir_scalar value)
+{
+  weir_loop l;
+  weir_status st = weir_number_for(&value, value, (weir_dtype)t->dtype);
+  if (st) return st;
+  l.op = WEIR_OP_COPY;
+  l.compute = (weir_dtype)t->dtype;
+  l.has_alpha = false;
+  l.dims = t->dims;
+  memcpy(l.size, t->size, (size_t)t->dims * sizeof *l.size);
+  l.out = weir_operand_of(t, &l);
+  l.in[0].data = NULL;
+  l.in[0].dtype = value.dtype;
+  l.in[0].number = value;
+  return weir_loop_run(weir_device_of(t), &l);
+}
+
+weir_status weir_zero_(weir_tensor *t)
+{
+  if (t->dense && t->storage->device.type == WEIR_DEVICE_CPU) {
+    if (t->numel) memset(t->data, 0, (size_t)t->numel * weir_itemsize((weir_dtype)t->dtype));
+    return WEIR_OK;
+  }
+  return weir_fill_(t, weir_int(0));
+}
+
+/* One element in host memory. */
+static weir_scalar number_at(const void *at, weir_dtype dtype)
+{
+  union {
+    uint8_t u8;
+    int8_t i8;
+    int16_t i16;
+    int32_t i32;
+    int64_t i64;
+    uint16_t half;
+    float f[2];
+    double d;
+  } v;
+  memcpy(&v, at, weir_itemsize(dtype));
+  switch (dtype) {
+  case WEIR_UINT8:
+    return weir_int(v.u8);
+  case WEIR_INT8:
+    return weir_int(v.i8);
+  case WEIR_INT16:
+    return weir_int(v.i16);
+  case WEIR_INT32:
+    return weir_int(v.i32);
+  case WEIR_INT64:
+    return weir_int(v.i64);
+  case WEIR_FLOAT16:
+    return weir_float(weir_float16_to_float(v.half));
+  case WEIR_BFLOAT16:
+    return weir_float(weir_bfloat16_to_float(v.half));
+  case WEIR_FLOAT32:
+    return weir_float(v.f[0]);
+  case WEIR_FLOAT64:
+    return weir_float(v.d);
+  case WEIR_COMPLEX64:
+    return weir_complex(v.f[0], v.f[1]);
+  default:
+    return weir_bool(v.u8 != 0);
+  }
+}
+
+weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
+{
+  char bytes[8];
+  weir_place p;
+  weir_dtype dtype = (weir_dtype)t->dtype;
+  *out = weir_bool(false);
+  if (t->storage->device.type == WEIR_DEVICE_CPU) {
+    *out = number_at(t->data, dtype);
+    return WEIR_OK;
+  }
+  weir_status st = weir_place_of(&p, weir_device_of(t));
+  if (!st)
+    st = p.backend->copy(p.backend->self, p.native, WEIR_COPY_TO_HOST, bytes, t->data,
+                         weir_itemsize(dtype));
+  if (!st) st = p.backend->stream_sync(p.backend->self, p.native);
+  if (!st) *out = number_at(bytes, dtype);
+  return st;
+}
+
+weir_status weir_item(weir_scalar *out, const weir_tensor *t)
+{
+  *out = weir_bool(false);
+  if (t->numel == 1) return weir_scalar_of(out, t);
+  return weir_fail(WEIR_EINVAL, "a Tensor with %lld elements cannot be converted to Scalar",
+                   (long long)t->numel);
+}

@@ -1,0 +1,397 @@
+/* view.c: tensors that share another's storage: other sizes, strides and a first element.
+ *
+ * Each function checks its arguments in PyTorch's order and with its sentences, and then makes one
+ * weir_tensor_view(). Only weir_reshape() and weir_flatten() may copy, where no strides can show
+ * the elements in the new shape.
+ */
+#include "core/tensor/tensor.h"
+
+/* Sizes and strides of a view that is being made. */
+typedef struct view {
+  weir_shape shape;
+  int64_t stride[WEIR_MAX_DIMS];
+} view;
+
+static view view_of(const weir_tensor *t)
+{
+  view v = {.shape = weir_shape_of(t->dims, t->size)};
+  for (int i = 0; i < t->dims; i++)
+    v.stride[i] = t->stride[i];
+  return v;
+}
+
+static weir_status finish(weir_tensor **out, const weir_tensor *t, const view *v, int64_t offset)
+{
+  return weir_tensor_view(out, t, v->shape, v->stride, offset);
+}
+
+static void take_out(view *v, int dim)
+{
+  v->shape.count--;
+  for (int i = dim; i < v->shape.count; i++) {
+    v->shape.size[i] = v->shape.size[i + 1];
+    v->stride[i] = v->stride[i + 1];
+  }
+}
+
+/* ---- other shapes -----------------------------------------------------------------------------
+ */
+
+static __attribute__((cold)) weir_status bad_shape(const weir_tensor *t, weir_shape s)
+{
+  weir_text text;
+  return weir_fail(WEIR_EINVAL, "shape '%s' is invalid for input of size %lld",
+                   weir_shape_text(&text, s), (long long)t->numel);
+}
+
+static weir_status check_count(int count)
+{
+  if (count >= 0 && count <= WEIR_MAX_DIMS) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS, count);
+}
+
+/* The one size that is -1 becomes what is left; then as many elements as t has. */
+static weir_status infer(weir_shape *s, const weir_tensor *t)
+{
+  weir_text text;
+  int at = -1;
+  int64_t known = 1;
+  bool over = false;
+  weir_status st = check_count(s->count);
+  if (st) return st;
+  for (int i = 0; i < s->count; i++) {
+    if (s->size[i] >= 0) {
+      over |= __builtin_mul_overflow(known, s->size[i], &known);
+      continue;
+    }
+    if (s->size[i] < -1)
+      return weir_fail(WEIR_EINVAL, "invalid shape dimension %lld at index %d of shape %s",
+                       (long long)s->size[i], i, weir_shape_text(&text, *s));
+    if (at >= 0) return weir_fail(WEIR_EINVAL, "only one dimension can be inferred");
+    at = i;
+  }
+  if (at < 0) return !over && known == t->numel ? WEIR_OK : bad_shape(t, *s);
+  if (over || (known ? t->numel % known : t->numel)) return bad_shape(t, *s);
+  if (!known)
+    return weir_fail(WEIR_EINVAL,
+                     "cannot reshape tensor of 0 elements into shape %s because the unspecified "
+                     "dimension size -1 can be any value and is ambiguous",
+                     weir_shape_text(&text, *s));
+  s->size[at] = t->numel / known;
+  return WEIR_OK;
+}
+
+/* Strides that show t's elements, in order, in the shape; false: there are none. t has elements.
+ * Runs of t's dimensions that lie behind each other are filled with the new dimensions, from the
+ * last on. */
+static bool strides_for(const weir_tensor *t, view *v)
+{
+  int at = v->shape.count - 1;
+  int64_t base = t->dims ? t->stride[t->dims - 1] : 1, run = 1, filled = 1;
+  for (int d = t->dims - 1; d >= 0; d--) {
+    run *= t->size[d];
+    if (d && (t->size[d - 1] == 1 || t->stride[d - 1] == run * base)) continue;
+    for (; at >= 0 && (filled < run || v->shape.size[at] == 1); at--) {
+      v->stride[at] = filled * base;
+      filled *= v->shape.size[at];
+    }
+    if (filled != run) return false;
+    if (d) base = t->stride[d - 1];
+    run = filled = 1;
+  }
+  for (; at >= 0; at--) /* t has no dimensions */
+    v->stride[at] = 1;
+  return true;
+}
+
+/* *out NULL and no error: no strides show it. */
+static weir_status try_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
+{
+  *out = NULL;
+  weir_status st = infer(&shape, t);
+  if (st) return st;
+  if (__builtin_expect(t->dense, 1)) return weir_tensor_view(out, t, shape, NULL, 0);
+  view v = {.shape = shape};
+  return strides_for(t, &v) ? finish(out, t, &v, 0) : WEIR_OK;
+}
+
+weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
+{
+  weir_status st = try_view(out, t, shape);
+  if (st || *out) return st;
+  return weir_fail(WEIR_EINVAL, "view size is not compatible with input tensor's size and stride "
+                                "(at least one dimension spans across two contiguous subspaces). "
+                                "Use .reshape(...) instead.");
+}
+
+weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape)
+{
+  weir_status st = try_view(out, t, shape);
+  if (st || *out) return st;
+  WEIR_TENSOR copy = NULL;
+  st = weir_contiguous(&copy, t);
+  return st ? st : weir_view(out, copy, shape);
+}
+
+weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int to)
+{
+  *out = NULL;
+  weir_shape s = {0};
+  weir_status st = weir_dim_of(&from, from, t->dims);
+  if (!st) st = weir_dim_of(&to, to, t->dims);
+  if (st) return st;
+  if (from > to)
+    return weir_fail(WEIR_EINVAL,
+                     "flatten() has invalid args: start_dim cannot come after end_dim");
+  if (!t->dims) return weir_view(out, t, weir_shape(1));
+  for (int i = 0; i < t->dims; i++)
+    if (i > from && i <= to)
+      s.size[from] *= t->size[i];
+    else
+      s.size[s.count++] = t->size[i];
+  return weir_reshape(out, t, s);
+}
+
+weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
+{
+  view v = view_of(t);
+  *out = NULL;
+  weir_status st = weir_dim_of(&dim, dim, t->dims + 1);
+  if (!st) st = check_count(t->dims + 1);
+  if (st) return st;
+  for (int i = v.shape.count++; i > dim; i--) {
+    v.shape.size[i] = v.shape.size[i - 1];
+    v.stride[i] = v.stride[i - 1];
+  }
+  v.stride[dim] = dim < t->dims ? t->size[dim] * t->stride[dim] : 1;
+  v.shape.size[dim] = 1;
+  return finish(out, t, &v, 0);
+}
+
+weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
+{
+  view v = view_of(t);
+  *out = NULL;
+  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  if (st) return st;
+  if (t->dims && t->size[dim] == 1) take_out(&v, dim);
+  return finish(out, t, &v, 0);
+}
+
+static __attribute__((cold)) weir_status bad_expand(const weir_tensor *t, weir_shape s, int i,
+                                                    int64_t size)
+{
+  weir_text to, from;
+  return weir_fail(WEIR_EINVAL,
+                   "The expanded size of the tensor (%lld) must match the existing size (%lld) at "
+                   "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s",
+                   (long long)s.size[i], (long long)size, i, weir_shape_text(&to, s),
+                   weir_shape_text(&from, weir_tensor_shape(t)));
+}
+
+weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shape)
+{
+  weir_text to, from;
+  int64_t numel;
+  view v = {.shape = shape};
+  int more = shape.count - t->dims;
+  *out = NULL;
+  weir_status st = check_count(shape.count);
+  if (st) return st;
+  if (more < 0)
+    return weir_fail(WEIR_EINVAL,
+                     "expand(%s{%s}, size=%s): the number of sizes provided (%d) must be greater "
+                     "or equal to the number of dimensions in the tensor (%d)",
+                     weir_tensor_type(t), weir_shape_text(&from, weir_tensor_shape(t)),
+                     weir_shape_text(&to, shape), shape.count, (int)t->dims);
+  for (int i = shape.count - 1; i >= 0; i--) {
+    int64_t size = i < more ? 1 : t->size[i - more];
+    int64_t stride = i >= more             ? t->stride[i - more]
+                     : i < shape.count - 1 ? v.shape.size[i + 1] * v.stride[i + 1]
+                                           : 1;
+    if (shape.size[i] == -1 && i < more)
+      return weir_fail(WEIR_EINVAL,
+                       "The expanded size of the tensor (-1) isn't allowed in a leading, "
+                       "non-existing dimension %d",
+                       i);
+    if (shape.size[i] == -1) v.shape.size[i] = size;
+    if (v.shape.size[i] != size && (size != 1 || shape.size[i] < 0))
+      return bad_expand(t, shape, i, size);
+    v.stride[i] = v.shape.size[i] == size ? stride : 0;
+  }
+  st = weir_shape_numel(&numel, v.shape, (weir_dtype)t->dtype);
+  return st ? st : finish(out, t, &v, 0);
+}
+
+/* ---- other orders -----------------------------------------------------------------------------
+ */
+
+weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b)
+{
+  view v = view_of(t);
+  *out = NULL;
+  weir_status st = weir_dim_of(&a, a, t->dims);
+  if (!st) st = weir_dim_of(&b, b, t->dims);
+  if (st) return st;
+  if (t->dims) {
+    v.shape.size[a] = t->size[b];
+    v.shape.size[b] = t->size[a];
+    v.stride[a] = t->stride[b];
+    v.stride[b] = t->stride[a];
+  }
+  return finish(out, t, &v, 0);
+}
+
+weir_status weir_t(weir_tensor **out, const weir_tensor *t)
+{
+  *out = NULL;
+  if (t->dims > 2)
+    return weir_fail(WEIR_EINVAL, "t() expects a tensor with <= 2 dimensions, but self is %dD",
+                     (int)t->dims);
+  return weir_transpose(out, t, 0, t->dims == 2 ? 1 : 0);
+}
+
+weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *order)
+{
+  view v = {.shape = {.count = t->dims}};
+  unsigned seen = 0;
+  *out = NULL;
+  for (int i = 0; i < t->dims; i++) {
+    int d;
+    weir_status st = weir_dim_of(&d, order[i], t->dims);
+    if (st) return st;
+    if (seen >> d & 1) return weir_fail(WEIR_EINVAL, "permute(): duplicate dims are not allowed.");
+    seen |= 1u << d;
+    v.shape.size[i] = t->size[d];
+    v.stride[i] = t->stride[d];
+  }
+  return finish(out, t, &v, 0);
+}
+
+/* ---- parts ------------------------------------------------------------------------------------
+ */
+
+static weir_status out_of_range(const char *what, int64_t least, int64_t most, int64_t got)
+{
+  return weir_fail(WEIR_EINVAL,
+                   "%s out of range (expected to be in range of [%lld, %lld], but got %lld)", what,
+                   (long long)least, (long long)most, (long long)got);
+}
+
+/* Elements `start` to start + length step of a dimension; all checked. */
+static weir_status part(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
+                        int64_t length, int64_t step)
+{
+  view v = view_of(t);
+  v.shape.size[dim] = length;
+  if (__builtin_mul_overflow(v.stride[dim], step, &v.stride[dim]))
+    v.stride[dim] = t->stride[dim]; /* of one element or none: it is never used */
+  return finish(out, t, &v, start * t->stride[dim]);
+}
+
+static int64_t clamp(int64_t place, int64_t low, int64_t high)
+{
+  return place < low ? low : place > high ? high : place;
+}
+
+weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t start, int64_t end,
+                       int64_t step)
+{
+  *out = NULL;
+  if (!t->dims) return weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor.");
+  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  if (st) return st;
+  if (step <= 0) return weir_fail(WEIR_EINVAL, "slice step must be positive");
+  int64_t size = t->size[dim];
+  start = clamp(start < 0 ? start + size : start, 0, size);
+  end = clamp(end < 0 ? end + size : end, start, size);
+  int64_t length = (end - start) / step + ((end - start) % step != 0);
+  return part(out, t, dim, start, length, step);
+}
+
+weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
+                        int64_t length)
+{
+  *out = NULL;
+  if (!t->dims) return weir_fail(WEIR_EINVAL, "narrow() cannot be applied to a 0-dim tensor.");
+  if (length < 0) return weir_fail(WEIR_EINVAL, "narrow(): length must be non-negative.");
+  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  if (st) return st;
+  int64_t size = t->size[dim];
+  if (start < -size || start > size) return out_of_range("start", -size, size, start);
+  if (start < 0) start += size;
+  if (length > size - start)
+    return weir_fail(WEIR_EINVAL, "start (%lld) + length (%lld) exceeds dimension size (%lld).",
+                     (long long)start, (long long)length, (long long)size);
+  return part(out, t, dim, start, length, 1);
+}
+
+weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_t index)
+{
+  weir_text text;
+  view v = view_of(t);
+  *out = NULL;
+  if (!t->dims) return weir_fail(WEIR_EINVAL, "select() cannot be applied to a 0-dim tensor.");
+  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  if (st) return st;
+  int64_t size = t->size[dim];
+  if (index < -size || index >= size)
+    return weir_fail(WEIR_EINVAL,
+                     "select(): index %lld out of range for tensor of size %s at dimension %d",
+                     (long long)index, weir_shape_text(&text, weir_tensor_shape(t)), dim);
+  if (index < 0) index += size;
+  take_out(&v, dim);
+  return finish(out, t, &v, index * t->stride[dim]);
+}
+
+/* `count` pieces of `each` along a dimension, the last of what is left. All or none. */
+static weir_status pieces(weir_tensor **out, int *count, const weir_tensor *t, int dim,
+                          int64_t each, int64_t number)
+{
+  weir_status st = WEIR_OK;
+  int i = 0;
+  for (; i < number && !st; i++) {
+    int64_t left = t->size[dim] - i * each;
+    st = part(&out[i], t, dim, i * each, left < each ? left : each, 1);
+  }
+  while (st && i--)
+    weir_tensor_drop(&out[i]);
+  if (!st) *count = (int)number;
+  return st;
+}
+
+weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int chunks, int dim)
+{
+  *count = 0;
+  if (!t->dims) return weir_fail(WEIR_EINVAL, "chunk expects at least a 1-dimensional tensor");
+  if (chunks <= 0)
+    return weir_fail(WEIR_EINVAL, "chunk expects `chunks` to be greater than 0, got: %d", chunks);
+  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  if (st) return st;
+  int64_t size = t->size[dim], each = size / chunks + (size % chunks != 0);
+  return pieces(out, count, t, dim, each, each ? size / each + (size % each != 0) : chunks);
+}
+
+weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tensor *t, int64_t size,
+                       int dim)
+{
+  *count = 0;
+  if (!t->dims) return weir_fail(WEIR_EINVAL, "split expects at least a 1-dimensional tensor");
+  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  if (st) return st;
+  int64_t whole = t->size[dim];
+  if (size < 0)
+    return weir_fail(WEIR_EINVAL,
+                     "split expects split_size be non-negative, but got split_size=%lld",
+                     (long long)size);
+  if (!size && whole)
+    return weir_fail(WEIR_EINVAL,
+                     "split_size can only be 0 if dimension size is 0, but got dimension size of "
+                     "%lld",
+                     (long long)whole);
+  int64_t number = whole ? whole / size + (whole % size != 0) : 1;
+  if (number > room)
+    return weir_fail(WEIR_EINVAL, "there is room for %d tensors, and split makes %lld", room,
+                     (long long)number);
+  return pieces(out, count, t, dim, size, number);
+}
