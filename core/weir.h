@@ -18,6 +18,7 @@
 #include "core/weir/ops.h"
 #include "core/weir/pools.h"
 #include "core/weir/tensor.h"
+#include "core/weir/threads.h"
 #include "core/weir/torch.h"
 
 #ifdef __cplusplus

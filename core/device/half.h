@@ -1,4 +1,5 @@
-/* half.h: float16 and bfloat16 as bits, to and from float32, without any machine's instructions.
+/* half.h: float16 and bfloat16 as bits, to and from float32, without any machine's instructions;
+ * and how floating point becomes integers.
  *
  * Compiles as C, C++ and CUDA C++ and gives the same bits everywhere: rounding is to nearest, ties
  * to even; subnormals count; what is too large becomes infinity; a NaN becomes the quiet NaN 0x7e00
@@ -63,6 +64,12 @@ WEIR_HD uint16_t weir_float_to_bfloat16(float f)
   uint32_t r = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
   r = (bits & 0x7fffffffu) > 0x7f800000u ? (0x7fc0u | (bits >> 16 & 0x8000u)) : r;
   return (uint16_t)r;
+}
+
+/* A number cut towards zero. What is no int64 (NaN too) is the most negative one. */
+WEIR_HD int64_t weir_double_to_int64(double d)
+{
+  return d > -0x1p63 && d < 0x1p63 ? (int64_t)d : (int64_t)((uint64_t)1 << 63);
 }
 
 #endif

@@ -1,0 +1,16 @@
+/* threads.h: work shared among the processor's cores. */
+#ifndef WEIR_DEVICE_THREADS_H
+#define WEIR_DEVICE_THREADS_H
+
+#include <stdint.h>
+#include "core/weir/threads.h"
+
+typedef void (*weir_part)(void *arg, int64_t from, int64_t to);
+
+/* Calls `part` for pieces of at most `grain` that together are [0, count), in any order and by
+ * several threads at once; returns when all are done. Every piece but the last begins at a multiple
+ * of `grain` and is `grain` long, unless one thread does it all: then there is one call. From
+ * within a part, and while another thread shares its work, the caller does all alone. */
+void weir_parallel(int64_t count, int64_t grain, weir_part part, void *arg);
+
+#endif
