@@ -128,7 +128,8 @@ static void name_device(weir_thread *t, unsigned device)
   size_t bytes = 0;
   if (!ask || ask(name, sizeof name - 1, (CUdevice)device) != CUDA_SUCCESS) return;
   if (!total || total(&bytes, (CUdevice)device) != CUDA_SUCCESS) bytes = 0;
-  weir_event head = {.start = weir_ticks(), .a = device, .b = WEIR_NAME_DEVICE, .stream = bytes};
+  weir_trace_event head = {
+      .start = weir_ticks(), .a = device, .b = WEIR_NAME_DEVICE, .stream = bytes};
   head.device = (uint8_t)device;
   weir_writer_extended(&t->writer, WEIR_EV_NAME, &head, name, strlen(name));
 }

@@ -9,7 +9,7 @@
 #include "interpose/reroute.h"
 #include "interpose/work.h"
 
-/* What an extractor fills; fields as in weir_event. */
+/* What an extractor fills; fields as in weir_trace_event. */
 typedef struct weir_fill {
   uint64_t a, b, bytes, stream;
   unsigned kind, flags, device, src_device, copy, mem, context;
@@ -82,7 +82,7 @@ WEIR_INLINE void weir_set_context(weir_fill *e, uint64_t context)
 
 /* Asks for a line to write: the collector has read it, so another core may hold it too. What the
  * compiler emits for x86 by itself asks for a line to read, and the wait is the same. */
-WEIR_INLINE void weir_prefetch_own(const weir_event *slot)
+WEIR_INLINE void weir_prefetch_own(const weir_trace_event *slot)
 {
 #if defined(__x86_64__)
   __asm__ volatile("prefetchw %0" : : "m"(*slot));
@@ -97,15 +97,16 @@ WEIR_INLINE void weir_prefetch_own(const weir_event *slot)
 WEIR_INLINE void weir_commit(const weir_call *c, const weir_fill *e)
 {
   _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the words below are laid out so");
-  _Static_assert(offsetof(weir_event, api) == 6 && offsetof(weir_event, status) == 22 &&
-                     offsetof(weir_event, device) == 28 && offsetof(weir_event, mem) == 31,
+  _Static_assert(offsetof(weir_trace_event, api) == 6 && offsetof(weir_trace_event, status) == 22 &&
+                     offsetof(weir_trace_event, device) == 28 &&
+                     offsetof(weir_trace_event, mem) == 31,
                  "the words below are the event's");
   weir_thread *t = c->thread;
   uint32_t seen = atomic_load_explicit(&weir_called[c->api], memory_order_relaxed);
   if (__builtin_expect(seen != t->epoch, 0)) weir_called_first(c->api, t->epoch);
   uint64_t stack = weir_stacks_on() ? weir_stack_capture(&t->stacks, &t->writer) : 0;
   uint64_t took = c->end - c->start;
-  weir_event *slot = weir_writer_slots(&t->writer, 1);
+  weir_trace_event *slot = weir_writer_slots(&t->writer, 1);
   if (__builtin_expect(!slot, 0)) return;
   if (__builtin_expect(took >> 48, 0)) took = (UINT64_C(1) << 48) - 1;
   const weir_event_word w[8] = {

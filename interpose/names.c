@@ -48,7 +48,7 @@ void weir_name_like_stub(uint64_t handle, uint64_t stub)
 
 static void write_name(weir_call *c, uint64_t handle, const char *name)
 {
-  weir_event head = {.start = weir_ticks(), .a = handle, .b = WEIR_NAME_KERNEL};
+  weir_trace_event head = {.start = weir_ticks(), .a = handle, .b = WEIR_NAME_KERNEL};
   size_t bytes = strnlen(name, 4096);
   weir_writer_extended(&c->thread->writer, WEIR_EV_NAME, &head, name, bytes);
 }

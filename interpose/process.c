@@ -568,7 +568,7 @@ static void begin_thread(weir_thread *t)
 {
   char name[17] = "";
   uint32_t depth = t->depth;
-  weir_event head = {
+  weir_trace_event head = {
       .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
 
   if (t->epoch != EPOCH_NEVER) { /* a child: all it has is its parent's */
@@ -609,7 +609,7 @@ static const char *begin_unwinder(void)
 
 static void note(weir_thread *t, const char *text)
 {
-  weir_event head = {
+  weir_trace_event head = {
       .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
 
   weir_writer_extended(&t->writer, WEIR_EV_NOTE, &head, text, strlen(text));

@@ -92,7 +92,7 @@ static double length_of(const wr_spool *s, uint64_t ticks)
   return length >= 0 && length < (double)AFTER_OPENING ? length : 0;
 }
 
-static void fill_event(wr_row *row, const wr_spool *s, const weir_event *e, int64_t start,
+static void fill_event(wr_row *row, const wr_spool *s, const weir_trace_event *e, int64_t start,
                        int64_t end)
 {
   uint32_t nulls = 0;
@@ -119,7 +119,8 @@ static void fill_event(wr_row *row, const wr_spool *s, const weir_event *e, int6
   row->nulls = nulls;
 }
 
-static weir_status take_event(void *context, uint32_t serial, uint32_t tid, const weir_event *e)
+static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
+                              const weir_trace_event *e)
 {
   wr_spool *s = context;
   weir_importer *im = s->im;
@@ -202,7 +203,7 @@ static weir_status add_stack(wr_spool *s, const uint64_t *frames, size_t depth, 
   return WEIR_OK;
 }
 
-static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_event *head,
+static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_trace_event *head,
                               const void *payload, size_t bytes)
 {
   uint64_t frames[WEIR_STACK_MAX_DEPTH], hash = wr_mix(2, s->unloads);
@@ -284,7 +285,7 @@ static weir_status add_module(wr_spool *s, const weir_module_info *info, const c
 
 /* Every thread may tell of a module: the first row counts while it stays loaded. Another module in
  * the same place means that the old one's end went unseen. */
-static weir_status take_module(wr_spool *s, const weir_event *head, const void *payload,
+static weir_status take_module(wr_spool *s, const weir_trace_event *head, const void *payload,
                                size_t bytes)
 {
   weir_module_info info;
@@ -312,7 +313,8 @@ static weir_status take_module(wr_spool *s, const weir_event *head, const void *
                     wr_text(path, info.path_bytes, false), time);
 }
 
-static weir_status take_name(wr_spool *s, const weir_event *head, const void *payload, size_t bytes)
+static weir_status take_name(wr_spool *s, const weir_trace_event *head, const void *payload,
+                             size_t bytes)
 {
   static const char *const kinds[] = {"unknown", "kernel", "device", "api"};
   wr_op op = {.sql = "INSERT INTO name(process, handle, bytes, kind, name) VALUES(?,?,?,?,?)",
@@ -324,7 +326,7 @@ static weir_status take_name(wr_spool *s, const weir_event *head, const void *pa
   return wr_batch_op(&s->im->batch, op);
 }
 
-static weir_status take_note(wr_spool *s, size_t thread, const weir_event *head,
+static weir_status take_note(wr_spool *s, size_t thread, const weir_trace_event *head,
                              const void *payload, size_t bytes)
 {
   wr_op op = {.sql = "INSERT INTO note(process, thread, time, text) VALUES(?,?,?,?)",
@@ -354,7 +356,7 @@ static weir_status take_thread(wr_spool *s, size_t thread, const void *payload, 
 }
 
 static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
-                                 const weir_event *head, const void *payload, size_t bytes)
+                                 const weir_trace_event *head, const void *payload, size_t bytes)
 {
   wr_spool *s = context;
   size_t thread = 0,

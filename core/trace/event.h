@@ -151,7 +151,7 @@ enum {
 #define WEIR_STREAM_LEGACY     UINT64_C(1)
 #define WEIR_STREAM_PER_THREAD UINT64_C(2)
 
-typedef struct weir_event {
+typedef struct weir_trace_event {
   _Atomic uint32_t commit; /* check word, stored last (release); see weir_event_check() */
   uint8_t kind;            /* weir_event_kind */
   uint8_t flags;           /* WEIR_EVF_* */
@@ -169,16 +169,16 @@ typedef struct weir_event {
   uint64_t b;           /* by kind */
   uint64_t bytes;       /* by kind */
   uint64_t stream;      /* handle, default streams normalised (WEIR_STREAM_*) */
-} weir_event;
+} weir_trace_event;
 
-_Static_assert(sizeof(weir_event) == 64, "an event is one cache line");
+_Static_assert(sizeof(weir_trace_event) == 64, "an event is one cache line");
 
-static inline uint64_t weir_event_duration(const weir_event *e)
+static inline uint64_t weir_event_duration(const weir_trace_event *e)
 {
   return (uint64_t)e->duration_hi << 32 | e->duration_lo;
 }
 
-static inline void weir_event_set_duration(weir_event *e, uint64_t ticks)
+static inline void weir_event_set_duration(weir_trace_event *e, uint64_t ticks)
 {
   if (ticks >> 48) ticks = (UINT64_C(1) << 48) - 1;
   e->duration_lo = (uint32_t)ticks;
@@ -200,7 +200,7 @@ static inline uint32_t weir_words_check(const weir_event_word w[8], uint64_t pla
 }
 
 /* The commit word a slot must hold: never 0. `place` is generation << 16 | slot index. */
-static inline uint32_t weir_event_check(const weir_event *e, uint64_t place)
+static inline uint32_t weir_event_check(const weir_trace_event *e, uint64_t place)
 {
   return weir_words_check((const weir_event_word *)(const void *)e, place);
 }

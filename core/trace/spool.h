@@ -104,14 +104,14 @@ _Static_assert(sizeof(weir_spool_header) <= WEIR_SPOOL_HEADER, "the header fits 
 
 /* One thread's pen. Lives in TLS or in mapped memory; zero-initialised means "no chunk yet". */
 typedef struct weir_writer {
-  weir_event *next;  /* slot to fill */
-  weir_event *end;   /* past the last slot of the chunk; next == end: roll */
-  uint64_t place;    /* generation << 16 | index of `next` */
-  uint32_t chunk;    /* its directory index */
-  uint32_t thread;   /* serial, 0: none yet */
-  uint32_t sequence; /* chunks begun */
-  uint32_t epoch;    /* of the process's spool; a fork makes it stale */
-  uint32_t ring[64]; /* directory indices this thread has mapped, to be reused when FREE */
+  weir_trace_event *next; /* slot to fill */
+  weir_trace_event *end;  /* past the last slot of the chunk; next == end: roll */
+  uint64_t place;         /* generation << 16 | index of `next` */
+  uint32_t chunk;         /* its directory index */
+  uint32_t thread;        /* serial, 0: none yet */
+  uint32_t sequence;      /* chunks begun */
+  uint32_t epoch;         /* of the process's spool; a fork makes it stale */
+  uint32_t ring[64];      /* directory indices this thread has mapped, to be reused when FREE */
   uint32_t ring_size;
   uint32_t ring_at; /* the entry to give up next when the ring is full */
   uint32_t starved; /* records refused since a chunk was last to be had; 0: not starved */
@@ -151,10 +151,10 @@ void weir_writer_release(weir_writer *w);
 
 /* Slow path of weir_writer_slots(): rolls to a chunk with `slots` free. NULL: dropped, counted as
  * one event. Keeps errno. */
-weir_event *weir_writer_roll(weir_writer *w, uint32_t slots);
+weir_trace_event *weir_writer_roll(weir_writer *w, uint32_t slots);
 
 /* The next slot with room for `slots` (head and payload) in one chunk, or NULL. Uncommitted. */
-static inline weir_event *weir_writer_slots(weir_writer *w, uint32_t slots)
+static inline weir_trace_event *weir_writer_slots(weir_writer *w, uint32_t slots)
 {
   if (__builtin_expect((size_t)(w->end - w->next) < slots, 0)) return weir_writer_roll(w, slots);
   return w->next;
@@ -163,7 +163,7 @@ static inline weir_event *weir_writer_slots(weir_writer *w, uint32_t slots)
 /* Commits the head at w->next, `slots` in all. Payload slots of an extended record are raw. */
 static inline void weir_writer_commit(weir_writer *w, uint32_t slots)
 {
-  weir_event *e = w->next;
+  weir_trace_event *e = w->next;
   atomic_store_explicit(&e->commit, weir_event_check(e, w->place), memory_order_release);
   w->next += slots;
   w->place += slots;
@@ -172,7 +172,7 @@ static inline void weir_writer_commit(weir_writer *w, uint32_t slots)
 /* Writes an extended record whole: head filled by the caller except kind, status, duration, bytes
  * and commit; `bytes` becomes the payload's size (for a STACK in addresses); the payload is copied.
  * Returns false when it was dropped, which counts in dropped_extended. Keeps errno. */
-bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_event *head,
+bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_trace_event *head,
                           const void *payload, size_t payload_bytes);
 
 /* Counts events that could not be recorded, with the reason. Before a spool is open the count is
@@ -188,9 +188,9 @@ typedef struct weir_spool_reader weir_spool_reader;
  * returned for is delivered again by the next drain. */
 typedef struct weir_spool_visitor {
   void *context;
-  weir_status (*event)(void *context, uint32_t thread, uint32_t tid, const weir_event *e);
-  weir_status (*extended)(void *context, uint32_t thread, uint32_t tid, const weir_event *head,
-                          const void *payload, size_t payload_bytes);
+  weir_status (*event)(void *context, uint32_t thread, uint32_t tid, const weir_trace_event *e);
+  weir_status (*extended)(void *context, uint32_t thread, uint32_t tid,
+                          const weir_trace_event *head, const void *payload, size_t payload_bytes);
 } weir_spool_visitor;
 
 typedef struct weir_spool_damage {

@@ -28,7 +28,7 @@
 #include "core/base/map.h"
 
 enum {
-  SLOT = sizeof(weir_event),
+  SLOT = sizeof(weir_trace_event),
   STEP_IDLE = 4,    /* slots read where nothing may be new */
   STEP_MOST = 4096, /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
   STATE_BITS = 2,
@@ -54,7 +54,7 @@ struct weir_spool_reader {
   char path[256]; /* for messages, cut */
   weir_spool_damage damage;
   weir_map expected;                     /* thread serial -> sequence to come */
-  weir_event *buffer;                    /* STEP_MOST slots, 64-byte aligned */
+  weir_trace_event *buffer;              /* STEP_MOST slots, 64-byte aligned */
   uint32_t order[WEIR_SPOOL_MAX_CHUNKS]; /* chunks to deliver, by thread and sequence */
   uint32_t order_count;
   chunk chunks[WEIR_SPOOL_MAX_CHUNKS];
@@ -132,7 +132,7 @@ weir_status weir_spool_reader_open(weir_spool_reader **out, const char *path, bo
   if (fd < 0)
     return weir_fail_errno(errno == ENOENT ? WEIR_ENOENT : WEIR_EIO, errno, "cannot open %s", path);
   weir_spool_reader *r = calloc(1, sizeof *r);
-  weir_event *buffer = aligned_alloc(SLOT, (size_t)STEP_MOST * SLOT);
+  weir_trace_event *buffer = aligned_alloc(SLOT, (size_t)STEP_MOST * SLOT);
   if (!r || !buffer) {
     free(r);
     free(buffer);
@@ -287,7 +287,7 @@ static weir_status list_chunks(weir_spool_reader *r)
 /* ---- records ----------------------------------------------------------------------------------
  */
 
-static bool committed(const weir_event *e, uint32_t state, uint32_t slot)
+static bool committed(const weir_trace_event *e, uint32_t state, uint32_t slot)
 {
   uint64_t place = (uint64_t)(state >> STATE_BITS) << 16 | slot;
   return atomic_load_explicit(&e->commit, memory_order_relaxed) == weir_event_check(e, place);
@@ -308,7 +308,7 @@ static int shape_of(uint8_t kind)
 
 /* Payload bytes of an extended record, which must be what its slots were needed for; SIZE_MAX:
  * wrong. */
-static size_t payload_size(const weir_event *head)
+static size_t payload_size(const weir_trace_event *head)
 {
   uint64_t unit = head->kind == WEIR_EV_STACK ? sizeof(uint64_t) : 1;
   if (head->bytes > (uint64_t)WEIR_SPOOL_MAX_EXTRA * SLOT / unit) return SIZE_MAX;
@@ -333,7 +333,7 @@ static void count_damage(weir_spool_reader *r, chunk *c)
 
 /* Delivers an extended record whose slots are all in the buffer, or counts it as damage. */
 static weir_status deliver_extended(weir_spool_reader *r, chunk *c, const weir_spool_visitor *v,
-                                    const weir_event *head)
+                                    const weir_trace_event *head)
 {
   size_t bytes = payload_size(head);
   const void *payload = head + 1;
@@ -361,7 +361,7 @@ static weir_status extended_at(weir_spool_reader *r, const weir_spool_visitor *v
                                uint32_t i)
 {
   chunk *c = &r->chunks[u->index];
-  weir_event *head = &r->buffer[i];
+  weir_trace_event *head = &r->buffer[i];
   if (u->changing && head->status) {
     size_t bytes = (size_t)head->status * SLOT;
     if (read_at(r, head + 1, bytes, slot_offset(u->index, c->next + 1)) < bytes) {
@@ -382,7 +382,7 @@ static weir_status deliver_run(weir_spool_reader *r, const weir_spool_visitor *v
   *stop = RAN_OUT;
   while (c->next - first < u->got) {
     const uint32_t i = c->next - first;
-    const weir_event *e = &r->buffer[i];
+    const weir_trace_event *e = &r->buffer[i];
     uint32_t slots = 1;
     if (!committed(e, c->state, c->next)) {
       *stop = UNCOMMITTED;
@@ -429,7 +429,7 @@ static uint32_t behind_hole(weir_spool_reader *r, uint32_t index)
   return WEIR_SPOOL_SLOTS;
 }
 
-static bool untouched(const weir_event *e)
+static bool untouched(const weir_trace_event *e)
 {
   const weir_event_word *w = (const weir_event_word *)(const void *)e;
   return !(w[0] | w[1] | w[2] | w[3] | w[4] | w[5] | w[6] | w[7]);

@@ -48,7 +48,7 @@ static struct {
   dev_t device;                        /* of the file, to know it again by its path */
   ino_t inode;
   weir_spool_header *stale; /* the header's place after a fork, to be unmapped */
-  _Atomic(weir_event *) chunk[WEIR_SPOOL_MAX_CHUNKS]; /* mapped address, NULL: not mapped */
+  _Atomic(weir_trace_event *) chunk[WEIR_SPOOL_MAX_CHUNKS]; /* mapped address, NULL: not mapped */
   _Atomic uint64_t retry_at; /* CLOCK_MONOTONIC ns before which growing waits; 0: free to */
   _Atomic int reason;        /* errno of the last refusal */
   _Atomic uint64_t early_dropped, early_errno; /* drops while there was no header */
@@ -308,7 +308,7 @@ static void forget(void)
   spool.stale = NULL;
   if (h) munmap(h, WEIR_SPOOL_HEADER);
   for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++) {
-    weir_event *chunk = atomic_exchange(&spool.chunk[i], NULL);
+    weir_trace_event *chunk = atomic_exchange(&spool.chunk[i], NULL);
     if (chunk) munmap(chunk, WEIR_SPOOL_CHUNK);
   }
 }
@@ -392,7 +392,7 @@ void weir_spool_after_fork(void)
     spool.stale = h;
     replace(h, WEIR_SPOOL_HEADER);
     for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++) {
-      weir_event *chunk = atomic_load(&spool.chunk[i]);
+      weir_trace_event *chunk = atomic_load(&spool.chunk[i]);
       if (chunk) replace(chunk, WEIR_SPOOL_CHUNK);
     }
   }
@@ -420,11 +420,11 @@ static bool claim(weir_chunk_entry *entry, uint32_t *generation)
 
 /* Reserves and maps chunk `index`, which the caller has claimed; NULL and errno. The file is found
  * again by its path, and must be the one we made. */
-static weir_event *map_chunk(uint32_t index)
+static weir_trace_event *map_chunk(uint32_t index)
 {
   struct stat file;
   uint64_t offset = WEIR_SPOOL_HEADER + (uint64_t)index * WEIR_SPOOL_CHUNK;
-  weir_event *chunk = NULL;
+  weir_trace_event *chunk = NULL;
   int fd = open_file(spool.path, O_RDWR), error = 0;
   if (fd < 0) return NULL;
   if (fstat(fd, &file))
@@ -454,7 +454,7 @@ static bool grow(weir_spool_header *h, uint32_t *index, uint32_t *generation)
   for (uint32_t i = 0; i < spool.limit; i++) {
     if (atomic_load_explicit(&spool.chunk[i], memory_order_relaxed)) continue;
     if (!claim(&h->directory[i], generation)) continue;
-    weir_event *chunk = map_chunk(i);
+    weir_trace_event *chunk = map_chunk(i);
     if (!chunk) {
       atomic_store(&spool.reason, errno);
       atomic_store(&spool.retry_at, weir_clock_monotonic_ns() + RETRY_NS);
@@ -572,7 +572,7 @@ static int roll(weir_writer *w)
   return 0;
 }
 
-weir_event *weir_writer_roll(weir_writer *w, uint32_t slots)
+weir_trace_event *weir_writer_roll(weir_writer *w, uint32_t slots)
 {
   int saved = errno;
   int error = slots > WEIR_SPOOL_SLOTS ? EMSGSIZE : roll(w);
@@ -588,10 +588,12 @@ void weir_writer_release(weir_writer *w)
   finish(h, w);
 }
 
-bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_event *head,
+bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_trace_event *head,
                           const void *payload, size_t payload_bytes)
 {
-  enum { HEAD = offsetof(weir_event, kind) }; /* the commit word is before it, and stays for last */
+  enum {
+    HEAD = offsetof(weir_trace_event, kind)
+  }; /* the commit word is before it, and stays for last */
   size_t extra = (payload_bytes + sizeof *head - 1) / sizeof *head;
   uint32_t slots = (uint32_t)extra + 1;
   int saved = errno;
@@ -603,7 +605,7 @@ bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_event
     if (h) atomic_fetch_add_explicit(&h->dropped_extended, 1, memory_order_relaxed);
     return false;
   }
-  weir_event *e = w->next;
+  weir_trace_event *e = w->next;
   memcpy((char *)e + HEAD, (const char *)head + HEAD, sizeof *e - HEAD);
   e->kind = (uint8_t)kind;
   e->status = (uint16_t)extra;

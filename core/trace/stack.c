@@ -176,7 +176,7 @@ static module *find_module(const object *o)
 static bool write_module(weir_writer *w, const object *o, bool loaded)
 {
   uint8_t payload[sizeof o->info + 64 + PATH_ROOM];
-  weir_event head = {.start = weir_ticks(), .a = loaded};
+  weir_trace_event head = {.start = weir_ticks(), .a = loaded};
   size_t used = sizeof o->info;
   memcpy(payload, &o->info, used);
   if (o->info.build_id_bytes) memcpy(payload + used, o->build_id, o->info.build_id_bytes);
@@ -340,7 +340,7 @@ intern_new(weir_stacks *t, weir_writer *w, uint64_t hash, const uint64_t *frames
 {
   update_modules(w);
   if (!make_room(t, count)) return WEIR_STACK_NONE;
-  weir_event head = {.start = weir_ticks(), .a = t->last_id + 1};
+  weir_trace_event head = {.start = weir_ticks(), .a = t->last_id + 1};
   if (!weir_writer_extended(w, WEIR_EV_STACK, &head, frames, count * sizeof *frames))
     return WEIR_STACK_NONE;
   uint64_t *stack = t->arena + t->words;

@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t sink; /* so that every delivered byte is read */
 
-static weir_status touch_event(void *context, uint32_t thread, uint32_t tid, const weir_event *e)
+static weir_status touch_event(void *context, uint32_t thread, uint32_t tid,
+                               const weir_trace_event *e)
 {
   (void)context;
   sink += thread + tid + e->a + e->b + e->bytes + weir_event_duration(e);
@@ -23,7 +24,7 @@ static weir_status touch_event(void *context, uint32_t thread, uint32_t tid, con
 }
 
 static weir_status touch_extended(void *context, uint32_t thread, uint32_t tid,
-                                  const weir_event *head, const void *payload, size_t bytes)
+                                  const weir_trace_event *head, const void *payload, size_t bytes)
 {
   const uint8_t *p = payload;
   uint64_t *budget = context;
@@ -79,7 +80,7 @@ static void put_slots(int fd, const fuzz_head *head, const uint8_t *data, const 
 {
   uint32_t per_chunk = head->per_chunk ? head->per_chunk : 1, chunk = 0, slot = head->first;
   for (uint32_t n = 0; end - data >= 64 && chunk < FUZZ_CHUNKS; data += 64) {
-    weir_event e;
+    weir_trace_event e;
     memcpy(&e, data, sizeof e);
     slot %= WEIR_SPOOL_SLOTS;
     if (head->flags & FUZZ_COMMIT)

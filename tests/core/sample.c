@@ -26,10 +26,10 @@ static void write_sample(const char *folder)
   _exit(0);
 }
 
-static const weir_event *slot_at(const sample *s, uint32_t chunk, uint32_t slot)
+static const weir_trace_event *slot_at(const sample *s, uint32_t chunk, uint32_t slot)
 {
   const uint8_t *p = s->bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK + slot * 64u;
-  return (const weir_event *)(const void *)p;
+  return (const weir_trace_event *)(const void *)p;
 }
 
 /* Where each record lies. */
@@ -37,7 +37,7 @@ static void find_records(sample *s)
 {
   for (uint32_t record = 0; record < SAMPLE_RECORDS; record++) {
     uint32_t chunk = record >= SAMPLE_FULL, slot = s->used[chunk];
-    const weir_event *e = slot_at(s, chunk, slot);
+    const weir_trace_event *e = slot_at(s, chunk, slot);
     s->first[record] = slot;
     s->used[chunk] += 1u + (e->kind >= 32 ? e->status : 0);
     s->after[record] = s->used[chunk];
@@ -66,6 +66,6 @@ void make_sample(sample *s, const char *folder)
 void recommit(uint8_t *bytes, uint32_t chunk, uint32_t slot)
 {
   uint8_t *p = bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK + slot * 64u;
-  weir_event *e = (weir_event *)(void *)p;
+  weir_trace_event *e = (weir_trace_event *)(void *)p;
   atomic_store(&e->commit, weir_event_check(e, UINT64_C(1) << 16 | slot));
 }

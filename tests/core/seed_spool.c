@@ -27,7 +27,8 @@ static void add_entry(input *in, uint32_t state, uint32_t thread, uint32_t seque
 
 static void add_record(input *in, uint8_t kind, uint16_t extra, uint64_t bytes, const void *payload)
 {
-  weir_event e = {.kind = kind, .api = 3, .start = 1000, .status = extra, .a = 7, .bytes = bytes};
+  weir_trace_event e = {
+      .kind = kind, .api = 3, .start = 1000, .status = extra, .a = 7, .bytes = bytes};
   if (kind >= WEIR_EV_STACK) e.duration_lo = weir_payload_check(payload, extra);
   add(in, &e, sizeof e);
   add(in, payload, extra * (size_t)64);

@@ -46,7 +46,7 @@ void spool_path(char out[512], const char *folder, int pid, int n)
 
 bool put_event(weir_writer *w, uint64_t key, uint64_t number)
 {
-  weir_event *e = weir_writer_slots(w, 1);
+  weir_trace_event *e = weir_writer_slots(w, 1);
   if (!e) return false;
   e->kind = WEIR_EV_CALL;
   e->flags = 0;
@@ -73,13 +73,13 @@ static uint8_t pattern(uint64_t key, uint64_t number, size_t i)
 bool put_note(weir_writer *w, uint64_t key, uint64_t number, size_t bytes)
 {
   uint8_t payload[WEIR_SPOOL_MAX_EXTRA * 64];
-  weir_event head = {.a = key, .b = number};
+  weir_trace_event head = {.a = key, .b = number};
   for (size_t i = 0; i < bytes; i++)
     payload[i] = pattern(key, number, i);
   return weir_writer_extended(w, WEIR_EV_NOTE, &head, payload, bytes);
 }
 
-static weir_status count(tally *t, uint32_t thread, const weir_event *e)
+static weir_status count(tally *t, uint32_t thread, const weir_trace_event *e)
 {
   uint64_t key = e->a % KEYS;
   if (t->refuse_at && t->total + 1 == t->refuse_at) {
@@ -94,7 +94,8 @@ static weir_status count(tally *t, uint32_t thread, const weir_event *e)
   return WEIR_OK;
 }
 
-static weir_status count_event(void *context, uint32_t thread, uint32_t tid, const weir_event *e)
+static weir_status count_event(void *context, uint32_t thread, uint32_t tid,
+                               const weir_trace_event *e)
 {
   tally *t = context;
   (void)tid;
@@ -106,7 +107,7 @@ static weir_status count_event(void *context, uint32_t thread, uint32_t tid, con
 }
 
 static weir_status count_extended(void *context, uint32_t thread, uint32_t tid,
-                                  const weir_event *head, const void *payload, size_t bytes)
+                                  const weir_trace_event *head, const void *payload, size_t bytes)
 {
   tally *t = context;
   const uint8_t *p = payload;

@@ -145,7 +145,7 @@ START_TEST(the_largest_payload_fits_and_a_larger_is_refused)
   char path[512];
   static tally t;
   weir_writer w = {0};
-  weir_event head = {.a = 1};
+  weir_trace_event head = {.a = 1};
   open_spool(folder, 0);
   ck_assert(put_note(&w, 1, 0, sizeof big - 1));
   ck_assert(!weir_writer_extended(&w, WEIR_EV_NOTE, &head, big, sizeof big));
@@ -164,7 +164,7 @@ START_TEST(a_stack_counts_its_addresses)
   char path[512];
   weir_writer w = {0};
   uint64_t frames[5] = {1, 2, 3, 4, 5};
-  weir_event head = {.a = 1, .bytes = 77};
+  weir_trace_event head = {.a = 1, .bytes = 77};
   open_spool(folder, 0);
   ck_assert(weir_writer_extended(&w, WEIR_EV_STACK, &head, frames, sizeof frames));
   ck_assert_uint_eq(w.next[-2].bytes, 5);

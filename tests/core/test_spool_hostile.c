@@ -223,13 +223,13 @@ END_TEST
 /* ---- malice: right commit words over wrong contents -------------------------------------------
  */
 
-static weir_event *slot_of(uint8_t *bytes, uint32_t chunk, uint32_t slot)
+static weir_trace_event *slot_of(uint8_t *bytes, uint32_t chunk, uint32_t slot)
 {
-  return (weir_event *)(void *)(bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK +
-                                slot * 64u);
+  return (weir_trace_event *)(void *)(bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK +
+                                      slot * 64u);
 }
 
-static void rewrite(const weir_event *e, uint32_t slot)
+static void rewrite(const weir_trace_event *e, uint32_t slot)
 {
   uint8_t *copy = malloc(SAMPLE_BYTES);
   memcpy(copy, s.bytes, SAMPLE_BYTES);
@@ -261,7 +261,7 @@ START_TEST(lengths_that_lie_are_damage)
               {200, 3, 0},
               {31, 0, 0}};
   for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-    weir_event e = *slot_of(s.bytes, 0, s.first[5]);
+    weir_trace_event e = *slot_of(s.bytes, 0, s.first[5]);
     e.kind = lies[i].kind;
     e.status = lies[i].extra;
     e.bytes = lies[i].bytes;
@@ -277,7 +277,7 @@ END_TEST
 
 START_TEST(an_extended_record_may_not_leave_its_chunk)
 {
-  weir_event e = *slot_of(s.bytes, 0, s.first[3]);
+  weir_trace_event e = *slot_of(s.bytes, 0, s.first[3]);
   ck_assert_uint_eq(e.kind, WEIR_EV_NOTE);
   e.status = WEIR_SPOOL_MAX_EXTRA;
   e.bytes = WEIR_SPOOL_MAX_EXTRA * 64;

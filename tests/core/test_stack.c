@@ -69,8 +69,8 @@ static struct {
   uint32_t first_stack_after;               /* modules before the first stack */
 } seen;
 
-static weir_status take_record(void *context, uint32_t thread, uint32_t tid, const weir_event *head,
-                               const void *payload, size_t bytes)
+static weir_status take_record(void *context, uint32_t thread, uint32_t tid,
+                               const weir_trace_event *head, const void *payload, size_t bytes)
 {
   (void)context, (void)thread, (void)tid;
   if (head->kind == WEIR_EV_STACK) {

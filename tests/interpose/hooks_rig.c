@@ -163,7 +163,7 @@ void *rig_wrapper(int bank, const char *symbol)
 /* ---- reading back -----------------------------------------------------------------------------
  */
 
-static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const weir_event *e)
+static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const weir_trace_event *e)
 {
   rig_log *l = context;
   (void)thread, (void)tid;
@@ -172,8 +172,8 @@ static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const 
   return WEIR_OK;
 }
 
-static weir_status on_extended(void *context, uint32_t thread, uint32_t tid, const weir_event *head,
-                               const void *payload, size_t bytes)
+static weir_status on_extended(void *context, uint32_t thread, uint32_t tid,
+                               const weir_trace_event *head, const void *payload, size_t bytes)
 {
   rig_log *l = context;
   (void)thread, (void)tid;
@@ -193,7 +193,7 @@ rig_log *rig_read(void)
   return log_now;
 }
 
-const weir_event *rig_one(void)
+const weir_trace_event *rig_one(void)
 {
   const rig_log *l = rig_read();
   ck_assert_uint_eq(l->events, 1);

@@ -29,7 +29,7 @@ enum { RIG_EVENTS = 4096, RIG_NAMES = 256 };
 
 /* Everything recorded since the last call (one-slot events; NAME records apart). */
 typedef struct rig_log {
-  weir_event event[RIG_EVENTS];
+  weir_trace_event event[RIG_EVENTS];
   unsigned events;
   rig_name name[RIG_NAMES];
   unsigned names;
@@ -38,7 +38,7 @@ typedef struct rig_log {
 rig_log *rig_read(void);
 
 /* rig_read() that must hold exactly one event. Borrowed until the next read. */
-const weir_event *rig_one(void);
+const weir_trace_event *rig_one(void);
 
 extern _Atomic uint8_t rig_covered[WEIR_SPOOL_MAX_APIS];
 extern unsigned rig_unknown;

@@ -154,7 +154,7 @@ typedef struct counting {
   const char *api;
 } counting;
 
-static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const weir_event *e)
+static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const weir_trace_event *e)
 {
   counting *c = context;
   const weir_api_info *info = weir_api(e->api);
@@ -169,8 +169,8 @@ static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const 
   return WEIR_OK;
 }
 
-static weir_status on_extended(void *context, uint32_t thread, uint32_t tid, const weir_event *head,
-                               const void *payload, size_t bytes)
+static weir_status on_extended(void *context, uint32_t thread, uint32_t tid,
+                               const weir_trace_event *head, const void *payload, size_t bytes)
 {
   counting *c = context;
 

@@ -96,7 +96,7 @@ START_TEST(every_row_called_with_nothing_records_one_event_with_its_number_and_s
                     row->name, (int)(rig_fake[row->bank]->calls - calls));
       ck_assert_msg(l->events == records(row->name), "%s: %u events", row->name, l->events);
       if (!l->events) continue;
-      const weir_event *e = &l->event[0];
+      const weir_trace_event *e = &l->event[0];
       ck_assert_str_eq(weir_api(e->api)->name, row->name);
       ck_assert_uint_eq(e->api, row->api);
       ck_assert_msg(e->status == status, "%s", row->name);
@@ -123,7 +123,7 @@ START_TEST(every_row_records_the_kind_of_its_category)
     const weir_row *row = &weir_rows[i];
     if (!records(row->name)) continue;
     call_zero(rig_wrapper(row->bank, row->name));
-    const weir_event *e = rig_one();
+    const weir_trace_event *e = rig_one();
     unsigned c = weir_api(row->api)->category;
     ck_assert(weir_api(row->api)->hooked);
     if (c < sizeof kind && kind[c])
@@ -147,7 +147,7 @@ START_TEST(a_stream_argument_of_0_is_the_default_stream_of_the_variant)
                    (c == WEIR_API_LAUNCH && records(row->name)) || strstr(row->name, "EventRecord");
     if (!streams) continue;
     call_zero(rig_wrapper(row->bank, row->name));
-    const weir_event *e = rig_one();
+    const weir_trace_event *e = rig_one();
     uint64_t want = e->flags & WEIR_EVF_PTDS ? WEIR_STREAM_PER_THREAD : WEIR_STREAM_LEGACY;
     ck_assert_msg(e->stream == want, "%s: stream %llu", row->name, (unsigned long long)e->stream);
   }
@@ -247,7 +247,7 @@ START_TEST(allocations_say_where_how_much_and_what)
   rig_fake[3]->give = DEVICE_A;
   rig_fake[3]->pitch = 512;
   R(cudaMalloc)(&p, 1000);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->a, DEVICE_A);
   ck_assert_uint_eq(e->bytes, 1000);
   ck_assert_uint_eq(e->mem, WEIR_MEM_DEVICE);
@@ -281,7 +281,7 @@ START_TEST(a_failed_allocation_has_no_address)
   CUdeviceptr p;
   rig_fake[0]->status = CUDA_ERROR_OUT_OF_MEMORY;
   ck_assert_int_eq(D(cuMemAlloc_v2)(&p, 77), CUDA_ERROR_OUT_OF_MEMORY);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->a, 0);
   ck_assert_uint_eq(e->bytes, 77);
   ck_assert_uint_eq(e->status, CUDA_ERROR_OUT_OF_MEMORY);
@@ -294,7 +294,7 @@ START_TEST(a_free_knows_its_block_and_waits_unless_it_is_from_a_pool)
   void *p;
   device_block(DEVICE_A, 4096);
   D(cuMemFree_v2)(DEVICE_A);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->mem, WEIR_MEM_DEVICE);
   ck_assert_uint_eq(e->bytes, 4096);
   ck_assert_uint_eq(e->flags, WEIR_EVF_IMPLICIT_SYNC);
@@ -339,7 +339,7 @@ START_TEST(registered_host_memory_is_pinned_until_it_is_unregistered)
   char *host = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   device_block(DEVICE_A, 8192);
   D(cuMemHostRegister_v2)(host, 8192, 1);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->kind, WEIR_EV_HOSTREG);
   ck_assert_uint_eq(e->bytes, 8192);
   D(cuMemcpyHtoD_v2)(DEVICE_A, host + 8191, 1);
@@ -358,7 +358,7 @@ START_TEST(arrays_are_counted_in_elements)
   struct cudaChannelFormatDesc d = {32, 32, 0, 0, cudaChannelFormatKindFloat};
   rig_fake[3]->give = 0xa44a1;
   R(cudaMallocArray)(&a, &d, 16, 4, 0);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->bytes, 8 * 16 * 4);
   ck_assert_uint_eq(e->mem, WEIR_MEM_ARRAY);
   struct cudaMemcpy3DParms p = {.dstArray = a,
@@ -390,7 +390,7 @@ START_TEST(explicit_kinds_are_believed)
   static const uint8_t want[] = {WEIR_COPY_HTOH, WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD};
   for (int kind = 0; kind < 4; kind++) {
     R(cudaMemcpy)(P(0x1000), P(0x2000), 10, (enum cudaMemcpyKind)kind);
-    const weir_event *e = rig_one();
+    const weir_trace_event *e = rig_one();
     ck_assert_uint_eq(e->copy, want[kind]);
     ck_assert_uint_eq(e->bytes, 10);
     ck_assert_uint_eq(e->a, 0x1000);
@@ -429,7 +429,7 @@ START_TEST(default_copies_go_by_what_the_pointers_point_to)
                          .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
                          .dstDevice = t[i].dst};
       if (way == 2) D(cuMemcpy2D_v2)(&m);
-      const weir_event *e = rig_one();
+      const weir_trace_event *e = rig_one();
       ck_assert_uint_eq(e->copy, t[i].copy);
       ck_assert_uint_eq(e->mem, t[i].mem);
       ck_assert_uint_eq(e->bytes, 8);
@@ -444,7 +444,7 @@ START_TEST(the_driver_is_asked_about_memory_that_came_by_an_unknown_way)
   f->ask_low = 0x7e0000000000, f->ask_high = 0x7e0000001000;
   f->ask_type = CU_MEMORYTYPE_DEVICE, f->ask_device = 1;
   D(cuMemcpy)(0x7e0000000010, 0x1000, 8);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
   ck_assert_uint_eq(e->device, 1);
   f->ask_type = CU_MEMORYTYPE_HOST;
@@ -466,7 +466,7 @@ START_TEST(copies_between_two_devices_are_peer_copies)
   on_device(1, CTX_B);
   device_block(DEVICE_B, 4096);
   R(cudaMemcpy)(P(DEVICE_A), P(DEVICE_B), 100, cudaMemcpyDeviceToDevice);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->copy, WEIR_COPY_PTOP);
   ck_assert_uint_eq(e->device, 0);
   ck_assert_uint_eq(e->src_device, 1);
@@ -503,7 +503,7 @@ START_TEST(bytes_of_a_2d_or_3d_copy_are_payload)
                      .Height = 7,
                      .Depth = 3};
   D(cuMemcpy3D_v2)(&d);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->bytes, 2100);
   ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
   CUDA_MEMCPY2D_v1 old = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
@@ -535,7 +535,7 @@ START_TEST(copies_wait_as_the_manual_says)
     R(cudaMemcpy)(P(t[i].dst), P(t[i].src), 8, k);
     ck_assert_int_eq(!!(rig_one()->flags & WEIR_EVF_IMPLICIT_SYNC), t[i].waits_sync);
     R(cudaMemcpyAsync)(P(t[i].dst), P(t[i].src), 8, k, (cudaStream_t)P(0x77));
-    const weir_event *e = rig_one();
+    const weir_trace_event *e = rig_one();
     ck_assert_int_eq(!!(e->flags & WEIR_EVF_IMPLICIT_SYNC), t[i].waits_async);
     ck_assert(e->flags & WEIR_EVF_ASYNC);
     ck_assert_uint_eq(e->stream, 0x77);
@@ -551,7 +551,7 @@ START_TEST(symbol_copies_classify_the_other_end)
 {
   device_block(DEVICE_A, 4096);
   R(cudaMemcpyToSymbol)(P(0x9000), P(0x1000), 12, 4, cudaMemcpyHostToDevice);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->copy, WEIR_COPY_HTOD);
   ck_assert_uint_eq(e->bytes, 12);
   R(cudaMemcpyToSymbol)(P(0x9000), P(DEVICE_A), 12, 4, cudaMemcpyDefault);
@@ -570,7 +570,7 @@ START_TEST(memsets_wait_only_for_host_and_managed_memory)
   R(cudaMallocManaged)(&p, 4096, 1);
   rig_read();
   R(cudaMemset)(P(DEVICE_A), 7, 100);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->b, 7);
   ck_assert_uint_eq(e->flags, WEIR_EVF_RUNTIME);
   R(cudaMemset)(P(0x40000), 7, 100);
@@ -590,7 +590,7 @@ END_TEST
 START_TEST(explicit_default_stream_handles_stay)
 {
   D(cuStreamSynchronize)(CU_STREAM_PER_THREAD);
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->stream, WEIR_STREAM_PER_THREAD);
   ck_assert_uint_eq(e->copy, WEIR_SYNC_STREAM);
   D(cuStreamSynchronize_ptsz)(CU_STREAM_LEGACY);
@@ -622,7 +622,7 @@ START_TEST(a_launch_carries_grid_threads_stream_and_its_kernels_name_once)
     ((CUfunction)P(0xf00), 1000000, 65535, 3, 8, 8, 2, 0, (CUstream)P(0x44), NULL, NULL);
     const rig_log *l = rig_read();
     ck_assert_uint_eq(l->events, 1);
-    const weir_event *e = &l->event[0];
+    const weir_trace_event *e = &l->event[0];
     ck_assert_uint_eq(e->a, 0xf00);
     ck_assert_uint_eq(e->b, 1000000 | UINT64_C(65535) << 32 | UINT64_C(3) << 48);
     ck_assert_uint_eq(e->bytes, UINT64_C(1000000) * 65535 * 3 * 128);
@@ -718,7 +718,7 @@ START_TEST(a_reset_forgets_the_devices_blocks_and_a_destroyed_context_its_own)
   on_device(1, CTX_B);
   device_block(DEVICE_B, 4096);
   D(cuCtxDestroy_v2)((CUcontext)P(CTX_B));
-  const weir_event *e = rig_one();
+  const weir_trace_event *e = rig_one();
   ck_assert_uint_eq(e->kind, WEIR_EV_RESET);
   ck_assert_uint_eq(e->a, CTX_B);
   ck_assert_uint_eq(e->bytes, 1);

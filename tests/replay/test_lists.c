@@ -268,19 +268,20 @@ static void make_spool(void)
   synth_alloc(0, 350, 10, 0x4000, 670, 0, WEIR_MEM_DEVICE);
   synth_free(0, 400, 10, 0x1000);
   synth_event(0, 450, 5,
-              (weir_event){.kind = WEIR_EV_ALLOC,
-                           .api = synth_api("cudaMallocAsync"),
-                           .a = 0x1000,
-                           .bytes = 680,
-                           .mem = WEIR_MEM_DEVICE,
-                           .stream = WEIR_STREAM_LEGACY});
+              (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                                 .api = synth_api("cudaMallocAsync"),
+                                 .a = 0x1000,
+                                 .bytes = 680,
+                                 .mem = WEIR_MEM_DEVICE,
+                                 .stream = WEIR_STREAM_LEGACY});
   synth_event(0, 500, 5,
-              (weir_event){.kind = WEIR_EV_FREE,
-                           .api = synth_api("cudaFreeAsync"),
-                           .a = 0x1000,
-                           .mem = WEIR_MEM_DEVICE,
-                           .stream = 0x77});
-  synth_event(0, 600, 5, (weir_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset")});
+              (weir_trace_event){.kind = WEIR_EV_FREE,
+                                 .api = synth_api("cudaFreeAsync"),
+                                 .a = 0x1000,
+                                 .mem = WEIR_MEM_DEVICE,
+                                 .stream = 0x77});
+  synth_event(0, 600, 5,
+              (weir_trace_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset")});
   synth_free(0, 700, 5, 0x9999); /* never seen */
   synth_close();
 }

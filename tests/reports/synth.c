@@ -114,9 +114,9 @@ uint16_t synth_api(const char *name)
   ck_abort_msg("no function %s", name);
 }
 
-bool synth_event(int n, uint64_t at_ns, uint64_t ns, weir_event e)
+bool synth_event(int n, uint64_t at_ns, uint64_t ns, weir_trace_event e)
 {
-  weir_event *slot = weir_writer_slots(&threads[n], 1);
+  weir_trace_event *slot = weir_writer_slots(&threads[n], 1);
   if (!slot) return false;
   e.start = opened + at_ns;
   weir_event_set_duration(&e, ns);
@@ -130,43 +130,43 @@ void synth_alloc(int n, uint64_t at, uint64_t ns, uint64_t pointer, uint64_t byt
 {
   synth_event(
       n, at, ns,
-      (weir_event){.kind = WEIR_EV_ALLOC,
-                   .api = synth_api(mem == WEIR_MEM_PINNED ? "cudaMallocHost" : "cudaMalloc"),
-                   .flags = WEIR_EVF_RUNTIME,
-                   .a = pointer,
-                   .bytes = bytes,
-                   .device = (uint8_t)device,
-                   .src_device = WEIR_DEVICE_NONE,
-                   .mem = (uint8_t)mem});
+      (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                         .api = synth_api(mem == WEIR_MEM_PINNED ? "cudaMallocHost" : "cudaMalloc"),
+                         .flags = WEIR_EVF_RUNTIME,
+                         .a = pointer,
+                         .bytes = bytes,
+                         .device = (uint8_t)device,
+                         .src_device = WEIR_DEVICE_NONE,
+                         .mem = (uint8_t)mem});
 }
 
 void synth_free(int n, uint64_t at, uint64_t ns, uint64_t pointer)
 {
   synth_event(n, at, ns,
-              (weir_event){.kind = WEIR_EV_FREE,
-                           .api = synth_api("cudaFree"),
-                           .flags = WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC,
-                           .a = pointer,
-                           .device = WEIR_DEVICE_NONE,
-                           .src_device = WEIR_DEVICE_NONE});
+              (weir_trace_event){.kind = WEIR_EV_FREE,
+                                 .api = synth_api("cudaFree"),
+                                 .flags = WEIR_EVF_RUNTIME | WEIR_EVF_IMPLICIT_SYNC,
+                                 .a = pointer,
+                                 .device = WEIR_DEVICE_NONE,
+                                 .src_device = WEIR_DEVICE_NONE});
 }
 
 void synth_copy(int n, uint64_t at, uint64_t ns, int copy, uint64_t bytes, int device,
                 int src_device, int mem, int src_mem, int flags)
 {
-  synth_event(
-      n, at, ns,
-      (weir_event){.kind = WEIR_EV_COPY,
-                   .api = synth_api(flags & WEIR_EVF_ASYNC ? "cudaMemcpyAsync" : "cudaMemcpy"),
-                   .flags = (uint8_t)(flags | WEIR_EVF_RUNTIME),
-                   .a = 0x7f0000000000,
-                   .b = 0x7e0000000000,
-                   .bytes = bytes,
-                   .copy = (uint8_t)copy,
-                   .device = (uint8_t)device,
-                   .src_device = (uint8_t)src_device,
-                   .mem = (uint8_t)(mem | src_mem << 4),
-                   .stream = WEIR_STREAM_LEGACY});
+  synth_event(n, at, ns,
+              (weir_trace_event){
+                  .kind = WEIR_EV_COPY,
+                  .api = synth_api(flags & WEIR_EVF_ASYNC ? "cudaMemcpyAsync" : "cudaMemcpy"),
+                  .flags = (uint8_t)(flags | WEIR_EVF_RUNTIME),
+                  .a = 0x7f0000000000,
+                  .b = 0x7e0000000000,
+                  .bytes = bytes,
+                  .copy = (uint8_t)copy,
+                  .device = (uint8_t)device,
+                  .src_device = (uint8_t)src_device,
+                  .mem = (uint8_t)(mem | src_mem << 4),
+                  .stream = WEIR_STREAM_LEGACY});
 }
 
 void synth_sync(int n, uint64_t at, uint64_t ns, int type)
@@ -175,19 +175,19 @@ void synth_sync(int n, uint64_t at, uint64_t ns, int type)
                                       "cudaStreamWaitEvent",   "cudaStreamSynchronize",
                                       "cudaDeviceSynchronize", "cudaStreamQuery"};
   synth_event(n, at, ns,
-              (weir_event){.kind = WEIR_EV_SYNC,
-                           .api = synth_api(names[type]),
-                           .flags = WEIR_EVF_RUNTIME,
-                           .copy = (uint8_t)type,
-                           .device = 0,
-                           .src_device = WEIR_DEVICE_NONE,
-                           .stream = WEIR_STREAM_LEGACY});
+              (weir_trace_event){.kind = WEIR_EV_SYNC,
+                                 .api = synth_api(names[type]),
+                                 .flags = WEIR_EVF_RUNTIME,
+                                 .copy = (uint8_t)type,
+                                 .device = 0,
+                                 .src_device = WEIR_DEVICE_NONE,
+                                 .stream = WEIR_STREAM_LEGACY});
 }
 
 bool synth_extended(int n, weir_event_kind kind, uint64_t a, uint64_t b, const void *payload,
                     size_t bytes)
 {
-  weir_event head = {.a = a, .b = b, .start = opened};
+  weir_trace_event head = {.a = a, .b = b, .start = opened};
   return weir_writer_extended(&threads[n], kind, &head, payload, bytes);
 }
 

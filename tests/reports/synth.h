@@ -36,7 +36,7 @@ uint16_t synth_api(const char *name);
 
 /* Writes `e` on thread n: start = opening + at_ns, for ns long. Flags, api as given. False:
  * dropped. */
-bool synth_event(int n, uint64_t at_ns, uint64_t ns, weir_event e);
+bool synth_event(int n, uint64_t at_ns, uint64_t ns, weir_trace_event e);
 
 /* Shorthands. */
 void synth_alloc(int n, uint64_t at, uint64_t ns, uint64_t pointer, uint64_t bytes, int device,

@@ -26,38 +26,38 @@ static const char *trace(void)
 static void alloc(uint64_t at, uint64_t pointer, uint64_t bytes, int why)
 {
   synth_event(0, at, 10,
-              (weir_event){.kind = WEIR_EV_ALLOC,
-                           .api = synth_api("cudaMalloc"),
-                           .flags = why ? 0 : WEIR_EVF_CACHED,
-                           .copy = (uint8_t)why,
-                           .a = pointer,
-                           .bytes = bytes,
-                           .mem = WEIR_MEM_DEVICE});
+              (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                                 .api = synth_api("cudaMalloc"),
+                                 .flags = why ? 0 : WEIR_EVF_CACHED,
+                                 .copy = (uint8_t)why,
+                                 .a = pointer,
+                                 .bytes = bytes,
+                                 .mem = WEIR_MEM_DEVICE});
 }
 
 static void release(uint64_t at, uint64_t pointer, uint64_t cached, int why, uint64_t waited)
 {
   synth_event(0, at, 100 + waited,
-              (weir_event){.kind = WEIR_EV_FREE,
-                           .api = synth_api("cudaFree"),
-                           .flags = cached ? WEIR_EVF_CACHED : 0,
-                           .copy = (uint8_t)why,
-                           .a = pointer,
-                           .b = waited,
-                           .bytes = cached,
-                           .mem = WEIR_MEM_DEVICE});
+              (weir_trace_event){.kind = WEIR_EV_FREE,
+                                 .api = synth_api("cudaFree"),
+                                 .flags = cached ? WEIR_EVF_CACHED : 0,
+                                 .copy = (uint8_t)why,
+                                 .a = pointer,
+                                 .b = waited,
+                                 .bytes = cached,
+                                 .mem = WEIR_MEM_DEVICE});
 }
 
 static void fact(uint64_t at, weir_cache_fact what, uint64_t a, uint64_t b, uint64_t bytes)
 {
   synth_event(0, at, 50,
-              (weir_event){.kind = WEIR_EV_CACHE,
-                           .copy = (uint8_t)what,
-                           .device = what == WEIR_CACHE_TAINTED ? HOST : 0,
-                           .a = a,
-                           .b = b,
-                           .bytes = bytes,
-                           .mem = WEIR_MEM_DEVICE});
+              (weir_trace_event){.kind = WEIR_EV_CACHE,
+                                 .copy = (uint8_t)what,
+                                 .device = what == WEIR_CACHE_TAINTED ? HOST : 0,
+                                 .a = a,
+                                 .b = b,
+                                 .bytes = bytes,
+                                 .mem = WEIR_MEM_DEVICE});
 }
 
 static json_t *cache_of(const char *path)
@@ -170,7 +170,7 @@ START_TEST(a_reset_takes_what_its_device_had)
   release(200, 0x1000, 2 * MIB, 0, 1);
   synth_event(
       0, 400, 10,
-      (weir_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset"), .device = 0});
+      (weir_trace_event){.kind = WEIR_EV_RESET, .api = synth_api("cudaDeviceReset"), .device = 0});
   json_t *j = cache_of(trace());
   ck_assert_int_eq(at(j, "device.cached_peak_bytes"), 2 * MIB);
   ck_assert_int_eq(at(j, "device.cached_end_bytes"), 0);
@@ -267,15 +267,15 @@ static void pool_fact(uint64_t at, weir_cache_fact what, uint64_t pool, uint64_t
                       uint64_t reserved, uint64_t threshold, bool own)
 {
   synth_event(0, at, 5,
-              (weir_event){.kind = WEIR_EV_CACHE,
-                           .copy = (uint8_t)what,
-                           .device = 1,
-                           .src_device = own ? HOST : 1,
-                           .a = pool,
-                           .b = used,
-                           .bytes = reserved,
-                           .stream = threshold,
-                           .mem = WEIR_MEM_DEVICE});
+              (weir_trace_event){.kind = WEIR_EV_CACHE,
+                                 .copy = (uint8_t)what,
+                                 .device = 1,
+                                 .src_device = own ? HOST : 1,
+                                 .a = pool,
+                                 .b = used,
+                                 .bytes = reserved,
+                                 .stream = threshold,
+                                 .mem = WEIR_MEM_DEVICE});
 }
 
 static json_t *pool_at(const json_t *j, size_t i)

@@ -21,19 +21,19 @@ START_TEST(every_event_is_one_row_with_its_values)
   synth_open(synth_dir());
   synth_alloc(0, 1000, 500, 0x7f0000001000, 4096, 1, WEIR_MEM_DEVICE);
   synth_event(0, 2000, 700,
-              (weir_event){.kind = WEIR_EV_COPY,
-                           .api = synth_api("cudaMemcpyAsync"),
-                           .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
-                           .status = 1,
-                           .copy = WEIR_COPY_HTOD,
-                           .device = 1,
-                           .src_device = WEIR_DEVICE_NONE,
-                           .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4,
-                           .stack = 7u << 24,
-                           .a = UINT64_MAX,
-                           .b = UINT64_C(1) << 63,
-                           .bytes = 123,
-                           .stream = 42});
+              (weir_trace_event){.kind = WEIR_EV_COPY,
+                                 .api = synth_api("cudaMemcpyAsync"),
+                                 .flags = WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC,
+                                 .status = 1,
+                                 .copy = WEIR_COPY_HTOD,
+                                 .device = 1,
+                                 .src_device = WEIR_DEVICE_NONE,
+                                 .mem = WEIR_MEM_DEVICE | WEIR_MEM_PINNED << 4,
+                                 .stack = 7u << 24,
+                                 .a = UINT64_MAX,
+                                 .b = UINT64_C(1) << 63,
+                                 .bytes = 123,
+                                 .stream = 42});
   synth_close();
   const char *t = import_spool();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), 2);
@@ -88,8 +88,9 @@ START_TEST(stacks_are_shared_by_threads_and_frames_know_their_module)
     synth_stack(n, 5 + (uint32_t)n, a, 3);
     synth_stack(n, 9, b, 1);
     for (uint32_t id = 5; id < 10; id++)
-      synth_event(n, 1000, 1,
-                  (weir_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaFree"), .stack = id});
+      synth_event(
+          n, 1000, 1,
+          (weir_trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cudaFree"), .stack = id});
   }
   synth_close();
   const char *t = import_spool();
@@ -119,11 +120,11 @@ START_TEST(an_address_means_something_else_after_an_unload)
   weir_module_info gone = {.base = 0x1000};
   synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/old.so", NULL, 0);
   synth_stack(0, 1, frames, 1);
-  synth_event(0, 100, 1, (weir_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_event(0, 100, 1, (weir_trace_event){.kind = WEIR_EV_CALL, .stack = 1});
   ck_assert(synth_extended(0, WEIR_EV_MODULE, 0, 0, &gone, sizeof(gone)));
   synth_module(0, 0x1000, 0x1000, 0x1fff, "/lib/new.so", NULL, 0);
   synth_stack(0, 1, frames, 1);
-  synth_event(0, 200, 1, (weir_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_event(0, 200, 1, (weir_trace_event){.kind = WEIR_EV_CALL, .stack = 1});
   synth_close();
   const char *t = import_spool();
   ck_assert_int_eq(synth_number(t, "SELECT count(DISTINCT stack) FROM event"), 2);
@@ -292,7 +293,7 @@ START_TEST(a_live_import_sees_all_and_once)
     for (int i = 0; i < EVENTS; i++)
       synth_event(
           i % THREADS, (uint64_t)i * 100, 50,
-          (weir_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i, .b = (uint64_t)(i % THREADS)});
+          (weir_trace_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i, .b = (uint64_t)(i % THREADS)});
     synth_close();
     _exit(atomic_load(&weir_spool_current()->dropped) ? 3 : 0);
   }
@@ -383,7 +384,7 @@ START_TEST(progress_goes_up_to_the_number_of_events)
   weir_importer_options o = {.progress = progress, .progress_context = &last};
   synth_open(synth_dir());
   for (int i = 0; i < 50000; i++)
-    synth_event(0, (uint64_t)i, 1, (weir_event){.kind = WEIR_EV_CALL});
+    synth_event(0, (uint64_t)i, 1, (weir_trace_event){.kind = WEIR_EV_CALL});
   synth_close();
   (void)snprintf(t, sizeof(t), "%s/p.db", synth_dir());
   ck_assert_int_eq(weir_importer_open(&im, t, &o), WEIR_OK);

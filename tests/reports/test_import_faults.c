@@ -146,7 +146,8 @@ static void write_spool(void)
   for (uint32_t i = 0; i < EVENTS; i++) {
     int n = (int)(i & 1);
     if (i % 1000 < 2) synth_stack(n, i / 1000 + 1, frames, 1 + i / 1000 % 3);
-    synth_event(n, i * 100, 50, (weir_event){.kind = WEIR_EV_CALL, .a = i, .stack = i / 1000 + 1});
+    synth_event(n, i * 100, 50,
+                (weir_trace_event){.kind = WEIR_EV_CALL, .a = i, .stack = i / 1000 + 1});
   }
   synth_close();
 }
@@ -332,7 +333,8 @@ START_TEST(a_newer_writers_functions_and_kinds_get_a_number_for_a_name)
   const char *one[] = {NULL, NULL};
   synth_open(synth_dir());
   weir_spool_current()->api_count = weir_api_count + 5;
-  synth_event(0, 10, 5, (weir_event){.kind = WEIR_EV_CALL, .api = (uint16_t)(weir_api_count + 2)});
+  synth_event(0, 10, 5,
+              (weir_trace_event){.kind = WEIR_EV_CALL, .api = (uint16_t)(weir_api_count + 2)});
   synth_close();
   one[0] = synth_spool();
   const char *t = synth_import("t.db", one);
@@ -351,7 +353,7 @@ START_TEST(damage_is_counted_and_the_rest_imported)
   const char *one[] = {NULL, NULL};
   synth_open(synth_dir());
   for (int i = 0; i < 20000; i++) /* more than a chunk */
-    synth_event(0, (uint64_t)i, 1, (weir_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i});
+    synth_event(0, (uint64_t)i, 1, (weir_trace_event){.kind = WEIR_EV_CALL, .a = (uint64_t)i});
   synth_close();
   int fd = open(synth_spool(), O_RDWR);
   char junk[64];

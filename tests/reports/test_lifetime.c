@@ -79,9 +79,9 @@ END_TEST
 
 START_TEST(failed_and_captured_calls_change_nothing)
 {
-  weir_event e = {
+  weir_trace_event e = {
       .kind = WEIR_EV_ALLOC, .a = 0x1000, .bytes = 64, .mem = WEIR_MEM_DEVICE, .status = 2};
-  weir_event f = {.kind = WEIR_EV_FREE, .a = 0x2000, .status = 1};
+  weir_trace_event f = {.kind = WEIR_EV_FREE, .a = 0x2000, .status = 1};
   synth_open(synth_dir());
   synth_event(0, 100, 10, e);
   e.status = 0, e.flags = WEIR_EVF_CAPTURE;
@@ -109,7 +109,8 @@ START_TEST(a_reset_ends_the_blocks_of_its_device_and_no_others)
   for (int i = 0; i < 6; i++)
     synth_alloc(0, 100 + 10 * (uint64_t)i, 5, 0x1000 * (uint64_t)(i + 1), 64, i % 2,
                 WEIR_MEM_DEVICE);
-  synth_event(1, 1000, 50, (weir_event){.kind = WEIR_EV_RESET, .device = 1, .src_device = HOST});
+  synth_event(1, 1000, 50,
+              (weir_trace_event){.kind = WEIR_EV_RESET, .device = 1, .src_device = HOST});
   synth_free(0, 2000, 5, 0x2000); /* of device 1: gone already */
   synth_alloc(0, 3000, 5, 0x4000, 8, 1, WEIR_MEM_DEVICE);
   synth_close();
@@ -128,13 +129,14 @@ START_TEST(the_end_of_one_context_spares_the_others)
   synth_open(synth_dir());
   for (uint32_t c = 1; c <= 2; c++)
     synth_event(0, c * 100, 5,
-                (weir_event){.kind = WEIR_EV_ALLOC,
-                             .a = 0x1000 * c,
-                             .bytes = c,
-                             .mem = WEIR_MEM_DEVICE,
-                             .stack = c << 24});
-  synth_event(0, 1000, 5,
-              (weir_event){.kind = WEIR_EV_RESET, .bytes = 1, .a = 0xc0de, .stack = 2u << 24});
+                (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                                   .a = 0x1000 * c,
+                                   .bytes = c,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .stack = c << 24});
+  synth_event(
+      0, 1000, 5,
+      (weir_trace_event){.kind = WEIR_EV_RESET, .bytes = 1, .a = 0xc0de, .stack = 2u << 24});
   synth_close();
   const char *t = trace();
   ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=2"), 2);
@@ -144,20 +146,21 @@ END_TEST
 
 START_TEST(pinned_memory_goes_with_its_contexts_device)
 {
-  weir_event pinned = {.kind = WEIR_EV_ALLOC, .mem = WEIR_MEM_PINNED, .device = HOST, .bytes = 10};
+  weir_trace_event pinned = {
+      .kind = WEIR_EV_ALLOC, .mem = WEIR_MEM_PINNED, .device = HOST, .bytes = 10};
   synth_open(synth_dir());
   for (uint32_t c = 1; c <= 2; c++) {
     synth_event(0, c * 100, 5,
-                (weir_event){.kind = WEIR_EV_ALLOC,
-                             .a = 0x1000 * c,
-                             .bytes = 1,
-                             .mem = WEIR_MEM_DEVICE,
-                             .device = (uint8_t)(c - 1),
-                             .stack = c << 24});
+                (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                                   .a = 0x1000 * c,
+                                   .bytes = 1,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .device = (uint8_t)(c - 1),
+                                   .stack = c << 24});
     pinned.a = 0x8000 * c, pinned.stack = c << 24;
     synth_event(0, c * 100 + 50, 5, pinned);
   }
-  synth_event(0, 1000, 5, (weir_event){.kind = WEIR_EV_RESET, .device = 1});
+  synth_event(0, 1000, 5, (weir_trace_event){.kind = WEIR_EV_RESET, .device = 1});
   synth_close();
   const char *t = trace();
   ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how=2 AND context=2"), 2);
@@ -172,11 +175,11 @@ START_TEST(host_memory_is_counted_apart)
   synth_alloc(0, 200, 5, 0x2000, 30, HOST, WEIR_MEM_PINNED);
   synth_free(0, 300, 5, 0x1000);
   synth_alloc(0, 400, 5, 0x3000, 7, 0, WEIR_MEM_MANAGED);
-  weir_event reg = {.kind = WEIR_EV_HOSTREG,
-                    .api = synth_api("cudaHostRegister"),
-                    .a = 0x2000,
-                    .bytes = 5,
-                    .device = HOST};
+  weir_trace_event reg = {.kind = WEIR_EV_HOSTREG,
+                          .api = synth_api("cudaHostRegister"),
+                          .a = 0x2000,
+                          .bytes = 5,
+                          .device = HOST};
   synth_event(0, 500, 5, reg);
   reg.bytes = 0;
   synth_event(0, 600, 5, reg);
@@ -216,7 +219,8 @@ START_TEST(an_array_handle_is_no_address)
   synth_open(synth_dir());
   synth_alloc(0, 100, 5, 0x1000, 100, 0, WEIR_MEM_ARRAY);
   synth_alloc(0, 200, 5, 0x1000, 40, 0, WEIR_MEM_DEVICE);
-  synth_event(0, 300, 5, (weir_event){.kind = WEIR_EV_FREE, .a = 0x1000, .mem = WEIR_MEM_ARRAY});
+  synth_event(0, 300, 5,
+              (weir_trace_event){.kind = WEIR_EV_FREE, .a = 0x1000, .mem = WEIR_MEM_ARRAY});
   synth_close();
   const char *t = trace();
   ck_assert_int_eq(synth_number(t, "SELECT bytes FROM block WHERE how=1"), 100);

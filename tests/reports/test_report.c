@@ -37,7 +37,7 @@ typedef struct oracle {
 static const int kinds[] = {WEIR_COPY_HTOD, WEIR_COPY_DTOH, WEIR_COPY_DTOD, WEIR_COPY_PTOP,
                             WEIR_COPY_HTOH};
 
-static void random_copy(oracle *o, weir_event *e, uint64_t ns)
+static void random_copy(oracle *o, weir_trace_event *e, uint64_t ns)
 {
   int copy = kinds[random_below(5)], other = (int)random_below(2);
   bool to_device = copy != WEIR_COPY_DTOH && copy != WEIR_COPY_HTOH;
@@ -58,7 +58,7 @@ static void random_copy(oracle *o, weir_event *e, uint64_t ns)
   if (e->flags & WEIR_EVF_IMPLICIT_SYNC) o->implicit++, o->implicit_ns += (int64_t)ns;
 }
 
-static void random_sync(oracle *o, weir_event *e, uint64_t ns)
+static void random_sync(oracle *o, weir_trace_event *e, uint64_t ns)
 {
   e->kind = WEIR_EV_SYNC;
   e->copy = (uint8_t)(1 + random_below(5));
@@ -73,11 +73,11 @@ static void random_sync(oracle *o, weir_event *e, uint64_t ns)
 static void random_event(oracle *o, uint64_t at)
 {
   uint64_t ns = 10 + random_below(900);
-  weir_event e = {.flags = WEIR_EVF_RUNTIME,
-                  .device = (uint8_t)random_below(2),
-                  .src_device = HOST,
-                  .bytes = random_below(1 << 20),
-                  .stream = random_below(4)};
+  weir_trace_event e = {.flags = WEIR_EVF_RUNTIME,
+                        .device = (uint8_t)random_below(2),
+                        .src_device = HOST,
+                        .bytes = random_below(1 << 20),
+                        .stream = random_below(4)};
   if (random_below(20) == 0) e.status = 1;
   if (random_below(20) == 0) e.flags |= WEIR_EVF_CAPTURE;
   if (random_below(3) == 0) e.flags |= WEIR_EVF_IMPLICIT_SYNC;

@@ -56,12 +56,12 @@ static const char *make_trace(void)
   synth_extended(0, WEIR_EV_NAME, 0, WEIR_NAME_DEVICE, "GPU", 3);
   for (uint64_t i = 0; i < 60; i++) {
     synth_event(0, i * 100, 20,
-                (weir_event){.kind = WEIR_EV_ALLOC,
-                             .api = synth_api("cudaMalloc"),
-                             .a = 0x1000 + i * 64,
-                             .bytes = 64,
-                             .mem = WEIR_MEM_DEVICE,
-                             .stack = 1});
+                (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                                   .api = synth_api("cudaMalloc"),
+                                   .a = 0x1000 + i * 64,
+                                   .bytes = 64,
+                                   .mem = WEIR_MEM_DEVICE,
+                                   .stack = 1});
     synth_copy(0, i * 100 + 30, 20, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
                WEIR_MEM_PAGEABLE, 0);
     if (i & 1) synth_free(0, i * 100 + 60, 20, 0x1000 + i * 64);

@@ -73,12 +73,12 @@ static const char *make_trace(void)
   synth_open(synth_dir());
   synth_stack(0, 1, frames, 1);
   synth_event(0, 10, 5,
-              (weir_event){.kind = WEIR_EV_ALLOC,
-                           .api = synth_api("cudaMalloc"),
-                           .a = 0x1000,
-                           .bytes = 64,
-                           .mem = WEIR_MEM_DEVICE,
-                           .stack = 1});
+              (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                                 .api = synth_api("cudaMalloc"),
+                                 .a = 0x1000,
+                                 .bytes = 64,
+                                 .mem = WEIR_MEM_DEVICE,
+                                 .stack = 1});
   synth_copy(0, 20, 5, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
              WEIR_MEM_PINNED, 0);
   synth_close();

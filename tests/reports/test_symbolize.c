@@ -132,7 +132,7 @@ static void resolve(uint64_t address, const char *module, const unsigned char *i
   synth_open(synth_dir());
   if (module) synth_module(0, self.base, self.start, self.end, module, id, id_bytes);
   synth_stack(0, 1, &address, 1);
-  synth_event(0, 100, 10, (weir_event){.kind = WEIR_EV_CALL, .stack = 1});
+  synth_event(0, 100, 10, (weir_trace_event){.kind = WEIR_EV_CALL, .stack = 1});
   synth_close();
   one[0] = synth_spool();
   let_go();
@@ -236,12 +236,12 @@ START_TEST(a_report_names_the_place_in_the_program)
   synth_module(0, self.base, self.start, self.end, self.path, self.build_id, self.build_id_bytes);
   synth_stack(0, 1, frames, 2);
   synth_event(0, 100, 10,
-              (weir_event){.kind = WEIR_EV_ALLOC,
-                           .api = synth_api("cudaMalloc"),
-                           .a = 0x1000,
-                           .bytes = 4096,
-                           .mem = WEIR_MEM_DEVICE,
-                           .stack = 1});
+              (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                                 .api = synth_api("cudaMalloc"),
+                                 .a = 0x1000,
+                                 .bytes = 4096,
+                                 .mem = WEIR_MEM_DEVICE,
+                                 .stack = 1});
   synth_close();
   one[0] = synth_spool();
   const char *t = synth_import("site.db", one);

@@ -113,7 +113,7 @@ static void write_stacks(weir_writer *w)
 {
   for (uint32_t id = 1; id <= SITES; id++) {
     uint64_t frames[16];
-    weir_event head = {.a = id, .bytes = 16};
+    weir_trace_event head = {.a = id, .bytes = 16};
     for (int k = 0; k < 16; k++)
       frames[k] = UINT64_C(0x400000) + id * 64u + (unsigned)k * 4096u;
     (void)weir_writer_extended(w, WEIR_EV_STACK, &head, frames, sizeof frames);
@@ -125,7 +125,7 @@ typedef struct mix {
 } mix;
 
 /* The n-th event of the mix, into a slot. */
-static void fill(weir_event *e, uint64_t n, const mix *x)
+static void fill(weir_trace_event *e, uint64_t n, const mix *x)
 {
   uint64_t step = n / 10, pointer = UINT64_C(0x10000000000) + step % 4096 * 65536;
   static const uint8_t kinds[10] = {WEIR_EV_ALLOC, WEIR_EV_COPY,   WEIR_EV_LAUNCH, WEIR_EV_LAUNCH,
@@ -171,7 +171,7 @@ static int write_spool(const char *folder, uint64_t events)
   if (weir_spool_open(&o) != WEIR_OK) return 1;
   write_stacks(&w);
   for (uint64_t n = 0; n < events; n++) {
-    weir_event *e = weir_writer_slots(&w, 1);
+    weir_trace_event *e = weir_writer_slots(&w, 1);
     if (!e) return 1;
     fill(e, n, &x);
     weir_writer_commit(&w, 1);
