@@ -17,6 +17,7 @@
 #include "core/weir/oom.h"
 #include "core/weir/ops.h"
 #include "core/weir/pools.h"
+#include "core/weir/stream.h"
 #include "core/weir/tensor.h"
 #include "core/weir/threads.h"
 #include "core/weir/torch.h"

@@ -457,9 +457,19 @@ static void fill(weir_cuda_device *d, int index)
                               .copy_to_host = copy_to_host,
                               .copy_to_device = copy_to_device,
                               .copy = weir_cuda_copy,
-                              .copy_peer = weir_cuda_copy_peer,
-                              .stream_sync = weir_cuda_stream_sync,
-                              .stream_query = weir_cuda_stream_query};
+                              .copy_peer = weir_cuda_copy_peer};
+  weir_cuda_streams(&d->backend);
+}
+
+static weir_status can_reach(int index, int peer, bool *can)
+{
+  CUdevice from, to;
+  int answer = 0;
+  CUresult r = weir_cuda.cuDeviceGet(&from, index);
+  if (!r) r = weir_cuda.cuDeviceGet(&to, peer);
+  if (!r) r = weir_cuda.cuDeviceCanAccessPeer(&answer, from, to);
+  *can = !r && answer;
+  return weir_driver_fail(r, "asking whether cuda:%d can access cuda:%d", index, peer);
 }
 
 static weir_status open_device(int index, const weir_backend **out)
@@ -486,7 +496,7 @@ static weir_status close_device(int index)
 WEIR_PUBLIC const weir_cuda_plugin *weir_cuda_plugin_open(void);
 const weir_cuda_plugin *weir_cuda_plugin_open(void)
 {
-  static const weir_cuda_plugin plugin = {WEIR_VERSION_BUILD, start, properties, open_device,
-                                          close_device};
+  static const weir_cuda_plugin plugin = {WEIR_VERSION_BUILD, start,       properties,
+                                          can_reach,          open_device, close_device};
   return &plugin;
 }

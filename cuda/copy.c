@@ -117,24 +117,3 @@ weir_status weir_cuda_copy_peer(void *self, void *stream, void *to, const weir_b
   return weir_driver_fail(r, "copying %llu bytes from cuda:%d to cuda:%d",
                           (unsigned long long)bytes, s->index, d->index);
 }
-
-/* ---- streams ----------------------------------------------------------------------------------
- */
-
-weir_status weir_cuda_stream_sync(void *self, void *stream)
-{
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamSynchronize(stream));
-  return weir_driver_fail(r, "waiting for a stream of cuda:%d", d->index);
-}
-
-weir_status weir_cuda_stream_query(void *self, void *stream, bool *complete)
-{
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamQuery(stream));
-  *complete = r == CUDA_SUCCESS;
-  return r == CUDA_ERROR_NOT_READY ? WEIR_OK
-                                   : weir_driver_fail(r, "asking a stream of cuda:%d", d->index);
-}

@@ -52,15 +52,16 @@ void weir_cuda_told_mapped(const weir_cuda_device *d, CUresult r, uint64_t addre
 void weir_cuda_told_unmapped(uint64_t address);
 void weir_cuda_told_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t bytes);
 
-/* copy.c: the backend's copies, and whether all work of a stream is done. */
+/* copy.c: copies for tensors. */
 weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to,
                            const void *from, uint64_t bytes);
 weir_status weir_cuda_copy_peer(void *self, void *stream, void *to, const weir_backend *source,
                                 const void *from, uint64_t bytes);
-weir_status weir_cuda_stream_sync(void *self, void *stream);
-weir_status weir_cuda_stream_query(void *self, void *stream, bool *complete);
 /* The device's context ends: what others may reach of it, and it of them, is to be asked anew. */
 void weir_cuda_forget_peers(weir_cuda_device *d, weir_cuda_device *all, int count);
+
+/* stream.c: fills in streams by priority, waiting, and the events of programs. */
+void weir_cuda_streams(weir_backend *b);
 
 /* vmm.c: fills the source's VMM part where the device has virtual memory management. */
 weir_status weir_cuda_vmm(weir_cuda_device *d);

@@ -61,7 +61,8 @@ weir_status weir_driver_open(void)
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char *reason = dlerror();
-    return weir_cuda_fail_as(WEIR_ENOTSUP, "CUDA is not available: no NVIDIA driver: %s",
+    return weir_cuda_fail_as(WEIR_ENOTSUP,
+                             "CUDA is not available: Found no NVIDIA driver on your system: %s",
                              reason ? reason : "libcuda.so.1 cannot be opened");
   }
   PFN_cuGetProcAddress_v12000 look;

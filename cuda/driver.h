@@ -30,6 +30,8 @@
   X(cuCtxSetCurrent, 4000)                                                                         \
   X(cuCtxPushCurrent, 4000)                                                                        \
   X(cuCtxPopCurrent, 4000)                                                                         \
+  X(cuCtxSynchronize, 2000)                                                                        \
+  X(cuCtxGetStreamPriorityRange, 5050)                                                             \
   X(cuCtxEnablePeerAccess, 4000)                                                                   \
   X(cuThreadExchangeStreamCaptureMode, 10010)                                                      \
   X(cuMemGetInfo, 3020)                                                                            \
@@ -53,6 +55,8 @@
   X(cuMemcpyDtoDAsync, 3020)                                                                       \
   X(cuMemcpyPeerAsync, 4000)                                                                       \
   X(cuStreamCreate, 2000)                                                                          \
+  X(cuStreamCreateWithPriority, 5050)                                                              \
+  X(cuStreamGetPriority, 5050)                                                                     \
   X(cuStreamDestroy, 4000)                                                                         \
   X(cuStreamSynchronize, 2000)                                                                     \
   X(cuStreamQuery, 2000)                                                                           \
@@ -63,6 +67,7 @@
   X(cuEventDestroy, 4000)                                                                          \
   X(cuEventRecord, 2000)                                                                           \
   X(cuEventQuery, 2000)                                                                            \
+  X(cuEventElapsedTime, 2000)                                                                      \
   X(cuEventSynchronize, 2000)
 
 typedef struct weir_driver {

@@ -20,6 +20,8 @@
 /* Which way a copy goes: host memory, and this device's. */
 enum weir_copy_way { WEIR_COPY_TO_DEVICE, WEIR_COPY_TO_HOST, WEIR_COPY_WITHIN };
 
+enum weir_event_flags { WEIR_EVENT_TIMING = 1, WEIR_EVENT_BLOCKING = 2 };
+
 typedef struct weir_backend {
   const char *name; /* "cuda", "cpu", "fake" (static) */
   int index;        /* device number, for messages and snapshots */
@@ -73,6 +75,18 @@ typedef struct weir_backend {
   weir_status (*stream_sync)(void *self, void *stream);
   weir_status (*stream_query)(void *self, void *stream, bool *complete);
   const weir_compute *compute;
+
+  /* Optional, all or none: streams by priority, and all of them at once. Lower numbers go first;
+   * the device tells those from `least`, 0, down to `greatest` apart, others are the nearest. */
+  weir_status (*stream_create_at)(void *self, int priority, void **stream);
+  weir_status (*stream_priority)(void *self, void *stream, int *priority);
+  weir_status (*stream_priorities)(void *self, int *least, int *greatest);
+  weir_status (*device_sync)(void *self); /* as stream_sync, all streams; none is captured */
+
+  /* Optional, both or none: events with flags (weir_event_flags), and the time from one to the
+   * other, both recorded and complete, in ms. Missing: events of event_create. */
+  weir_status (*event_create_as)(void *self, unsigned flags, void **event);
+  weir_status (*event_elapsed)(void *self, void *start, void *end, float *ms);
 } weir_backend;
 
 /* The host itself (core/device/cpu.c): no allocator stands before it, its only stream is NULL, and

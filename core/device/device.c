@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/device/plugin.h"
+#include "core/memory/devices.h"
 #include "core/memory/told.h"
 #include "core/weir.h"
 
@@ -164,9 +165,32 @@ weir_device weir_device_select(bool disable_cuda)
 
 weir_status weir_cuda_device_count(int *out)
 {
-  weir_status st = available();
-  *out = st ? 0 : cuda.devices;
-  return st;
+  *out = 0;
+  if (weir_device_forked()) return WEIR_ECUDA;
+  if (!available()) *out = cuda.devices;
+  return WEIR_OK;
+}
+
+weir_status weir_cuda_init(void)
+{
+  return available();
+}
+
+bool weir_cuda_is_initialized(void)
+{
+  return atomic_load(&cuda.state) == OPEN && !atomic_load(&forked);
+}
+
+weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer)
+{
+  *out = false;
+  if (device.type != WEIR_DEVICE_CUDA || peer.type != WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_EINVAL, "only cuda devices can access each other, not %s and %s",
+                     weir_device_name(device), weir_device_name(peer));
+  int a = (int)weir_device_index(device), b = (int)weir_device_index(peer);
+  weir_status st = device_there(a);
+  if (!st) st = device_there(b);
+  return st ? st : cuda.plugin->can_reach(a, b, out);
 }
 
 weir_status weir_cuda_get_device_properties(weir_cuda_device_properties *out, int index)

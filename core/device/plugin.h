@@ -25,6 +25,8 @@ typedef struct weir_cuda_plugin {
   /* Opens and initialises the driver; once. Errors as in core/weir/cuda.h. */
   weir_status (*start)(const weir_cuda_core *core, int *devices);
   weir_status (*properties)(int index, weir_cuda_device_properties *out);
+  /* Whether memory of device `peer` can be reached from device `index`. */
+  weir_status (*can_reach)(int index, int peer, bool *can);
   /* The device's backend (borrowed, static); retains its primary context until close. */
   weir_status (*open)(int index, const weir_backend **out);
   weir_status (*close)(int index);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/device/late.h"
 #include "core/device/plugin.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
@@ -20,31 +21,6 @@ static unsigned tag_count = 1;
 /* ---- devices ----------------------------------------------------------------------------------
  */
 
-weir_status weir_device_parse(weir_device *out, const char *text)
-{
-  static const struct {
-    const char *name;
-    weir_device_type type;
-  } types[] = {{"cpu", WEIR_DEVICE_CPU}, {"cuda", WEIR_DEVICE_CUDA}};
-  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-    size_t n = strlen(types[i].name);
-    if (strncmp(text, types[i].name, n) != 0) continue;
-    if (!text[n]) {
-      *out = (weir_device){types[i].type, -1};
-      return WEIR_OK;
-    }
-    char *end;
-    long index = text[n] == ':' && text[n + 1] >= '0' && text[n + 1] <= '9'
-                     ? strtol(text + n + 1, &end, 10)
-                     : -1;
-    bool leading = text[n + 1] == '0' && text[n + 2];
-    if (index < 0 || *end || leading || index > 127) break;
-    *out = (weir_device){types[i].type, (int)index};
-    return WEIR_OK;
-  }
-  return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'; valid: cpu, cuda, cuda:N", text);
-}
-
 static weir_status attach(const weir_backend *backend, const char *conf)
 {
   weir_config config = weir_config_default;
@@ -54,6 +30,7 @@ static weir_status attach(const weir_backend *backend, const char *conf)
   weir_status st = weir_config_parse(&config, "WEIR_ALLOC_CONF", getenv("WEIR_ALLOC_CONF"));
   if (!st) st = weir_config_parse(&config, "conf", conf);
   weir_pool *p = NULL;
+  weir_late_forget(backend->index);
   if (!st) st = weir_pool_new(&p, backend, &config);
   if (!st && (st = weir_pool_heap(p, NULL, &d->plain))) (void)weir_pool_free(p);
   if (!st && config.pinned_limit_bytes) atomic_store(&weir_host_limit, config.pinned_limit_bytes);
@@ -135,75 +112,13 @@ weir_status weir_memory_detach(weir_device device)
          : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", weir_device_index(device));
   if (at && !st) {
     at->generation++;
+    at->life++;
     at->pool = NULL;
     if (at->opened) st = weir_device_close((int)(at - weir_devices));
     at->opened = false;
   }
   pthread_mutex_unlock(&attach_lock);
   return st;
-}
-
-/* ---- streams: a weir_stream is a heap ---------------------------------------------------------
- */
-
-weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
-{
-  POOL_OF(device, p);
-  const weir_backend *b = p->backend;
-  weir_status st = b->stream_adopt ? b->stream_adopt(b->self, native, &native) : WEIR_OK;
-  return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
-}
-
-weir_status weir_stream_create(weir_stream **out, weir_device device)
-{
-  POOL_OF(device, p);
-  const weir_backend *b = p->backend;
-  void *native;
-  weir_heap *h;
-  if (!b->stream_create) return weir_fail(WEIR_ENOTSUP, "the %s backend makes no streams", b->name);
-  weir_status st = b->stream_create(b->self, &native);
-  if (st) return st;
-  if ((st = weir_pool_heap(p, native, &h))) {
-    (void)b->stream_destroy(b->self, native);
-    return st;
-  }
-  h->own = true;
-  *out = (weir_stream *)h;
-  return WEIR_OK;
-}
-
-weir_status weir_stream_native(void **out, weir_stream *stream)
-{
-  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
-  *out = ((weir_heap *)stream)->stream;
-  return WEIR_OK;
-}
-
-weir_status weir_stream_release(weir_stream *stream)
-{
-  weir_heap *h = (weir_heap *)stream;
-  weir_pool *p = h->pool;
-  const weir_backend *b = p->backend;
-  if (!h->stream) return weir_fail(WEIR_EINVAL, "the default stream stays as long as its device");
-  pthread_mutex_lock(&p->lock);
-  weir_status st = weir_epoch_leave(h);
-  if (!st && h->own && !(st = b->stream_destroy(b->self, h->stream))) h->own = false;
-  pthread_mutex_unlock(&p->lock);
-  for (int i = 0; i < WEIR_DEVICES; i++)
-    if (atomic_load(&weir_devices[i].pool) == p) weir_devices[i].generation++;
-  return st;
-}
-
-weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
-{
-  weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
-  if (weir_device_forked()) return WEIR_ECUDA;
-  if (!a || !b || a->pool != b->pool)
-    return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
-  pthread_mutex_lock(&a->pool->lock);
-  weir_epoch_depend(a, b);
-  pthread_mutex_unlock(&a->pool->lock);
-  return WEIR_OK;
 }
 
 /* ---- memory -----------------------------------------------------------------------------------

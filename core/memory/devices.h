@@ -16,7 +16,8 @@ typedef struct weir_attached {
   _Atomic(weir_pool *) pool; /* NULL: no backend */
   weir_heap *plain;          /* of the default stream */
   _Atomic uint64_t generation;
-  bool opened; /* by us at the first use, not attached by hand */
+  _Atomic uint64_t life; /* one more whenever it is detached: what was made on it is gone */
+  bool opened;           /* by us at the first use, not attached by hand */
 } weir_attached;
 
 typedef struct weir_now_stream {

@@ -186,9 +186,21 @@ weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
   return WEIR_OK;
 }
 
+uint64_t weir_epoch_close(weir_heap *h)
+{
+  return h->left ? h->marked : h->epoch++;
+}
+
+void weir_epoch_learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch, bool ordered)
+{
+  uint64_t *known = &waiter->known[waited->number];
+  if (ordered) learn(waiter, waited, epoch);
+  if (epoch > *known) *known = epoch;
+}
+
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited)
 {
-  learn(waiter, waited, waited->left ? waited->marked : waited->epoch++);
+  learn(waiter, waited, weir_epoch_close(waited));
 }
 
 void weir_epoch_use(weir_pool *p, block_id use)

@@ -473,7 +473,9 @@ static weir_status drop_markers(const weir_pool *p, weir_heap *h)
     if (st) return st;
     *event = NULL;
   }
-  return WEIR_OK;
+  weir_status st = h->mark ? b->event_destroy(b->self, h->mark) : WEIR_OK;
+  if (!st) h->mark = NULL;
+  return st;
 }
 
 static weir_status drop_heaps(weir_pool *p)

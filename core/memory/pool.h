@@ -115,6 +115,9 @@ typedef struct weir_heap {
   unsigned oldest, flying;      /* of the ring: the first that may not be complete; how many */
   uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
   bool ripe;       /* may have blocks whose work is complete: for weir_epoch_retire() */
+  bool side;       /* one of weir_stream_new()'s, which many share */
+  void *mark;      /* owned; the backend's event for others to wait by, NULL: none */
+  _Atomic uint64_t good; /* operations noted before this one are complete: late.h */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
   uint32_t second[TLSF_FIRST];            /* bitmaps of bins with a block */
@@ -316,6 +319,11 @@ void weir_epoch_retire(weir_pool *p,
                        const weir_heap *except); /* complete blocks to the idle heap */
 weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited); /* inserts a wait */
 void weir_epoch_depend(weir_heap *waiter, weir_heap *waited);      /* the user inserted one */
+/* The same in two steps, for waits of ours: the epoch that covers all now freed in the stream,
+ * before what is waited for is recorded; and that the wait was inserted, at once (ordered: then
+ * also behind all that `waited` waits for) or later. */
+uint64_t weir_epoch_close(weir_heap *h);
+void weir_epoch_learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch, bool ordered);
 void weir_epoch_pending(weir_pool *p);
 /* After frees: marks and asks when enough was freed that nobody has asked about, but only while it
  * helps: until as much as is reserved was freed since somebody last ran short (alert). */

@@ -26,9 +26,15 @@ extern "C" {
  * the reason in weir_error_message(). */
 WEIR_PUBLIC bool weir_cuda_is_available(void);
 
-/* Errors: ENOTSUP (no libweir-cuda.so, no driver, no device), ECUDA (the driver's own error),
- * EVERSION (the two libraries are not of one build); *out is 0 then. */
+/* How many devices there are; 0, and no error, where CUDA is missing in whole or in part. Errors:
+ * ECUDA (after a fork). */
 WEIR_PUBLIC weir_status weir_cuda_device_count(int *out);
+/* Opens CUDA, as the first use does; again it is nothing. Errors: ENOTSUP (no libweir-cuda.so, no
+ * driver, no device), ECUDA (the driver's own error, after a fork), EVERSION (the two libraries are
+ * not of one build). */
+WEIR_PUBLIC weir_status weir_cuda_init(void);
+/* Whether something has opened CUDA: true changes nothing any more, but a fork. */
+WEIR_PUBLIC bool weir_cuda_is_initialized(void);
 
 /* X(field, CUdevice_attribute without its prefix): names and units as in torch.cuda's properties
  * where it has them; sizes in bytes. */
@@ -61,7 +67,8 @@ typedef struct weir_cuda_device_properties {
 #undef WEIR_CUDA_PROPERTIES_FIELD
 } weir_cuda_device_properties;
 
-/* What device number `index` is. Creates no context. Errors: as above; EINVAL: no such device. */
+/* What device number `index` is. Creates no context. Errors: as weir_cuda_init(); EINVAL: no such
+ * device. */
 WEIR_PUBLIC weir_status weir_cuda_get_device_properties(weir_cuda_device_properties *out,
                                                         int index);
 

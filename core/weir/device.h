@@ -30,11 +30,21 @@ typedef struct weir_device {
 
 typedef struct weir_stream weir_stream;
 
-/* "cpu", "cpu:0", "cuda", "cuda:1". Errors: EINVAL. */
+/* "cpu", "cpu:0", "cuda", "cuda:1", as torch.device(). Whether the device exists shows at its use.
+ * Errors: EINVAL ("Device string must not be empty"; "Invalid device string: 'cuda:01'"; "Expected
+ * one of cpu, cuda device type at start of device string: x"). */
 WEIR_PUBLIC weir_status weir_device_parse(weir_device *out, const char *text);
 /* Where a program that runs with a GPU and without one shall work: "cuda" (the current device)
  * where CUDA is available and not disabled, else "cpu". Never an error. */
 WEIR_PUBLIC weir_device weir_device_select(bool disable_cuda);
+/* The text that is parsed to it: "cuda:1", "cuda" without an index (borrowed, static). */
+WEIR_PUBLIC const char *weir_device_name(weir_device device);
+/* Type and index are the same: cpu and cpu:0 are two, as in torch. */
+WEIR_PUBLIC bool weir_device_equal(weir_device a, weir_device b);
+/* *out: `device` can read and write the memory of `peer` directly; copies between the two then do
+ * not pass through the host. A device is no peer of itself. Errors: EINVAL (the cpu, no such
+ * device), ENOTSUP. */
+WEIR_PUBLIC weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer);
 
 /* ---- what is current for the calling thread ---------------------------------------------------
  */

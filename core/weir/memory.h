@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "core/base/status.h"
 #include "core/weir/device.h"
+#include "core/weir/stream.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,29 +29,6 @@ struct weir_backend;
 WEIR_PUBLIC weir_status weir_memory_attach(const struct weir_backend *backend, const char *conf);
 /* Waits for the device's work, gives all memory back. Errors: EINVAL while blocks are live. */
 WEIR_PUBLIC weir_status weir_memory_detach(weir_device device);
-
-/* The allocator's view of a stream of the device (borrowed, lives until weir_memory_detach).
- * `native` is the backend's handle, for CUDA a cudaStream_t or CUstream of the device, to be kept
- * until weir_memory_detach; NULL: its default stream (CUDA: the legacy one, whatever the program
- * was compiled for). Errors: EINVAL (not a stream of the device; cudaStreamPerThread, which is
- * another stream in every thread). */
-WEIR_PUBLIC weir_status weir_stream_from_native(weir_stream **out, weir_device device,
-                                                void *native);
-/* A new stream of the device, which waits for no other and no other for it, the default stream
- * included (cudaStreamNonBlocking), as torch.cuda.Stream's are. Borrowed: it lives until
- * weir_memory_detach. Errors: ENOTSUP (a backend that makes none), ECUDA, ELIMIT. */
-WEIR_PUBLIC weir_status weir_stream_create(weir_stream **out, weir_device device);
-/* The backend's handle of a stream (borrowed), for CUDA a cudaStream_t: what kernels and copies are
- * launched with. NULL: the default stream. */
-WEIR_PUBLIC weir_status weir_stream_native(void **out, weir_stream *stream);
-/* Steals the stream: its native handle may be destroyed afterwards, and is where weir_stream_create
- * made it. Its memory serves other streams as soon as the work now in it is complete; its blocks
- * stay allocated. A thread whose current stream it is goes back to the default stream. Errors:
- * EINVAL (the default stream, released before, being captured), the device's; nothing has changed.
- */
-WEIR_PUBLIC weir_status weir_stream_release(weir_stream *stream);
-/* Tells the allocator that the program made `waiter` wait for everything now in `waited`. */
-WEIR_PUBLIC weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited);
 
 /* *out is new: weir_free() it; NULL for 0 bytes. `stream` NULL: the thread's current stream of the
  * device. Alignment 512. Errors: EOOM with a sentence that says why, EINVAL. */

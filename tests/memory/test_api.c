@@ -34,24 +34,6 @@ static void *get(size_t bytes)
   return out;
 }
 
-START_TEST(devices_are_parsed)
-{
-  weir_device d;
-  ck_assert_int_eq(weir_device_parse(&d, "cuda:12"), WEIR_OK);
-  ck_assert(d.type == WEIR_DEVICE_CUDA && d.index == 12);
-  ck_assert_int_eq(weir_device_parse(&d, "cuda"), WEIR_OK);
-  ck_assert(d.type == WEIR_DEVICE_CUDA && d.index == -1);
-  ck_assert_int_eq(weir_device_parse(&d, "cpu"), WEIR_OK);
-  ck_assert(d.type == WEIR_DEVICE_CPU);
-  static const char *const bad[] = {"",        "gpu",   "cuda:",   "cuda:-1",           "cuda:1x",
-                                    "cuda:01", "cuda1", "cuda: 1", "cuda:1000000000000"};
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    ck_assert_msg(weir_device_parse(&d, bad[i]) == WEIR_EINVAL, "%s", bad[i]);
-    ck_assert_ptr_nonnull(strstr(weir_error_message(), "Invalid device string"));
-  }
-}
-END_TEST
-
 static const char *const bad_conf[][2] = {{"max_split_mb:30", "max_split_size_mb"},
                                           {"max_split_size_mb:1", "20"},
                                           {"expandable_segments:maybe", "true"},
@@ -278,7 +260,6 @@ int main(void)
 {
   Suite *s = suite_create("memory api");
   TCase *t = tcase_create("api");
-  tcase_add_test(t, devices_are_parsed);
   tcase_add_loop_test(t, bad_options_are_refused_with_the_valid_ones, 0, 7);
   tcase_add_test(t, options_are_taken);
   tcase_add_test(t, nothing_is_null_and_freeing_null_is_nothing);

@@ -1,0 +1,45 @@
+/* late.h: which operation a device's error is of.
+ *
+ * An operation enqueues its work and returns, so an error of that work shows at some later call.
+ * Whoever enqueues says so with weir_op_done(), whoever waits for a stream does it with
+ * weir_late_sync(); an error that was met then names where it was first seen and what had been
+ * enqueued since the last wait that went well. Under launch blocking (CUDA_LAUNCH_BLOCKING=1,
+ * weir_set_launch_blocking()) every operation is waited for, and the error is its own.
+ *
+ * Words. late: of an error that stays with the device's context ("sticky"), so that all calls meet
+ * it; told from a refused call by asking the stream again. note: the name of an operation, kept for
+ * the last 64 of a device.
+ */
+#ifndef WEIR_DEVICE_LATE_H
+#define WEIR_DEVICE_LATE_H
+
+#include "core/memory/devices.h"
+
+/* weir_op_done() on a device. */
+weir_status weir_op_note(weir_stream *stream, const char *op, weir_status st);
+
+/* After every operation: `op` (static, torch's name of it) was enqueued in `stream`, and enqueueing
+ * it said `st`. stream NULL: the cpu, whose work is done. Returns what the operation shall return,
+ * worded. */
+static inline weir_status weir_op_done(weir_stream *stream, const char *op, weir_status st)
+{
+  return stream ? weir_op_note(stream, op, st) : st;
+}
+
+/* The host waits for all work of the stream (NULL: the cpu). `where` (static): who waits, for the
+ * message. Errors: ECUDA; EINVAL: the stream is being captured. */
+weir_status weir_late_sync(weir_stream *stream, const char *where);
+
+/* Words an error that the call `where` met in the stream's device: `st` and weir_error_message().
+ * What is no late error keeps its sentence. Returns st. */
+weir_status weir_late(weir_stream *stream, const char *where, weir_status st);
+
+/* How many operations of the stream's device have been noted; and, after a wait that went well, up
+ * to which the stream's are complete. */
+uint64_t weir_late_count(weir_stream *stream);
+void weir_late_good(weir_stream *stream, uint64_t count);
+
+/* A backend is attached as the device: what was noted is of another. */
+void weir_late_forget(int index);
+
+#endif
