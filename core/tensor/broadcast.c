@@ -30,11 +30,6 @@ const char *weir_device_text(char text[WEIR_DEVICE_TEXT], weir_device device)
   return text;
 }
 
-bool weir_device_equal(weir_device a, weir_device b)
-{
-  return a.type == b.type && a.index == b.index;
-}
-
 weir_status weir_same_device(const weir_tensor *a, const weir_tensor *b)
 {
   char one[WEIR_DEVICE_TEXT], two[WEIR_DEVICE_TEXT];

@@ -53,7 +53,6 @@ weir_status weir_broadcast(weir_shape *shape, const int64_t *size, int dims);
 /* Errors: EINVAL, "Expected all tensors to be on the same device, but found at least two devices,
  * cuda:0 and cuda:1!". */
 weir_status weir_same_device(const weir_tensor *a, const weir_tensor *b);
-bool weir_device_equal(weir_device a, weir_device b);
 /* "cuda:0" in `text`; text. */
 enum { WEIR_DEVICE_TEXT = 32 };
 const char *weir_device_text(char text[WEIR_DEVICE_TEXT], weir_device device);
