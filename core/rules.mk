@@ -1,7 +1,8 @@
 # core: what everything else stands on. Other folders link these lists of objects:
 #   CORE_BASE_OBJS          status, clock, options, map: no dependency but libc
 #   CORE_UNWIND_OBJS        the unwinder's seam
-#   CORE_DUMP_OBJS          JSON and pickles
+#   CORE_DUMP_OBJS          JSON and pickles, written
+#   CORE_JSON_OBJS          JSON, read from files nobody vouches for
 #   CORE_MEMORY_OBJS        the allocator and the opening of CUDA, on top of base
 #   CORE_TENSOR_OBJS        tensors and the cpu they calculate on, on top of memory
 #   CORE_TRACE_WRITER_OBJS  base and the writing side: the preload library
@@ -11,8 +12,9 @@ CORE_BASE_OBJS         := $(call objs,core/version.c core/base/status.c core/bas
 CORE_UNWIND_OBJS       := $(call objs,$(addprefix core/trace/,unwind.c stack_path.c stack_memory.c))
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/api.c)
 CORE_DUMP_OBJS         := $(call objs,core/base/dump.c)
+CORE_JSON_OBJS         := $(call objs,core/base/json.c)
 CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) $(call objs,$(addprefix core/device/,current.c device.c event.c late.c name.c stream.c) $(addprefix core/memory/,api.c back.c check.c config.c epoch.c callers.c export.c front.c graph.c heap.c history.c hostroom.c meta.c names.c pause.c pinned.c pool.c report.c slab.c snapshot.c stats.c stitch.c told.c torch.c))
-CORE_TENSOR_OBJS       := $(call objs,$(sort $(wildcard core/tensor/*.c core/device/cpu*.c core/nn/*.c) core/base/log.c))
+CORE_TENSOR_OBJS       := $(CORE_JSON_OBJS) $(call objs,$(sort $(wildcard core/tensor/*.c core/device/cpu*.c core/nn/*.c) core/base/log.c))
 # The whole-block cache, alone: what the preload library needs of the allocator.
 CORE_WHOLE_OBJS        := $(call objs,core/memory/whole.c core/base/bias.c)
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)

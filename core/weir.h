@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/weir/cuda.h"
 #include "core/weir/device.h"
+#include "core/weir/dlpack.h"
 #include "core/weir/dtype.h"
 #include "core/weir/history.h"
 #include "core/weir/io.h"
