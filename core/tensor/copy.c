@@ -9,8 +9,9 @@
  * on the device, because what the host does is done at once.
  *
  * Streams. A copy between the host and a device runs in the device's current stream. Between two
- * devices it runs in the source's current stream, after all that is now in the destination's and
- * before all that comes there: so does torch's (aten/src/ATen/native/cuda/Copy.cu). Temporaries are
+ * devices it runs in the destination's current stream, after all that is now in the source's and
+ * before all that comes there (in torch's it is the source's, with the same order seen from
+ * outside: aten/src/ATen/native/cuda/Copy.cu). Temporaries are
  * freed in the order of the streams they were made for, which by these rules is behind their last
  * use.
  *
@@ -21,6 +22,7 @@
  * devices never wait.
  */
 #include <string.h>
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 /* ---- on one device ----------------------------------------------------------------------------
@@ -42,6 +44,15 @@ static bool one_run(const weir_tensor *to, const weir_tensor *from)
   return to->dense && from->dense && to->dtype == from->dtype && to->numel == from->numel;
 }
 
+/* Two runs of bytes, one of them the place's. */
+static weir_status enqueue(const weir_place *p, enum weir_copy_way way, const weir_tensor *to,
+                           const weir_tensor *from)
+{
+  const weir_backend *b = p->backend;
+  return weir_op_done(p->stream, "copy_",
+                      b->copy(b->self, p->native, way, to->data, from->data, bytes_of(from)));
+}
+
 static weir_status run_within(const weir_tensor *to, const weir_tensor *from)
 {
   weir_place p;
@@ -50,9 +61,7 @@ static weir_status run_within(const weir_tensor *to, const weir_tensor *from)
     return WEIR_OK;
   }
   weir_status st = weir_place_of(&p, weir_device_of(to));
-  return st ? st
-            : p.backend->copy(p.backend->self, p.native, WEIR_COPY_WITHIN, to->data, from->data,
-                              bytes_of(to));
+  return st ? st : enqueue(&p, WEIR_COPY_WITHIN, to, from);
 }
 
 /* `from` broadcasts to `to`, is on the same device, and they do not overlap. */
@@ -81,63 +90,40 @@ static weir_status keep_until_done(const weir_tensor *host, const weir_place *p)
   const weir_storage *s = host->storage;
   if (s->kind != STORAGE_PINNED) return WEIR_OK;
   weir_status st = weir_record_stream(s->data, p->stream);
-  return st ? p->backend->stream_sync(p->backend->self, p->native) : WEIR_OK;
+  return st ? weir_late_sync(p->stream, "copy_") : WEIR_OK;
 }
 
-static weir_status host_to_device(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
+static weir_status with_host(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
 {
   weir_place p;
-  weir_status st = weir_place_of(&p, weir_device_of(to));
-  if (!st)
-    st = p.backend->copy(p.backend->self, p.native, WEIR_COPY_TO_DEVICE, to->data, from->data,
-                         bytes_of(from));
+  const weir_tensor *host = on_host(from) ? from : to, *device = on_host(from) ? to : from;
+  weir_status st = weir_place_of(&p, weir_device_of(device));
+  if (!st) st = enqueue(&p, host == from ? WEIR_COPY_TO_DEVICE : WEIR_COPY_TO_HOST, to, from);
   if (st) return st;
-  return non_blocking ? keep_until_done(from, &p)
-                      : p.backend->stream_sync(p.backend->self, p.native);
+  return non_blocking ? keep_until_done(host, &p) : weir_late_sync(p.stream, "copy_");
 }
 
-static weir_status device_to_host(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
-{
-  weir_place p;
-  weir_status st = weir_place_of(&p, weir_device_of(from));
-  if (!st)
-    st = p.backend->copy(p.backend->self, p.native, WEIR_COPY_TO_HOST, to->data, from->data,
-                         bytes_of(from));
-  if (st) return st;
-  return non_blocking ? keep_until_done(to, &p) : p.backend->stream_sync(p.backend->self, p.native);
-}
-
-/* What is put into `waiter` from now on waits for what is in `first` now. */
-static weir_status wait_for(const weir_place *waiter, const weir_place *first)
-{
-  const weir_backend *a = first->backend, *b = waiter->backend;
-  void *event;
-  weir_status st = a->event_create(a->self, &event);
-  if (st) return st;
-  st = a->event_record(a->self, event, first->native);
-  if (!st) st = b->event_wait(b->self, waiter->native, event);
-  weir_status gone = a->event_destroy(a->self, event);
-  return st ? st : gone;
-}
-
+/* The copy is the destination's, whose stream waits for the source's; what comes to the source then
+ * waits for it. */
 static weir_status device_to_device(const weir_tensor *to, const weir_tensor *from)
 {
   weir_place p, s;
   weir_status st = weir_place_of(&p, weir_device_of(to));
   if (!st) st = weir_place_of(&s, weir_device_of(from));
-  if (!st) st = wait_for(&s, &p);
-  if (!st)
-    st = p.backend->copy_peer(p.backend->self, s.native, to->data, s.backend, from->data,
-                              bytes_of(from));
-  return st ? st : wait_for(&p, &s);
+  if (!st) st = weir_stream_wait_stream(p.stream, s.stream);
+  if (st) return st;
+  const weir_backend *b = p.backend;
+  st = weir_op_done(
+      p.stream, "copy_",
+      b->copy_peer(b->self, p.native, to->data, s.backend, from->data, bytes_of(from)));
+  return st ? st : weir_stream_wait_stream(s.stream, p.stream);
 }
 
 static weir_status travel(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
 {
   if (!to->numel) return WEIR_OK;
-  if (on_host(from)) return host_to_device(to, from, non_blocking);
-  if (on_host(to)) return device_to_host(to, from, non_blocking);
-  return device_to_device(to, from);
+  return on_host(from) || on_host(to) ? with_host(to, from, non_blocking)
+                                      : device_to_device(to, from);
 }
 
 /* ---- between devices --------------------------------------------------------------------------

@@ -9,6 +9,7 @@
  * are in memory, slowest first.
  */
 #include <string.h>
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 static const uint8_t inputs_of[WEIR_OP_COUNT] = {
@@ -179,8 +180,7 @@ weir_status weir_target_of(weir_target *out, weir_device device)
 
 weir_status weir_target_done(const weir_target *t, weir_status st, const char *op)
 {
-  (void)t, (void)op;
-  return st;
+  return weir_op_done(t->place.stream, op, st);
 }
 
 weir_status weir_loop_run(weir_device device, weir_loop *l)

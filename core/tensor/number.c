@@ -7,6 +7,7 @@
  */
 #include <string.h>
 #include "core/device/half.h"
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 /* Whether an integer, or the digits before a number's point, fit. */
@@ -157,7 +158,7 @@ weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
   if (!st)
     st = p.backend->copy(p.backend->self, p.native, WEIR_COPY_TO_HOST, bytes, t->data,
                          weir_itemsize(dtype));
-  if (!st) st = p.backend->stream_sync(p.backend->self, p.native);
+  if (!st) st = weir_late_sync(p.stream, "item");
   if (!st) *out = number_at(bytes, dtype);
   return st;
 }
