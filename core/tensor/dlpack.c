@@ -72,8 +72,8 @@ static weir_status make_wait(weir_device device, intptr_t stream)
   if ((st = b->event_create(b->self, &event))) return st;
   st = b->event_record(b->self, event, h->stream);
   if (!st) st = b->event_wait(b->self, consumer, event);
-  weir_status destroyed = b->event_destroy(b->self, event);
-  return st ? st : destroyed;
+  (void)b->event_destroy(b->self, event);
+  return st;
 }
 
 static weir_status ready(const weir_tensor *t, intptr_t stream)

@@ -1,8 +1,8 @@
 # tests/io: tensors in files.
 
 IO_TEST_OBJS := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS)) \
-                $(call objs,tests/io/io.c tests/core/support.c)
-IO_TESTS     := $(addprefix $(O)/tests/io/,test_json test_npy test_safetensors)
+                $(call objs,tests/io/io.c tests/core/support.c tests/memory/fake.c)
+IO_TESTS     := $(addprefix $(O)/tests/io/,test_json test_npy test_safetensors test_dlpack)
 
 TESTS          += $(IO_TESTS)
 VALGRIND_TESTS += $(O)/tests/io/test_safetensors
