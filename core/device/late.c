@@ -196,22 +196,27 @@ weir_status weir_late_sync(weir_stream *stream, const char *where)
   return weir_late(stream, where, sync_now(h));
 }
 
-/* The operation is the only one that is not known to be good. */
-static weir_status wait_for(const weir_heap *h, const char *op)
+/* Under launch blocking all before the operation is known to be good: the error is its own. */
+static weir_status word_local(const char *op, weir_status st)
 {
-  if (weir_epoch_capturing(h)) return WEIR_OK;
-  weir_status st = sync_now(h);
-  if (!st) return WEIR_OK;
   char sentence[300];
   (void)snprintf(sentence, sizeof sentence, "%s", weir_error_message());
   return weir_fail(st, "%s: %s (launch blocking: the error is of this operation)", op, sentence);
 }
 
+static weir_status wait_for(const weir_heap *h, const char *op)
+{
+  weir_status st = weir_epoch_capturing(h) ? WEIR_OK : sync_now(h);
+  return st ? word_local(op, st) : WEIR_OK;
+}
+
 weir_status weir_op_note(weir_stream *stream, const char *op, weir_status st)
 {
   const weir_heap *h = heap_of(stream);
-  if (__builtin_expect(st != WEIR_OK, 0)) return weir_late(stream, op, st);
-  if (__builtin_expect(weir_launch_blocking(), 0)) return wait_for(h, op);
+  bool wait = weir_launch_blocking();
+  if (__builtin_expect(st != WEIR_OK, 0))
+    return wait && st == WEIR_ECUDA ? word_local(op, st) : weir_late(stream, op, st);
+  if (__builtin_expect(wait, 0)) return wait_for(h, op);
   note_op(h, op);
   return WEIR_OK;
 }

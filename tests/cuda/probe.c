@@ -2,9 +2,9 @@
  *
  *   probe WHAT...    each prints a line: "STATUS NUMBER" and, after a failure, the sentence
  *
- * available, count, properties, malloc, second (malloc on cuda:1), detach; race: 16 threads make
- * the first use at once; fork: the parent uses CUDA, then its child tries everything, with a thread
- * of the parent in the middle of slow paths meanwhile; child: the first use is in a child.
+ * available, count, properties, uuids, malloc, second (malloc on cuda:1), detach; race: 16 threads
+ * make the first use at once; fork: the parent uses CUDA, then its child tries everything, with a
+ * thread of the parent in the middle of slow paths meanwhile; child: the first use is in a child.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -175,6 +175,21 @@ static void properties(void)
   say(weir_cuda_get_device_properties(&p, -1), -1);
 }
 
+/* The number of devices, then their UUIDs as nvidia-smi prints them. */
+static void uuids(void)
+{
+  int n = -1;
+  (void)weir_cuda_device_count(&n);
+  printf("%d devices\n", n);
+  for (int i = 0; i < n; i++) {
+    weir_cuda_device_properties p;
+    if (weir_cuda_get_device_properties(&p, i)) return;
+    for (int k = 0; k < 16; k++)
+      printf("%s%02x", k == 4 || k == 6 || k == 8 || k == 10 ? "-" : "", p.uuid[k]);
+    printf("\n");
+  }
+}
+
 int main(int argc, char **argv)
 {
   for (int i = 1; i < argc; i++) {
@@ -189,6 +204,7 @@ int main(int argc, char **argv)
       say(st, n);
     }
     if (!strcmp(what, "properties")) properties();
+    if (!strcmp(what, "uuids")) uuids();
     if (!strcmp(what, "malloc")) malloc_on(cuda0);
     if (!strcmp(what, "second")) malloc_on(cuda1);
     if (!strcmp(what, "detach")) say(weir_memory_detach(cuda0), 0);

@@ -36,6 +36,37 @@ START_TEST(the_driver_says_which_devices_there_are)
 }
 END_TEST
 
+START_TEST(what_is_visible_is_what_the_environment_lets_through)
+{
+  static const char *const invalid[] = {"0,1,9,2", "0,1,x,2", "0,1,-1,2", "0,1,,2"};
+  char line[200];
+  SAYS(SIM(4) PROBE "uuids", "4 devices\n");
+  /* order renumbers */
+  SAYS("CUDA_VISIBLE_DEVICES=2,0 " SIM(4) PROBE "uuids", "2 devices\n");
+  SAYS("a=$(" SIM(4) PROBE "uuids | sed -n 4p); b=$(CUDA_VISIBLE_DEVICES=2,0 " SIM(4) PROBE
+       "uuids | sed -n 2p); [ -n \"$a\" ] && [ \"$a\" = \"$b\" ] && echo same",
+       "same");
+  /* the first that is invalid hides the rest */
+  for (size_t i = 0; i < sizeof invalid / sizeof *invalid; i++) {
+    (void)snprintf(line, sizeof line, "CUDA_VISIBLE_DEVICES=%s " SIM(4) PROBE "uuids", invalid[i]);
+    SAYS(line, "2 devices\n");
+  }
+  /* the empty list hides everything */
+  SAYS("CUDA_VISIBLE_DEVICES= " SIM(4) PROBE "uuids available", "0 devices\n",
+       "0 CUDA is not available: the driver has no device");
+  SAYS("CUDA_VISIBLE_DEVICES=-1 " SIM(4) PROBE "uuids", "0 devices\n");
+  /* a UUID, or enough of its beginning */
+  SAYS("u=$(" SIM(4) PROBE "uuids | sed -n 4p); CUDA_VISIBLE_DEVICES=GPU-$u " SIM(4) PROBE "uuids",
+       "1 devices\n");
+  SAYS("u=$(" SIM(1) PROBE "uuids | sed -n 2p); CUDA_VISIBLE_DEVICES=GPU-${u%????} " SIM(1) PROBE
+       "uuids",
+       "1 devices\n");
+  SAYS("u=$(" SIM(4) PROBE "uuids | sed -n 4p); CUDA_VISIBLE_DEVICES=GPU-${u%????} " SIM(4) PROBE
+       "uuids",
+       "0 devices\n"); /* it fits several */
+}
+END_TEST
+
 START_TEST(without_a_driver_it_is_said)
 {
   if (sh("ldconfig -p | grep -q libcuda.so.1")->status)
@@ -150,6 +181,7 @@ int main(void)
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_test(t, a_device_that_is_there_is_used);
   tcase_add_test(t, the_driver_says_which_devices_there_are);
+  tcase_add_test(t, what_is_visible_is_what_the_environment_lets_through);
   tcase_add_test(t, without_a_driver_it_is_said);
   tcase_add_test(t, a_driver_that_is_too_old_is_said_to_be);
   tcase_add_test(t, a_driver_that_will_not_start_is_quoted);
