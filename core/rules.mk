@@ -24,6 +24,10 @@ CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.
 CPU_LOOP_FLAGS := -O3 -fno-math-errno -fno-trapping-math -fcx-limited-range
 EXTRA_core/device/cpu_kernels.c      := $(CPU_LOOP_FLAGS)
 EXTRA_core/device/cpu_kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
+TILE_FLAGS := -O3 -ffp-contract=fast
+EXTRA_core/device/cpu_tile.c        := $(TILE_FLAGS)
+EXTRA_core/device/cpu_tile_avx2.c   := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
+EXTRA_core/device/cpu_tile_avx512.c := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mfma)
 
 core: $(LIB)/libweir.so
 

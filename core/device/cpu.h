@@ -91,8 +91,6 @@ weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l);
 weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r);
 weir_status weir_cpu_random(void *self, void *stream, const weir_random *r);
 weir_status weir_cpu_gemm(void *self, void *stream, const weir_gemm *g);
-/* Integers, and nothing else. */
-weir_status weir_cpu_gemm_int(const weir_gemm *g);
 weir_status weir_cpu_im2col(void *self, void *stream, const weir_im2col *c);
 
 /* Words that `what` is not implemented for a dtype, as torch does. */

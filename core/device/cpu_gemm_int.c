@@ -4,7 +4,7 @@
  * once and added, times an element of A, to all rows of the tile.
  */
 #include <string.h>
-#include "core/device/cpu.h"
+#include "core/device/cpu_gemm.h"
 #include "core/device/threads.h"
 
 enum { ROWS = 32, COLUMNS = CPU_BLOCK };

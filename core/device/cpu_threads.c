@@ -25,6 +25,7 @@ typedef struct job {
   int64_t count, grain;
   _Atomic int64_t next; /* the first element nobody has taken */
   int room;             /* workers that may still join; under lock */
+  int joined;           /* workers that have; under lock */
 } job;
 
 static struct {
@@ -44,6 +45,7 @@ static struct {
 static _Atomic int threads; /* 0: not asked yet */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static __thread bool within __attribute__((tls_model("initial-exec"))); /* in a part */
+static __thread int self __attribute__((tls_model("initial-exec")));    /* in a job: which */
 
 /* ---- how many ---------------------------------------------------------------------------------
  */
@@ -98,6 +100,7 @@ static void *worker(void *unused)
     job *j = pool.now;
     seen = pool.serial;
     j->room--;
+    self = ++j->joined;
     pool.inside++;
     pthread_mutex_unlock(&pool.lock);
     take_pieces(j);
@@ -165,11 +168,26 @@ static void share(job *j)
   pthread_mutex_unlock(&pool.lock);
 }
 
-void weir_parallel(int64_t count, int64_t grain, weir_part part, void *arg)
+/* Also within a part of another job: numbers count within the innermost. */
+static void alone(int64_t count, weir_part part, void *arg)
+{
+  int before = self;
+  self = 0;
+  if (count > 0) part(arg, 0, count);
+  self = before;
+}
+
+int weir_parallel_self(void)
+{
+  return self;
+}
+
+void weir_parallel_most(int most, int64_t count, int64_t grain, weir_part part, void *arg)
 {
   int n = count <= grain || within ? 1 : weir_get_num_threads();
+  if (n > most) n = most;
   if (n == 1 || pthread_mutex_trylock(&pool.busy)) {
-    if (count > 0) part(arg, 0, count);
+    alone(count, part, arg);
     return;
   }
   int64_t pieces = (count - 1) / grain;
@@ -177,4 +195,9 @@ void weir_parallel(int64_t count, int64_t grain, weir_part part, void *arg)
   j.room = pieces < n - 1 ? (int)pieces : n - 1;
   share(&j);
   pthread_mutex_unlock(&pool.busy);
+}
+
+void weir_parallel(int64_t count, int64_t grain, weir_part part, void *arg)
+{
+  weir_parallel_most(WORKERS + 1, count, grain, part, arg);
 }

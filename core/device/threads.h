@@ -13,4 +13,9 @@ typedef void (*weir_part)(void *arg, int64_t from, int64_t to);
  * within a part, and while another thread shares its work, the caller does all alone. */
 void weir_parallel(int64_t count, int64_t grain, weir_part part, void *arg);
 
+/* The same by at most `most` threads, each of which has a number below that while it works: room
+ * for one's own. */
+void weir_parallel_most(int most, int64_t count, int64_t grain, weir_part part, void *arg);
+int weir_parallel_self(void);
+
 #endif
