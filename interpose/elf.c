@@ -238,6 +238,7 @@ static int holds_address(struct dl_phdr_info *i, size_t size, void *context)
   if (!phdr_holds(i, s->address)) return 0;
   s->dynamic = phdr_dynamic(i);
   s->found = weir_object_read(s->object, i->dlpi_addr, s->dynamic);
+  s->object->path = i->dlpi_name;
   return 1;
 }
 
@@ -251,7 +252,9 @@ static bool find_at(weir_object *o, const ElfW(Dyn) * *dynamic, const void *addr
   if (find_object) {
     if (find_object((void *)s.address, &r) != 0) return false;
     *dynamic = r.link_map->l_ld;
-    return weir_object_read(o, r.link_map->l_addr, r.link_map->l_ld);
+    bool read = weir_object_read(o, r.link_map->l_addr, r.link_map->l_ld);
+    o->path = r.link_map->l_name;
+    return read;
   }
   if (!iterate_phdr) return false;
   iterate_phdr(holds_address, &s);

@@ -21,6 +21,7 @@ typedef struct weir_object {
   const ElfW(Half) * versym;   /* DT_VERSYM, or NULL: no versions at all */
   const ElfW(Verdef) * verdef; /* DT_VERDEF, or NULL */
   const char *soname;          /* "" when it has none */
+  const char *path;            /* from weir_object_at(): as the loader has it, "" the program's */
 } weir_object;
 
 /* How a definition must fit. */

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "interpose/loader.h"
 
 enum { SITES = 4096, PROBES = 32, BOUNDS = 2 * WEIR_RULES_MAX + 1 };
 
@@ -101,21 +102,17 @@ typedef struct place { /* of a call site */
   char path[PATH_MAX]; /* of its object; "": in none */
 } place;
 
-static int find_object(struct dl_phdr_info *info, size_t size, void *context)
+/* False: it is in no object, or in none whose file can be named. */
+static bool find_object(place *p)
 {
-  place *p = context;
-  (void)size;
-  for (int i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *h = &info->dlpi_phdr[i];
-    if (h->p_type != PT_LOAD || p->address - info->dlpi_addr - h->p_vaddr >= h->p_memsz) continue;
-    p->base = info->dlpi_addr;
-    size_t n = strlen(info->dlpi_name);
-    if (n && n < sizeof p->path) memcpy(p->path, info->dlpi_name, n + 1);
-    ssize_t got = n ? 0 : readlink("/proc/self/exe", p->path, sizeof p->path - 1);
-    if (got > 0) p->path[got] = 0;
-    return 1;
-  }
-  return 0;
+  weir_object o;
+  if (!weir_object_at(&o, (const void *)p->address)) return false;
+  p->base = o.base;
+  size_t n = o.path ? strlen(o.path) : 0;
+  if (n && n < sizeof p->path) memcpy(p->path, o.path, n + 1);
+  ssize_t got = n ? 0 : readlink("/proc/self/exe", p->path, sizeof p->path - 1);
+  if (got > 0) p->path[got] = 0;
+  return *p->path != 0;
 }
 
 static bool is_module(const char *path, const char *name)
@@ -202,7 +199,7 @@ static uint64_t find_out(const void *site)
   uint64_t fits = 0, functions = 0;
   int saved = errno;
   bool asked = false;
-  if (!dl_iterate_phdr(find_object, &p) || !*p.path) return 0;
+  if (!find_object(&p)) return 0;
   for (unsigned i = 0; i < rules.count; i++) {
     const weir_rule *r = &rules.rule[i];
     uint64_t bit = UINT64_C(1) << i;

@@ -2,6 +2,9 @@
  * a hash of all bytes read back and of all return codes, a line a thread; rerouted or not, they
  * must be the same. Each thread has its own numbers, buffers and streams.
  *
+ * With a second device there are buffers there as well, which copies from and to the first one's
+ * reach: in its streams, or in an order with all work of both devices.
+ *
  * A buffer is filled before it is read, and work on it in another stream waits for the last one by
  * an event. Frees come at any moment: with work under way, in any order, while others still run.
  */
@@ -16,7 +19,7 @@
 
 int trap_launch_fill(cudaStream_t s, unsigned *p, unsigned n, unsigned value, unsigned turns);
 
-enum { BUFFERS = 24, STREAMS = 3, MIB = 1 << 20 };
+enum { BUFFERS = 24, FAR = 4, STREAMS = 3, MIB = 1 << 20 };
 
 typedef struct buffer {
   unsigned *p; /* NULL: none */
@@ -30,6 +33,7 @@ typedef struct runner {
   cudaStream_t streams[STREAMS];
   cudaEvent_t event;
   buffer b[BUFFERS];
+  buffer far[FAR];         /* on the second device; `stream` is one of the first's */
   unsigned *host, *pinned; /* MIB elements */
 } runner;
 
@@ -196,6 +200,110 @@ static void copy(runner *r, buffer *a, buffer *b)
   DO(cudaMemcpyAsync(a->p, b->p, n * sizeof *a->p, cudaMemcpyDeviceToDevice, s));
 }
 
+/* ---- the second device ------------------------------------------------------------------------
+ */
+
+static int device_count;
+
+static void far_make(runner *r, buffer *f)
+{
+  void *p = NULL;
+  unsigned n = size_of(r);
+  DO(cudaSetDevice(1));
+  DO(cudaMalloc(&p, n * sizeof *f->p));
+  *f = (buffer){p, p ? n : 0, 0};
+  if (p) DO(cudaMemset(p, (int)next(r), n * sizeof *f->p));
+  DO(cudaDeviceSynchronize());
+  DO(cudaSetDevice(0));
+}
+
+static void far_read(runner *r, buffer *f)
+{
+  DO(cudaStreamSynchronize(r->streams[f->stream]));
+  DO(cudaSetDevice(1));
+  DO(cudaMemcpy(r->host, f->p, f->n * sizeof *f->p, cudaMemcpyDeviceToHost));
+  DO(cudaSetDevice(0));
+  for (unsigned i = 0; i < f->n; i++)
+    mix(r, r->host[i]);
+}
+
+static void far_drop(runner *r, buffer *f)
+{
+  DO(cudaStreamSynchronize(r->streams[f->stream]));
+  DO(cudaFree(f->p));
+  f->p = NULL;
+}
+
+/* Serialized with all work of both devices, in whichever stream. */
+static void peer_at_once(runner *r, buffer *a, int to, buffer *b, int from, size_t bytes)
+{
+  CUcontext context[2];
+  if (next(r) & 1) {
+    DO(cudaMemcpyPeer(a->p, to, b->p, from, bytes));
+    return;
+  }
+  for (int i = 0; i < 2; i++) {
+    DO(cuDevicePrimaryCtxRetain(&context[i], i));
+    DO(cuDevicePrimaryCtxRelease(i));
+  }
+  DO(cuMemcpyPeer((CUdeviceptr)a->p, context[to], (CUdeviceptr)b->p, context[from], bytes));
+}
+
+/* In a default stream, which the buffers' streams do not wait for. */
+static void peer_by_default(runner *r, buffer *a, buffer *b, size_t bytes)
+{
+  cudaStream_t s = next(r) & 1 ? cudaStreamLegacy : cudaStreamPerThread;
+  DO(cudaStreamSynchronize(r->streams[a->stream]));
+  DO(cudaStreamSynchronize(r->streams[b->stream]));
+  if (s == cudaStreamLegacy && next(r) & 1)
+    DO(cudaMemcpy(a->p, b->p, bytes, cudaMemcpyDefault));
+  else
+    DO(cudaMemcpyAsync(a->p, b->p, bytes, cudaMemcpyDeviceToDevice, s));
+  DO(cudaStreamSynchronize(s));
+}
+
+static void peer_in_stream(runner *r, buffer *a, int to, buffer *b, int from, size_t bytes)
+{
+  int stream = (int)(next(r) % STREAMS);
+  cudaStream_t s = on(r, a, stream);
+  (void)on(r, b, stream);
+  if (next(r) & 1)
+    DO(cudaMemcpyPeerAsync(a->p, to, b->p, from, bytes, s));
+  else
+    DO(cudaMemcpyAsync(a->p, b->p, bytes, cudaMemcpyDefault, s));
+}
+
+static void far_copy(runner *r, buffer *near, buffer *f)
+{
+  int to = (int)(next(r) & 1);
+  buffer *a = to ? f : near, *b = to ? near : f;
+  size_t bytes = (a->n < b->n ? a->n : b->n) * sizeof *a->p;
+  switch (next(r) % 4) {
+  case 0:
+    peer_at_once(r, a, to, b, !to, bytes);
+    break;
+  case 1:
+    peer_by_default(r, a, b, bytes);
+    break;
+  default:
+    peer_in_stream(r, a, to, b, !to, bytes);
+  }
+}
+
+static void far_step(runner *r, buffer *near)
+{
+  uint64_t x = next(r);
+  buffer *f = &r->far[x % FAR];
+  if (!f->p)
+    far_make(r, f);
+  else if ((x >> 8) % 8 == 0)
+    far_drop(r, f);
+  else if ((x >> 8) % 8 == 1)
+    far_read(r, f);
+  else
+    far_copy(r, near, f);
+}
+
 static void step(runner *r)
 {
   uint64_t x = next(r);
@@ -231,6 +339,10 @@ static void step(runner *r)
     DO(cudaStreamCreateWithFlags(&r->streams[b->stream], cudaStreamNonBlocking));
     DO(cudaDeviceSynchronize());
     break;
+  case 12:
+  case 13:
+    if (device_count > 1) far_step(r, b);
+    break;
   default:
     DO(trap_launch_fill(on(r, b, (int)(next(r) % STREAMS)), b->p, b->n, (unsigned)next(r),
                         (unsigned)next(r) % 400000));
@@ -252,6 +364,11 @@ static void *run(void *argument)
       read_back(r, &r->b[i]);
       drop(r, &r->b[i]);
     }
+  for (int i = 0; i < FAR; i++)
+    if (r->far[i].p) {
+      far_read(r, &r->far[i]);
+      far_drop(r, &r->far[i]);
+    }
   DO(cudaFreeHost(r->pinned));
   free(r->host);
   return NULL;
@@ -264,6 +381,7 @@ int main(int argc, char **argv)
   pthread_t t[MOST];
   if (argc < 4) return 2;
   unsigned threads = (unsigned)atoi(argv[2]);
+  if (cudaGetDeviceCount(&device_count)) return 2;
   if (!threads || threads > MOST) return 2;
   for (unsigned i = 0; i < threads; i++) {
     r[i].state = strtoull(argv[1], NULL, 10) * 1000 + i;

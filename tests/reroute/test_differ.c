@@ -9,6 +9,8 @@
 
 enum { TRACED = 12 };
 
+#define STAGED "select count(*) from event where kind = 3 and flags & 128"
+
 static const int threads[] = {1, 2, 5};
 static const char *const limits[] = {"0", "3M", "64M", "1G"};
 
@@ -17,20 +19,21 @@ static void traced(int seed, const char *program)
 {
   static const char *const modes[] = {"strict", "relaxed"};
   char bare[4096];
-  outcome *o = sh_status(0, "LD_LIBRARY_PATH=$BUILD/lib/sim %s", program);
+  outcome *o = sh_status(0, "WEIR_SIM_DEVICES=2 LD_LIBRARY_PATH=$BUILD/lib/sim %s", program);
   ck_assert_int_eq((int)strlen(o->out), 17 * threads[seed % 3]);
   (void)snprintf(bare, sizeof bare, "%s", o->out);
   for (int m = 0; m < 2; m++) {
     o = sh_status(0,
-                  "WEIR_STAGING=on WEIR_CACHE_LIMIT=%s $WEIR run -o t.db --sim --stacks=off "
+                  "WEIR_STAGING=on WEIR_CACHE_LIMIT=%s $WEIR run -o t.db --sim=2 --stacks=off "
                   "--mode=%s -- %s",
                   limits[seed % 4], modes[m], program);
     ck_assert_msg(strcmp(o->out, bare) == 0, "seed %d, %s:\n%sbare:\n%s", seed, modes[m], o->out,
                   bare);
     if (seed % 4 == 3)
       ck_assert_int_gt(ask("t.db", "select count(*) from event where kind = 1 and flags & 64"), 0);
-    if (seed < 3)
-      ck_assert_int_gt(ask("t.db", "select count(*) from event where kind = 3 and flags & 128"), 0);
+    if (seed >= 3) continue;
+    ck_assert_int_gt(ask("t.db", STAGED), 0);
+    if (seed == 0) ck_assert_int_gt(ask("t.db", STAGED " and copy = 10"), 0);
   }
 }
 
@@ -39,7 +42,8 @@ static void preloaded(int seed, const char *program)
 {
   const outcome *o =
       sh("mkdir -p -m 700 spools\n"
-         "export LD_LIBRARY_PATH=$BUILD/lib/sim WEIR_STAGING=on WEIR_CACHE_LIMIT=%s "
+         "export WEIR_SIM_DEVICES=2 LD_LIBRARY_PATH=$BUILD/lib/sim WEIR_STAGING=on "
+         "WEIR_CACHE_LIMIT=%s "
          "WEIR_STACKS=off WEIR_SPOOL_DIR=$PWD/spools\n"
          "for mode in strict relaxed; do\n"
          "  (WEIR_MODE=$mode LD_PRELOAD=$BUILD/lib/libweir-preload.so %s; echo $?) > $mode &\n"

@@ -44,6 +44,7 @@ void measure_reroute_free(measured *m);
 void measure_reroute_free_strict(measured *m);
 void measure_launch_track(measured *m);
 void measure_staging(measured *m);
+void measure_staging_peer(measured *m);
 void measure_dlsym(measured *m);
 /* rows_trace.c */
 void measure_sigkill(measured *m);

@@ -8,6 +8,7 @@
  *   calls dlsym BURSTS CALLS                  ns a dlsym of names that are not CUDA's
  *   calls alloc|free BURSTS PAUSE_US          ns a cuMemAlloc, or cuMemFree, of 64 KiB
  *   calls copy COPIES BYTES                   GB/s of a pageable copy to the device
+ *   calls peer COPIES BYTES                   GB/s of a copy to a second device
  *   calls count FILE                          queries for ever; FILE holds the number of those done
  *
  * Bursts are short enough for a thread's ring, and the pause lets the collector drain it: what is
@@ -254,6 +255,33 @@ static int run_copy(int copies, size_t bytes)
   return errors != 0;
 }
 
+/* GB/s of a copy from the first device to the second, in a stream of its own. */
+static int run_peer(int copies, size_t bytes)
+{
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context[2], *stream = NULL;
+  int (*retain)(void **, int) = (int (*)(void **, int))find(cuda, "cuDevicePrimaryCtxRetain");
+  int (*current)(void *) = (int (*)(void *))find(cuda, "cuCtxSetCurrent");
+  int (*create)(void **, unsigned) = (int (*)(void **, unsigned))find(cuda, "cuStreamCreate");
+  int (*finish)(void *) = (int (*)(void *))find(cuda, "cuStreamSynchronize");
+  int (*copy)(uint64_t, void *, uint64_t, void *, size_t, void *) =
+      (int (*)(uint64_t, void *, uint64_t, void *, size_t, void *))find(cuda, "cuMemcpyPeerAsync");
+  double *rate = calloc((size_t)copies, sizeof *rate);
+  uint64_t at[2] = {0, 0};
+  int errors = 0;
+  find_memory();
+  for (int i = 1; i >= 0; i--)
+    errors += retain(&context[i], i) || current(context[i]) || mem_alloc(&at[i], bytes);
+  errors += create(&stream, 1 /* that waits for no other */);
+  for (int i = -2; !errors && rate && i < copies; i++) {
+    double begin = now_ns();
+    errors += copy(at[1], context[1], at[0], context[0], bytes, stream) || finish(stream);
+    if (i >= 0) rate[i] = (double)bytes / (now_ns() - begin);
+  }
+  if (rate) print_median(rate, copies);
+  free(rate);
+  return errors != 0;
+}
+
 /* ---- count -------------------------------------------------------------------------------------
  */
 
@@ -294,6 +322,8 @@ int main(int argc, char **argv)
     return run_memory(true, (int)number(argv[2]), (int)number(argv[3]));
   if (!strcmp(mode, "copy") && argc == 4)
     return run_copy((int)number(argv[2]), (size_t)number(argv[3]));
+  if (!strcmp(mode, "peer") && argc == 4)
+    return run_peer((int)number(argv[2]), (size_t)number(argv[3]));
   if (!strcmp(mode, "count") && argc == 3) return run_count(argv[2]);
   (void)fprintf(stderr, "calls: wrong arguments\n");
   return 2;
