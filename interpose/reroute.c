@@ -95,16 +95,30 @@ static uint64_t most_pinned(void)
   return ram / 10 < CACHE_MOST ? ram / 10 : CACHE_MOST;
 }
 
-/* Ahead of the first cache: a debugger may have come since the start. Under the lock. */
+static _Atomic bool watchers_known; /* it was asked whether there is a debugger */
+
+/* Ahead of the first cache and the first staged copy: a debugger may have come since the start.
+ * Under the lock. */
 static bool debugged(void)
 {
-  static bool asked;
-  const char *tool = asked ? NULL : weir_tool_of_driver();
-  asked = true;
+  const char *tool = atomic_load(&watchers_known) ? NULL : weir_tool_at_work();
+  atomic_store(&watchers_known, true);
   if (!tool) return weir_mode_now() == WEIR_OBSERVE;
   atomic_store(&weir_mode, WEIR_OBSERVE);
+  weir_fill_start(WEIR_FILL_NONE);
+  if (weir_spool_current()) weir_spool_current()->mode = WEIR_OBSERVE;
   weir_tool_say(tool);
   return true;
+}
+
+bool weir_route_watched(void)
+{
+  if (__builtin_expect(!atomic_load_explicit(&watchers_known, memory_order_relaxed), 0)) {
+    pthread_mutex_lock(&making);
+    (void)debugged();
+    pthread_mutex_unlock(&making);
+  }
+  return weir_mode_now() == WEIR_OBSERVE;
 }
 
 static weir_whole *cache_make(cache *k, const weir_thread *t, int host)

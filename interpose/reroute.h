@@ -228,6 +228,8 @@ weir_routed weir_route_look(uint64_t address);
 void weir_route_taint(uint64_t address, weir_reason why);
 /* A capture is live or a context has an error that stays: everything is the driver's. */
 bool weir_route_hands_off(void);
+/* A debugger is at work, now that the program makes use of the device: all is the driver's. */
+bool weir_route_watched(void);
 /* Bytes cached of the thread's current context. */
 uint64_t weir_route_cached(void);
 

@@ -97,7 +97,7 @@ static bool stage(weir_call *c, const wanted *w)
   PFN_cuStreamSynchronize_v2000 wait =
       WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
   CUresult r = CUDA_SUCCESS;
-  if (weir_route_hands_off() || !wait) return false;
+  if (weir_route_hands_off() || weir_route_watched() || !wait) return false;
   weir_context_refresh(&weir_self);
   bool to = w->kind == WEIR_KIND_HTOD ||
             (w->kind == WEIR_KIND_DEFAULT && weir_tag_mem(weir_pointer_tag(w->dst)));
@@ -170,7 +170,8 @@ static bool stage_peers(weir_call *c, const wanted *w)
   weir_stage_peers copy = {
       .dst = w->dst, .src = w->src, .bytes = w->width, .stream = stream_of(c, w), .how = w->call};
   if (w->waits || copy.stream == CU_STREAM_LEGACY) copy.ends = call_part;
-  if (weir_route_hands_off() || !in_context(w->dst, w->width, &copy.dst_context, &to) ||
+  if (weir_route_hands_off() || weir_route_watched() ||
+      !in_context(w->dst, w->width, &copy.dst_context, &to) ||
       !in_context(w->src, w->width, &copy.src_context, &from) || to == from)
     return false;
   weir_context_refresh(&weir_self);

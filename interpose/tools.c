@@ -77,14 +77,10 @@ static const char *by_tracer(void)
 
 const char *weir_tool_at_start(void)
 {
-  int saved = errno;
-  const char *tool = by_environment();
-  if (!tool) tool = by_tracer();
-  errno = saved;
-  return tool;
+  return by_environment();
 }
 
-const char *weir_tool_of_driver(void)
+static const char *by_driver(void)
 {
   static const char *const names[] = {"cudbgIpcFlag", "cudbgApiClientPid"};
   for (int i = 0; i < 2; i++) {
@@ -92,6 +88,15 @@ const char *weir_tool_of_driver(void)
     if (value && __atomic_load_n(value, __ATOMIC_RELAXED)) return "cuda-gdb";
   }
   return NULL;
+}
+
+const char *weir_tool_at_work(void)
+{
+  int saved = errno;
+  const char *tool = by_driver();
+  if (!tool) tool = by_tracer();
+  errno = saved;
+  return tool;
 }
 
 void weir_tool_say(const char *tool)

@@ -4,12 +4,13 @@
 #ifndef WEIR_INTERPOSE_TOOLS_H
 #define WEIR_INTERPOSE_TOOLS_H
 
-/* The tool this process was started under; NULL: none. Asks the environment and /proc; a string
- * constant. Keeps errno. */
+/* The tool this process was started under, as the environment says; NULL: none. A string constant.
+ */
 const char *weir_tool_at_start(void);
 
-/* "cuda-gdb" when a debugger has announced itself to the driver; NULL: none, or no driver. */
-const char *weir_tool_of_driver(void);
+/* "cuda-gdb" when a debugger has announced itself to the driver or traces this process; NULL: none.
+ * Asks /proc: for programs that do use the device. Keeps errno. */
+const char *weir_tool_at_work(void);
 
 /* Says on stderr and in the trace that `tool` was found and what that means. */
 void weir_tool_say(const char *tool);

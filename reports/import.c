@@ -226,6 +226,10 @@ static weir_status queue_origin(weir_importer *im)
   return wr_batch_op(&im->batch, op);
 }
 
+/* Its mode by number, the parameter that is named. */
+#define MODE(n)                                                                                    \
+  "CASE " n " WHEN 0 THEN 'observe' WHEN 1 THEN 'strict' WHEN 2 THEN 'relaxed' ELSE 'unknown' END"
+
 static weir_status start_process(wr_spool *s)
 {
   weir_importer *im = s->im;
@@ -234,8 +238,7 @@ static weir_status start_process(wr_spool *s)
     s->boot_shift =
         (int64_t)(h->realtime_ns - im->origin_realtime) - (int64_t)(s->opening - im->origin);
   wr_op op = {.sql = "INSERT INTO process(id, pid, ppid, start, events, mode, exe, command, spool)"
-                     " VALUES(?,?,?,?,0,CASE ?5 WHEN 0 THEN 'observe' WHEN 1 THEN 'strict'"
-                     " WHEN 2 THEN 'relaxed' ELSE 'unknown' END,?6,?7,?8)",
+                     " VALUES(?,?,?,?,0," MODE("?5") ",?6,?7,?8)",
               .v = {s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode},
               .numbers = 5,
               .texts = 3};
@@ -249,22 +252,25 @@ static weir_status start_process(wr_spool *s)
   return status;
 }
 
-/* What was lost, so that a trace tells it even if its collector dies. */
-static weir_status queue_losses(wr_spool *s)
+/* What was lost, so that a trace tells it even if its collector dies, and the mode, which a
+ * debugger changes. */
+static weir_status queue_changes(wr_spool *s)
 {
   const weir_spool_header *h = weir_spool_reader_header(s->reader);
   weir_spool_damage d = weir_spool_reader_damage(s->reader);
   uint64_t dropped = atomic_load(&h->dropped), lookups = atomic_load(&h->unknown_lookups);
   uint64_t extended = atomic_load(&h->dropped_extended);
   uint64_t sum = dropped + lookups + extended + d.chunks + d.torn + d.bytes_cut + 1;
+  sum += (uint64_t)h->mode << 48;
   if (sum == s->seen_losses) return WEIR_OK;
   wr_op op = {.sql = "UPDATE process SET dropped = ?2, drop_errno = NULLIF(?3, 0),"
                      " damaged_chunks = ?4, torn = ?5, bytes_cut = ?6, unknown_lookups = ?7,"
-                     " dropped_extended = ?8, unknown_name = NULLIF(?9, '') WHERE id = ?1",
+                     " dropped_extended = ?8, mode = " MODE("?9") ", unknown_name = NULLIF(?10, '')"
+                                                                  " WHERE id = ?1",
               .v = {s->process, (int64_t)dropped, (int64_t)atomic_load(&h->drop_errno),
                     (int64_t)d.chunks, (int64_t)d.torn, (int64_t)d.bytes_cut, (int64_t)lookups,
-                    (int64_t)extended},
-              .numbers = 8,
+                    (int64_t)extended, h->mode},
+              .numbers = 9,
               .texts = 1};
   op.text[0] = wr_text(h->unknown_name, sizeof(h->unknown_name), false);
   weir_status status = wr_batch_op(&s->im->batch, op);
@@ -307,7 +313,7 @@ static weir_status drain(wr_spool *s, bool final)
   weir_spool_visitor visitor = wr_take_visitor;
   visitor.context = s;
   status = weir_spool_drain(s->reader, &visitor, final);
-  if (!status) status = queue_losses(s);
+  if (!status) status = queue_changes(s);
   return status;
 }
 

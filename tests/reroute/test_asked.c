@@ -61,6 +61,8 @@ START_TEST(under_cuda_gdb_all_is_observed_only)
       sh_status(0, RUN "--mode=relaxed -- $BUILD/tests/reroute/tracer cuda-gdb " SUBJECT "churn");
   ck_assert_uint_eq(times(o->err, "cuda-gdb is at work"), 1);
   ck_assert_int_eq(ask("t.db", HITS), 0);
+  ck_assert_int_eq(
+      ask("t.db", "SELECT count(*) FROM process WHERE mode = 'observe' AND events > 0"), 1);
   o = sh_status(0, RUN "--mode=relaxed -- $BUILD/tests/reroute/tracer gdb " SUBJECT "churn");
   ck_assert_str_eq(o->err, "");
   ck_assert_int_eq(ask("t.db", HITS), 3);

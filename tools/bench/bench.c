@@ -29,7 +29,7 @@ const row bench_rows[] = {
     {"launch-track", "launch tracking: strict, relaxed", "ns added", 5, false,
      measure_launch_track},
     {"staging", "staged / pageable copy, slow host", "x", 2, true, measure_staging},
-    {"staging-peer", "staged / the driver's copy between devices", "x", 1.8, true,
+    {"staging-peer", "staged / the driver's copy between devices", "x", 1.6, true,
      measure_staging_peer},
     {"sigkill", "committed events lost by SIGKILL", "events", 0, false, measure_sigkill},
     {"import", "import, one core", "events/s", 700e3, true, measure_import},

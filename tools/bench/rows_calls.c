@@ -160,16 +160,16 @@ void measure_staging(measured *m)
  * of this machine, where the software device's memory is. */
 void measure_staging_peer(measured *m)
 {
-  static const char *const slow[] = {"WEIR_SIM_LINK=h2d:1200M,d2h:1200M,p2p:600M",
+  static const char *const slow[] = {"WEIR_SIM_LINK=h2d:800M,d2h:800M,p2p:400M",
                                      "WEIR_SIM_DEVICES=2", "WEIR_STAGING=on", NULL};
-  const char *const args[] = {"peer", "5", "134217728", NULL};
+  const char *const args[] = {"peer", "3", "134217728", NULL};
   double added;
   mode = "strict";
   extra = slow;
   if (compare(m, "off", args, &added)) {
     m->value = m->with / m->without;
     (void)snprintf(m->note, sizeof m->note,
-                   "GB/s staged, both links of 1.2 GB/s at once / one after the other");
+                   "GB/s staged, both links of 0.8 GB/s at once / one after the other");
   }
   extra = NULL;
   mode = "observe";
