@@ -6,7 +6,6 @@
 #ifndef WEIR_H
 #define WEIR_H
 
-#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/weir/cuda.h"
 #include "core/weir/device.h"
@@ -14,6 +13,7 @@
 #include "core/weir/dtype.h"
 #include "core/weir/history.h"
 #include "core/weir/io.h"
+#include "core/weir/log.h"
 #include "core/weir/memory.h"
 #include "core/weir/oom.h"
 #include "core/weir/ops.h"
