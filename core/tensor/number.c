@@ -104,8 +104,7 @@ weir_status weir_zero_(weir_tensor *t)
   return weir_fill_(t, weir_int(0));
 }
 
-/* One element in host memory. */
-static weir_scalar number_at(const void *at, weir_dtype dtype)
+weir_scalar weir_number_at(const void *at, weir_dtype dtype)
 {
   union {
     uint8_t u8;
@@ -151,7 +150,7 @@ weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
   weir_dtype dtype = (weir_dtype)t->dtype;
   *out = weir_bool(false);
   if (t->storage->device.type == WEIR_DEVICE_CPU) {
-    *out = number_at(t->data, dtype);
+    *out = weir_number_at(t->data, dtype);
     return WEIR_OK;
   }
   weir_status st = weir_place_of(&p, weir_device_of(t));
@@ -159,7 +158,7 @@ weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
     st = p.backend->copy(p.backend->self, p.native, WEIR_COPY_TO_HOST, bytes, t->data,
                          weir_itemsize(dtype));
   if (!st) st = weir_late_sync(p.stream, "item");
-  if (!st) *out = number_at(bytes, dtype);
+  if (!st) *out = weir_number_at(bytes, dtype);
   return st;
 }
 

@@ -128,6 +128,8 @@ weir_status weir_overlap_check(bool *copy, const weir_tensor *out, const weir_te
 
 /* One element of t, converted to a number; waits for the device. */
 weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t);
+/* An element in host memory. */
+weir_scalar weir_number_at(const void *at, weir_dtype dtype);
 /* v as an element of `dtype` is stored: bool, int64, float64 or complex64 by its kind. Errors:
  * EINVAL "value cannot be converted to type int8_t without overflow". */
 weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype);
