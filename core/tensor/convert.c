@@ -51,12 +51,12 @@ weir_status weir_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dt
   weir_storage *s;
   weir_shape shape = weir_tensor_shape(t);
   int64_t numel;
-  if (t->dense) return weir_tensor_new(out, dtype, device, pinned, shape);
+  if (!t->numel) return weir_tensor_new(out, dtype, device, pinned, shape);
   *out = NULL;
   weir_status st = weir_shape_numel(&numel, shape, dtype);
   if (!st) st = weir_storage_new(&s, (uint64_t)numel * weir_itemsize(dtype), device, pinned);
   if (st) return st;
-  bool own = fills(t);
+  bool own = t->dense || fills(t);
   if (!own) strides_like(t, stride);
   return weir_tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
 }

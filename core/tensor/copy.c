@@ -104,7 +104,7 @@ static weir_status with_host(const weir_tensor *to, const weir_tensor *from, boo
 }
 
 /* The copy is the destination's, whose stream waits for the source's; what comes to the source then
- * waits for it. */
+ * waits for it, or the host does, for the source's memory may be reused there at once. */
 static weir_status device_to_device(const weir_tensor *to, const weir_tensor *from)
 {
   weir_place p, s;
@@ -116,7 +116,8 @@ static weir_status device_to_device(const weir_tensor *to, const weir_tensor *fr
   st = weir_op_done(
       p.stream, "copy_",
       b->copy_peer(b->self, p.native, to->data, s.backend, from->data, bytes_of(from)));
-  return st ? st : weir_stream_wait_stream(s.stream, p.stream);
+  if (!st && weir_stream_wait_stream(s.stream, p.stream)) st = weir_late_sync(p.stream, "copy_");
+  return st;
 }
 
 static weir_status travel(const weir_tensor *to, const weir_tensor *from, bool non_blocking)

@@ -291,7 +291,8 @@ static weir_status count_range(int64_t *out, weir_scalar a, weir_scalar b, weir_
                                bool integers)
 {
   double from = real_of(a), to = real_of(b), by = real_of(step);
-  if (!(by > 0 || by < 0)) return weir_fail(WEIR_EINVAL, "step must be nonzero");
+  if (!isfinite(by)) return weir_fail(WEIR_EINVAL, "step must be finite but got %g", by);
+  if (by == 0) return weir_fail(WEIR_EINVAL, "step must be nonzero");
   if (!isfinite(from) || !isfinite(to))
     return weir_fail(WEIR_EINVAL, "unsupported range: %g -> %g", from, to);
   if (by > 0 ? from > to : from < to)

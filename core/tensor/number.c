@@ -1,10 +1,11 @@
 /* number.c: numbers into tensors, and elements as numbers.
  *
  * A number that a dtype cannot hold is refused as torch refuses it (c10's checked conversion):
- * integers by their range, except that negative ones wrap in uint8; floating point beyond float32's
- * range for float32, complex64 and float16 (which then may still become infinity), never for
- * bfloat16; complex numbers with an imaginary part for what is not complex.
+ * integers by their range, except that negative ones wrap in uint8; floating point beyond the
+ * greatest of the dtype, infinity excepted; complex numbers with an imaginary part for what is not
+ * complex.
  */
+#include <math.h>
 #include <string.h>
 #include "core/device/half.h"
 #include "core/device/late.h"
@@ -44,10 +45,14 @@ static double real_of(weir_scalar v)
   return v.dtype == WEIR_INT64 || v.dtype == WEIR_BOOL ? (double)v.i : v.f;
 }
 
-/* float32's greatest, and what becomes it. Infinity and NaN fit. */
-static bool float_fits(double f)
+/* Whether it is not beyond the dtype's greatest number. Infinity and NaN are not. */
+static bool float_fits(double f, weir_dtype dtype)
 {
-  return !(f - f == 0) || (f >= -0x1.fffffep127 && f <= 0x1.fffffep127);
+  double most = dtype == WEIR_FLOAT16    ? 65504
+                : dtype == WEIR_BFLOAT16 ? 0x1.fep127
+                : dtype == WEIR_FLOAT64  ? INFINITY
+                                         : 0x1.fffffep127;
+  return !isfinite(f) || fabs(f) <= most;
 }
 
 weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
@@ -62,8 +67,8 @@ weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
     fits = false;
   else if (weir_is_integral(dtype))
     fits = integer_fits(v, dtype);
-  else if (dtype != WEIR_FLOAT64 && dtype != WEIR_BFLOAT16)
-    fits = float_fits(f) && (!is_complex(v) || float_fits(v.imag));
+  else
+    fits = float_fits(f, dtype) && (!is_complex(v) || float_fits(v.imag, dtype));
   if (!fits)
     return weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
                      type_of_number(dtype));

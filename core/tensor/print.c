@@ -123,19 +123,12 @@ static void pad(FILE *f, int count)
   if (count > 0) (void)fprintf(f, "%*s", count, "");
 }
 
-static void put_part(const printer *p, const format *f, weir_scalar v, double part, bool left)
-{
-  char text[NUMBER_BYTES];
-  int n = write_number(text, f, v, part);
-  if (!left) pad(p->f, f->width - n);
-  (void)fputs(text, p->f);
-}
-
 static void put_element(const printer *p, int64_t i)
 {
   char text[NUMBER_BYTES];
   weir_scalar v = number_of(p->shown, i);
-  put_part(p, &p->real, v, v.f, false);
+  pad(p->f, p->real.width - write_number(text, &p->real, v, v.f));
+  (void)fputs(text, p->f);
   if (p->shown->dtype != WEIR_COMPLEX64) return;
   (void)write_number(text, &p->imag, v, v.imag);
   if (text[0] != '-') (void)fputc('+', p->f);

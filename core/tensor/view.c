@@ -206,9 +206,8 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
                      weir_shape_text(&to, shape), shape.count, (int)t->dims);
   for (int i = shape.count - 1; i >= 0; i--) {
     int64_t size = i < more ? 1 : t->size[i - more];
-    int64_t stride = i >= more             ? t->stride[i - more]
-                     : i < shape.count - 1 ? v.shape.size[i + 1] * v.stride[i + 1]
-                                           : 1;
+    int64_t stride = i >= more ? t->stride[i - more] : 0;
+    if (i < more && t->dims) stride = v.shape.size[i + 1] * v.stride[i + 1];
     if (shape.size[i] == -1 && i < more)
       return weir_fail(WEIR_EINVAL,
                        "The expanded size of the tensor (-1) isn't allowed in a leading, "
@@ -377,13 +376,13 @@ weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tenso
 {
   *count = 0;
   if (!t->dims) return weir_fail(WEIR_EINVAL, "split expects at least a 1-dimensional tensor");
-  weir_status st = weir_dim_of(&dim, dim, t->dims);
-  if (st) return st;
-  int64_t whole = t->size[dim];
   if (size < 0)
     return weir_fail(WEIR_EINVAL,
                      "split expects split_size be non-negative, but got split_size=%lld",
                      (long long)size);
+  weir_status st = weir_dim_of(&dim, dim, t->dims);
+  if (st) return st;
+  int64_t whole = t->size[dim];
   if (!size && whole)
     return weir_fail(WEIR_EINVAL,
                      "split_size can only be 0 if dimension size is 0, but got dimension size of "
