@@ -24,6 +24,8 @@ typedef struct later { /* a copy that was not complete */
 
 static later laters[LATER];
 static unsigned next_victim;
+static const weir_thread nobody; /* owns what a thread has left at its end: events */
+static _Atomic bool left;        /* there may be such */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- looking ----------------------------------------------------------------------------------
@@ -124,6 +126,7 @@ static later *place_for(const weir_poison_copy *c)
   later *found = NULL;
   for (int i = 0; i < LATER; i++) {
     later *l = &laters[i];
+    if (l->owner == &nobody) drop(l);
     if (l->owner && l->copy.host < c->host + span(c) && c->host < l->copy.host + span(&l->copy))
       drop(l);
     if (!l->owner && !found) found = l;
@@ -153,8 +156,9 @@ void weir_poison_look_later(const weir_poison_copy *copy, CUstream stream)
   errno = saved;
 }
 
-/* The next of the thread's that is complete (`any`: or not) is taken out. */
-static bool take_one(later *out, bool any)
+/* The next of the thread's that is complete is taken out; `end`: or not, and its event, which only
+ * the driver can destroy, stays for another thread's call. */
+static bool take_one(later *out, bool end)
 {
   PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000);
   bool found = false;
@@ -162,14 +166,28 @@ static bool take_one(later *out, bool any)
   for (int i = 0; i < LATER && !found; i++) {
     later *l = &laters[i];
     if (l->owner != &weir_self) continue;
-    found = any || (query && query(l->done) != CUDA_ERROR_NOT_READY);
+    found = end || (query && query(l->done) != CUDA_ERROR_NOT_READY);
     if (!found) continue;
     *out = *l;
-    l->done = NULL;
-    drop(l);
+    l->owner = &nobody;
+    if (end) {
+      atomic_store(&left, true);
+    } else {
+      l->done = NULL;
+      drop(l);
+    }
   }
   pthread_mutex_unlock(&lock);
   return found;
+}
+
+static void drop_left(void)
+{
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < LATER; i++)
+    if (laters[i].owner == &nobody) drop(&laters[i]);
+  atomic_store(&left, false);
+  pthread_mutex_unlock(&lock);
 }
 
 void weir_poison_poll(void)
@@ -177,6 +195,7 @@ void weir_poison_poll(void)
   int saved = errno;
   later l;
   if (atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0) return;
+  if (atomic_load_explicit(&left, memory_order_relaxed)) drop_left();
   while (take_one(&l, false)) {
     report(&l.copy, l.stack, true);
     drop(&l);

@@ -193,9 +193,5 @@ int main(void)
   tcase_add_test(t, a_forked_child_is_told_and_never_hangs);
   tcase_add_test(t, a_child_may_be_the_first_and_its_parent_goes_on);
   suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
+  return run_suite(s);
 }

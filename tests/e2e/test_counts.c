@@ -142,9 +142,5 @@ int main(void)
   tcase_add_loop_test(t, random_calls_of_a_static_runtime_are_in_the_trace_exactly, 0, SEEDS / 2);
   tcase_add_test(t, the_random_caller_calls_every_function_of_the_table);
   suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(s);
 }

@@ -106,9 +106,5 @@ int main(void)
   tcase_add_test(t, a_program_killed_at_any_moment_has_every_finished_call_in_its_trace);
   tcase_add_test(t, on_a_full_disk_the_program_ends_as_it_would_and_every_event_is_held_or_counted);
   suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  return run_suite(s);
 }

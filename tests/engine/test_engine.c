@@ -122,9 +122,5 @@ int main(void)
   tcase_add_loop_test(c, blocks_and_leaks_are_what_the_program_counted, 0, 18);
   tcase_add_loop_test(c, the_pluggable_pair_is_an_allocator, 0, 3);
   suite_add_tcase(s, c);
-  SRunner *runner = srunner_create(s);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(s);
 }

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -424,6 +425,37 @@ static void pools_asked(void)
   printf("while captured: %d\n", (int)(sim_count(name) - asked));
 }
 
+/* A copy that is not complete when its thread ends. */
+static void *copy_and_end(void *pinned)
+{
+  cudaStream_t s;
+  unsigned *p = get(MIB);
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  MUST(trap_launch_fill(s, p, MIB / 4, 1, 20000000));
+  MUST(cudaMemcpyAsync(pinned, p, MIB, cudaMemcpyDeviceToHost, s));
+  return NULL;
+}
+
+/* What the driver has made for the hooks is given back, whichever thread it was for. */
+static void threads_end(void)
+{
+  enum { THREADS = 4 };
+  pthread_t t[THREADS];
+  char *pinned;
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+  *(void **)&sim_count = driver ? dlsym(driver, "weir_sim_count") : NULL;
+  if (!sim_count) exit(8);
+  MUST(cudaMallocHost((void **)&pinned, THREADS * MIB));
+  for (int i = 0; i < THREADS; i++)
+    MUST(pthread_create(&t[i], NULL, copy_and_end, pinned + i * MIB));
+  for (int i = 0; i < THREADS; i++)
+    MUST(pthread_join(t[i], NULL));
+  MUST(cudaDeviceSynchronize());
+  printf("events: %d of %d left\n",
+         (int)(sim_count("cuEventCreate") - sim_count("cuEventDestroy_v2")),
+         (int)sim_count("cuEventCreate"));
+}
+
 static void pressure(void)
 {
   press(false, 3000);
@@ -451,6 +483,7 @@ static const struct what {
     {"captured", captured},
     {"sites", sites},
     {"relief", relief},
+    {"threads_end", threads_end},
     {"pools", pools},
     {"pools_asked", pools_asked},
     {"pressure", pressure},

@@ -159,6 +159,13 @@ START_TEST(a_copy_back_of_what_nobody_wrote_is_reported_with_its_place)
 }
 END_TEST
 
+START_TEST(the_events_of_a_thread_that_has_ended_are_given_back)
+{
+  const outcome *o = sh_status(0, RUN "--mode=strict --poison -- " SUBJECT "threads_end");
+  ck_assert_str_eq(o->out, "events: 0 of 4 left\n");
+}
+END_TEST
+
 /* Programs with captures, graphs and streams that wait for nobody. */
 START_TEST(no_program_that_is_right_prints_anything_else_with_a_fill)
 {
@@ -414,6 +421,7 @@ int main(void)
   tcase_add_loop_test(c, a_copy_back_of_what_nobody_wrote_is_reported_with_its_place, 0,
                       (int)(sizeof reads / sizeof *reads));
   tcase_add_loop_test(c, no_program_that_is_right_prints_anything_else_with_a_fill, 0, 20);
+  tcase_add_test(c, the_events_of_a_thread_that_has_ended_are_given_back);
   tcase_add_test(c, zero_and_poison_exclude_each_other);
   tcase_add_loop_test(c, rules_decide_by_size_module_and_function, 0,
                       (int)(sizeof asked / sizeof *asked));
@@ -426,9 +434,5 @@ int main(void)
   tcase_add_loop_test(c, a_program_near_the_capacity_runs_out_of_memory_where_it_does_bare, 0, 4);
   tcase_add_loop_test(c, the_driver_gives_no_more_than_bare_and_the_bound, 0, 4);
   suite_add_tcase(s, c);
-  SRunner *runner = srunner_create(s);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(s);
 }

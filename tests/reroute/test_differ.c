@@ -75,9 +75,5 @@ int main(void)
   tcase_set_timeout(c, 0);
   tcase_add_loop_test(c, a_random_program_gives_the_same_bytes_and_codes_in_each_mode, 0, SEEDS);
   suite_add_tcase(s, c);
-  SRunner *runner = srunner_create(s);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(s);
 }

@@ -50,9 +50,5 @@ int main(void)
   tcase_set_timeout(c, 0);
   tcase_add_loop_test(c, two_processes_share_as_two_bare_ones_do, 0, TRAPS * MODES);
   suite_add_tcase(s, c);
-  SRunner *runner = srunner_create(s);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(s);
 }

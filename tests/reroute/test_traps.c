@@ -121,9 +121,5 @@ int main(void)
   tcase_add_test(c, copies_between_devices_without_peer_access_are_staged);
   tcase_add_test(c, every_trap_of_the_program_is_in_the_table);
   suite_add_tcase(s, c);
-  SRunner *runner = srunner_create(s);
-  srunner_run_all(runner, CK_ENV);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return run_suite(s);
 }

@@ -190,3 +190,12 @@ void read_until(int fd, const char *text)
     seen[++used] = 0;
   }
 }
+
+int run_suite(Suite *suite)
+{
+  SRunner *runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}

@@ -41,6 +41,9 @@ void wait_for_collectors(void);
 /* The one number a query on a trace answers with. */
 long long ask(const char *trace, const char *query);
 
+/* Runs a suite to its end and frees it; what main() returns. */
+int run_suite(Suite *suite);
+
 /* Reads `fd` up to and with this text. */
 void read_until(int fd, const char *text);
 

@@ -67,9 +67,5 @@ int main(void)
   tcase_add_test(t, a_bundle_runs_where_the_packages_are_not);
   tcase_add_test(t, check_gpu_in_a_bundle_says_when_there_is_none);
   suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
+  return run_suite(s);
 }

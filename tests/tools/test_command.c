@@ -333,9 +333,5 @@ int main(void)
   tcase_add_test(traces, exports_agree_and_python_reads_them);
   suite_add_tcase(s, use);
   suite_add_tcase(s, traces);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
+  return run_suite(s);
 }

@@ -257,9 +257,5 @@ int main(void)
   tcase_add_test(t, staging_is_told_and_who_measured_it);
   tcase_add_test(t, the_text_says_it_in_words);
   suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
+  return run_suite(s);
 }

@@ -88,9 +88,5 @@ int main(void)
   tcase_add_test(t, the_allocator_example_is_built_against_what_is_installed);
   tcase_add_test(t, uninstall_leaves_nothing);
   suite_add_tcase(s, t);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
+  return run_suite(s);
 }

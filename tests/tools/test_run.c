@@ -480,9 +480,5 @@ int main(void)
   tcase_add_test(t, a_preloaded_tree_leaves_one_trace);
   tcase_add_test(t, a_preloaded_programs_trace_replaces_nothing);
   tcase_add_test(t, a_terminated_job_leaves_a_whole_trace);
-  SRunner *r = srunner_create(s);
-  srunner_run_all(r, CK_ENV);
-  int failed = srunner_ntests_failed(r);
-  srunner_free(r);
-  return failed != 0;
+  return run_suite(s);
 }
