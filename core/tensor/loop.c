@@ -196,6 +196,28 @@ weir_status weir_loop_run(weir_device device, weir_loop *l)
   return st ? st : weir_target_done(&t, t.compute->map(t.self, t.stream, l), text_of[l->op]);
 }
 
+weir_status weir_loop_copy(const weir_tensor *to, const weir_tensor *from)
+{
+  weir_loop l;
+  l.op = WEIR_OP_COPY;
+  l.compute = (weir_dtype)to->dtype;
+  l.has_alpha = false;
+  l.dims = to->dims;
+  for (int i = 0; i < to->dims; i++)
+    l.size[i] = to->size[i];
+  l.out = weir_operand_of(to, &l);
+  l.in[0] = weir_operand_of(from, &l);
+  return weir_loop_run(weir_device_of(to), &l);
+}
+
+weir_status weir_loop_dense(weir_tensor **out, const weir_tensor *t)
+{
+  weir_status st = weir_tensor_new(out, (weir_dtype)t->dtype, weir_device_of(t), false,
+                                   weir_shape_of(t->dims, t->size));
+  if (!st && (st = weir_loop_copy(*out, t))) weir_tensor_drop(out);
+  return st;
+}
+
 /* ---- memory that is written and read ----------------------------------------------------------
  */
 

@@ -75,20 +75,27 @@ weir_status weir_target_done(const weir_target *t, weir_status st, const char *o
  * in memory in the order in which they do in the inputs, as torch's results do; l->out is it. */
 weir_status weir_loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, weir_device device);
 
+/* Copies `from`, broadcast and cast, into `to` on the same device; they share no memory. */
+weir_status weir_loop_copy(const weir_tensor *to, const weir_tensor *from);
+/* A copy that is dense. */
+weir_status weir_loop_dense(weir_tensor **out, const weir_tensor *t);
+
 /* ---- elementwise.c ----------------------------------------------------------------------------
  */
 
-/* One operation: self NULL: out of place. t[i] NULL: number[i]. */
+/* One operation on up to three operands, some of them numbers. */
 typedef struct weir_elementwise {
   weir_op op;
-  int count; /* of operands */
-  bool has_alpha;
-  weir_tensor *self;       /* borrowed; in place, t[0] is it */
+  uint8_t count;           /* of operands */
+  uint8_t numbers;         /* bit i: operand i is number[i] */
+  bool has_alpha, has_p;   /* alpha, p are filled */
+  weir_tensor *self;       /* borrowed; in place, t[0] is it; NULL: out of place */
   const weir_tensor *t[3]; /* borrowed */
   weir_scalar number[3], alpha, p[3];
 } weir_elementwise;
 
-weir_status weir_elementwise_run(weir_tensor **out, weir_elementwise *e);
+/* out is not touched in place. */
+weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e);
 
 /* ---- matmul.c ---------------------------------------------------------------------------------
  */

@@ -1,0 +1,435 @@
+/* conv.c: two-dimensional convolution and pooling.
+ *
+ * A convolution is a product: the weights of a group (out x (channels, kh, kw)) times a matrix
+ * whose columns are the windows of one image (weir_im2col). As many images as WINDOWS bytes hold
+ * are unfolded at a time; a kernel of one element and stride 1 needs no unfolding. The bias is what
+ * the product is added to.
+ *
+ * Pooling takes, for each place of the window, the elements it covers as a strided view, and the
+ * larger of them and what is there: exact, whatever the device.
+ *
+ * Words. image: one element of the batch. window: what one output element sees. columns: the
+ * unfolded windows.
+ */
+#include <math.h>
+#include <string.h>
+#include "core/tensor/ops.h"
+
+enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */
+
+typedef struct conv {
+  const weir_tensor *a, *weight; /* borrowed, dense */
+  weir_tensor *out;              /* borrowed */
+  int64_t n, channels, groups;
+  int64_t outs; /* channels of the output */
+  int64_t stride[2], pad[2], dilation[2];
+  int64_t in[2], kernel[2], size[2]; /* of an image, of the weights, of the output */
+} conv;
+
+static int64_t at_least_1(int64_t x)
+{
+  return x ? x : 1;
+}
+
+/* ---- what is refused --------------------------------------------------------------------------
+ */
+
+static weir_status check_options(const conv *c)
+{
+  if (c->pad[0] < 0 || c->pad[1] < 0)
+    return weir_fail(WEIR_EINVAL, "negative padding is not supported");
+  if (c->stride[0] < 1 || c->stride[1] < 1)
+    return weir_fail(WEIR_EINVAL, "non-positive stride is not supported");
+  if (c->dilation[0] < 1 || c->dilation[1] < 1)
+    return weir_fail(WEIR_EINVAL, "dilation should be greater than zero, but got [%lld, %lld]",
+                     (long long)c->dilation[0], (long long)c->dilation[1]);
+  if (c->groups < 1) return weir_fail(WEIR_EINVAL, "non-positive groups is not supported");
+  return WEIR_OK;
+}
+
+/* The input as torch prints it: with a batch. */
+static const char *input_text(weir_text *text, const conv *c)
+{
+  return weir_shape_text(text, weir_shape(c->n, c->channels, c->in[0], c->in[1]));
+}
+
+static weir_status check_channels(const conv *c, const weir_tensor *weight)
+{
+  weir_text w, x;
+  const char *shape = weir_shape_text(&w, weir_shape_of(weight->dims, weight->size));
+  long long groups = (long long)c->groups;
+  if (weight->size[0] < c->groups)
+    return weir_fail(WEIR_EINVAL,
+                     "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
+                     "got weight of size %s instead",
+                     groups, groups, shape);
+  if (weight->size[0] % c->groups)
+    return weir_fail(WEIR_EINVAL,
+                     "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
+                     "but got weight of size [%s] instead",
+                     groups, groups, shape);
+  if (c->channels != weight->size[1] * c->groups)
+    return weir_fail(
+        WEIR_EINVAL,
+        "Given groups=%lld, weight of size %s, expected input%s to have %lld channels, "
+        "but got %lld channels instead",
+        groups, shape, input_text(&x, c), (long long)(weight->size[1] * c->groups),
+        (long long)c->channels);
+  return WEIR_OK;
+}
+
+static weir_status check_bias(const weir_tensor *weight, const weir_tensor *bias)
+{
+  weir_text w, x;
+  if (!bias || (bias->dims == 1 && bias->size[0] == weight->size[0])) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "Given weight of size %s, expected bias to be 1-dimensional with %lld elements, "
+                   "but got bias of size %s instead",
+                   weir_shape_text(&w, weir_shape_of(weight->dims, weight->size)),
+                   (long long)weight->size[0],
+                   weir_shape_text(&x, weir_shape_of(bias->dims, bias->size)));
+}
+
+static weir_status check_kernel(const conv *c)
+{
+  for (int i = 0; i < 2; i++) {
+    int64_t room = c->in[i] + 2 * c->pad[i], span = c->dilation[i] * (c->kernel[i] - 1) + 1;
+    int64_t padded[2] = {c->in[0] + 2 * c->pad[0], c->in[1] + 2 * c->pad[1]};
+    if (room < span)
+      return weir_fail(WEIR_EINVAL,
+                       "Calculated padded input size per channel: (%lld x %lld). Kernel size: "
+                       "(%lld x %lld). Kernel size can't be greater than actual input size",
+                       (long long)padded[0], (long long)padded[1],
+                       (long long)(c->dilation[0] * (c->kernel[0] - 1) + 1),
+                       (long long)(c->dilation[1] * (c->kernel[1] - 1) + 1));
+  }
+  return WEIR_OK;
+}
+
+/* Row 25's sentence: a type is a dtype on a kind of device. */
+static weir_status check_types(const weir_tensor *a, const weir_tensor *weight,
+                               const weir_tensor *bias)
+{
+  const weir_tensor *other[2] = {weight, bias};
+  for (int i = 0; i < 2; i++)
+    if (other[i] &&
+        (other[i]->dtype != a->dtype || weir_device_of(other[i]).type != weir_device_of(a).type))
+      return weir_fail(WEIR_EINVAL, "Input type (%s) and %s type (%s) should be the same",
+                       weir_tensor_type(a), i ? "bias" : "weight", weir_tensor_type(other[i]));
+  weir_status st = weir_same_device(a, weight);
+  if (!st && bias) st = weir_same_device(a, bias);
+  weir_dtype d = (weir_dtype)a->dtype;
+  bool cpu = weir_device_of(a).type == WEIR_DEVICE_CPU;
+  if (!st && (d == WEIR_BOOL || (weir_is_integral(d) && !cpu)))
+    st = weir_not_implemented("slow_conv2d_%s", weir_device_of(a), d);
+  return st;
+}
+
+static void describe(conv *c, const weir_tensor *a, const weir_tensor *weight,
+                     const weir_conv2d_options *o)
+{
+  static const weir_conv2d_options defaults = {0};
+  int lead = a->dims - 3; /* 1: a has a batch */
+  if (!o) o = &defaults;
+  c->n = lead ? a->size[0] : 1;
+  c->channels = a->size[lead];
+  c->groups = at_least_1(o->groups);
+  c->outs = weight->size[0];
+  for (int i = 0; i < 2; i++) {
+    c->stride[i] = at_least_1(o->stride[i]);
+    c->dilation[i] = at_least_1(o->dilation[i]);
+    c->pad[i] = o->padding[i];
+    c->in[i] = a->size[lead + 1 + i];
+    c->kernel[i] = weight->size[2 + i];
+  }
+}
+
+static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *weight,
+                              const weir_tensor *bias, const weir_conv2d_options *o)
+{
+  weir_text text;
+  if (!a || !weight) return weir_fail(WEIR_EINVAL, "conv2d needs an input and weights");
+  if (a->dims != 3 && a->dims != 4)
+    return weir_fail(WEIR_EINVAL,
+                     "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of "
+                     "size: %s",
+                     weir_shape_text(&text, weir_shape_of(a->dims, a->size)));
+  if (weight->dims != 4)
+    return weir_fail(WEIR_EINVAL, "conv2d: weight must have 4 dimensions, but it has %d",
+                     weight->dims);
+  describe(c, a, weight, o);
+  weir_status st = check_types(a, weight, bias);
+  if (!st) st = check_options(c);
+  if (!st) st = check_channels(c, weight);
+  if (!st) st = check_bias(weight, bias);
+  if (!st) st = check_kernel(c);
+  for (int i = 0; i < 2; i++)
+    c->size[i] =
+        st ? 0
+           : (c->in[i] + 2 * c->pad[i] - c->dilation[i] * (c->kernel[i] - 1) - 1) / c->stride[i] +
+                 1;
+  return st;
+}
+
+/* ---- the work ---------------------------------------------------------------------------------
+ */
+
+static char *moved(const weir_tensor *t, int64_t elements)
+{
+  return t->data + elements * (int64_t)weir_itemsize((weir_dtype)t->dtype);
+}
+
+/* Images from `first` on, `count` of them, whose columns lie at `columns`: for each group one
+ * request over the images, or for each image one over the groups. */
+static weir_status multiply(const weir_target *t, const conv *c, const char *columns, int64_t first,
+                            int64_t count, double beta)
+{
+  size_t item = weir_itemsize((weir_dtype)c->a->dtype);
+  int64_t rows = c->channels / c->groups * c->kernel[0] * c->kernel[1], outs = c->outs / c->groups;
+  int64_t area = c->size[0] * c->size[1];
+  bool by_group = count >= c->groups;
+  weir_gemm g = {.dtype = (weir_dtype)c->a->dtype, .alpha = 1, .beta = beta};
+  g.m = outs, g.n = area, g.k = rows;
+  g.lda = at_least_1(rows), g.ldb = g.ldc = area;
+  g.batch = by_group ? count : c->groups;
+  g.stepa = by_group ? 0 : outs * rows;
+  g.stepb = by_group ? rows * c->groups * area : rows * area;
+  g.stepc = by_group ? c->outs * area : outs * area;
+  weir_status st = WEIR_OK;
+  for (int64_t i = 0; i < (by_group ? c->groups : count) && !st; i++) {
+    int64_t group = by_group ? i : 0, image = by_group ? 0 : i;
+    g.a = moved(c->weight, group * outs * rows);
+    g.b = columns + (size_t)((image * c->groups + group) * rows * area) * item;
+    g.c = moved(c->out, ((first + image) * c->outs + group * outs) * area);
+    st = weir_gemm_run(t, &g);
+  }
+  return st;
+}
+
+static bool needs_columns(const conv *c)
+{
+  for (int i = 0; i < 2; i++)
+    if (c->kernel[i] != 1 || c->stride[i] != 1 || c->pad[i]) return true;
+  return false;
+}
+
+static weir_status unfold(const weir_target *t, const conv *c, weir_tensor *columns, int64_t first,
+                          int64_t count)
+{
+  weir_im2col q = {.dtype = (weir_dtype)c->a->dtype,
+                   .in = moved(c->a, first * c->channels * c->in[0] * c->in[1]),
+                   .out = columns->data,
+                   .n = count,
+                   .c = c->channels,
+                   .h = c->in[0],
+                   .w = c->in[1],
+                   .oh = c->size[0],
+                   .ow = c->size[1]};
+  memcpy(q.kernel, c->kernel, sizeof q.kernel);
+  memcpy(q.stride, c->stride, sizeof q.stride);
+  memcpy(q.pad, c->pad, sizeof q.pad);
+  memcpy(q.dilation, c->dilation, sizeof q.dilation);
+  return weir_target_done(t, t->compute->im2col(t->self, t->stream, &q), "conv2d");
+}
+
+static weir_status run_images(const weir_target *t, const conv *c, double beta)
+{
+  int64_t each = c->channels * c->kernel[0] * c->kernel[1] * c->size[0] * c->size[1];
+  int64_t bytes = each * (int64_t)weir_itemsize((weir_dtype)c->a->dtype);
+  int64_t chunk = bytes && WINDOWS / bytes < c->n ? WINDOWS / bytes : c->n;
+  weir_tensor *columns = NULL;
+  weir_status st = WEIR_OK;
+  if (!chunk) chunk = 1;
+  if (!needs_columns(c) || !each) return multiply(t, c, c->a->data, 0, c->n, beta);
+  st = weir_tensor_new(&columns, (weir_dtype)c->a->dtype, weir_device_of(c->a), false,
+                       weir_shape(chunk, each));
+  for (int64_t i = 0; i < c->n && !st; i += chunk) {
+    int64_t count = c->n - i < chunk ? c->n - i : chunk;
+    st = unfold(t, c, columns, i, count);
+    if (!st) st = multiply(t, c, columns->data, i, count, beta);
+  }
+  weir_tensor_release(columns);
+  return st;
+}
+
+/* Every output channel filled with its bias. */
+static weir_status fill_bias(const conv *c, const weir_tensor *bias)
+{
+  weir_tensor *column = NULL;
+  weir_status st = weir_reshape(&column, bias, weir_shape(bias->size[0], 1, 1));
+  if (!st) st = weir_loop_copy(c->out, column);
+  weir_tensor_release(column);
+  return st;
+}
+
+/* t itself, counted, or a dense copy. */
+static weir_status dense(weir_tensor **out, const weir_tensor *t)
+{
+  if (!t->dense) return weir_loop_dense(out, t);
+  *out = weir_tensor_retain((weir_tensor *)t);
+  return WEIR_OK;
+}
+
+weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
+                        const weir_tensor *bias, const weir_conv2d_options *options)
+{
+  conv c;
+  weir_target t;
+  WEIR_TENSOR input = NULL;
+  WEIR_TENSOR kernel = NULL;
+  *out = NULL;
+  weir_status st = check_conv(&c, a, weight, bias, options);
+  if (st) return st;
+  weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
+  weir_shape shape = a->dims == 4 ? batched : weir_shape(c.outs, c.size[0], c.size[1]);
+  st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  if (!st) st = weir_target_of(&t, weir_device_of(a));
+  if (!st) st = dense(&input, a);
+  if (!st) st = dense(&kernel, weight);
+  c.a = input, c.weight = kernel, c.out = *out;
+  if (!st && bias && c.out->numel) st = fill_bias(&c, bias);
+  if (!st && c.out->numel) st = run_images(&t, &c, bias ? 1 : 0);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* ---- pooling ----------------------------------------------------------------------------------
+ */
+
+typedef struct pool {
+  int64_t kernel[2], stride[2], pad[2], dilation[2], in[2], size[2];
+} pool;
+
+static weir_status check_window(const pool *p)
+{
+  if (p->kernel[0] < 1 || p->kernel[1] < 1)
+    return weir_fail(WEIR_EINVAL,
+                     "kernel size should be greater than zero, but got kH: %lld kW: %lld",
+                     (long long)p->kernel[0], (long long)p->kernel[1]);
+  if (p->stride[0] < 1 || p->stride[1] < 1)
+    return weir_fail(WEIR_EINVAL, "stride should be greater than zero, but got dH: %lld dW: %lld",
+                     (long long)p->stride[0], (long long)p->stride[1]);
+  if (p->dilation[0] < 1 || p->dilation[1] < 1)
+    return weir_fail(WEIR_EINVAL,
+                     "dilation should be greater than zero, but got dilationH: %lld dilationW: "
+                     "%lld",
+                     (long long)p->dilation[0], (long long)p->dilation[1]);
+  for (int i = 0; i < 2; i++) {
+    int64_t span = (p->kernel[i] - 1) * p->dilation[i] + 1;
+    if (p->pad[i] < 0)
+      return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld",
+                       (long long)p->pad[i]);
+    if (p->pad[i] > span / 2)
+      return weir_fail(WEIR_EINVAL,
+                       "pad should be at most half of effective kernel size, but got pad=%lld, "
+                       "kernel_size=%lld and dilation=%lld",
+                       (long long)p->pad[i], (long long)p->kernel[i], (long long)p->dilation[i]);
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_input(const weir_tensor *a)
+{
+  weir_text text;
+  bool good = a->dims == 3 || a->dims == 4;
+  if (!good)
+    return weir_fail(WEIR_EINVAL, "non-empty 3D or 4D (batch mode) tensor expected for input");
+  for (int i = a->dims - 3; i < a->dims; i++)
+    if (!a->size[i])
+      return weir_fail(WEIR_EINVAL,
+                       "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
+                       "input, but got:%s",
+                       weir_shape_text(&text, weir_shape_of(a->dims, a->size)));
+  weir_dtype d = (weir_dtype)a->dtype;
+  return d == WEIR_BOOL || d == WEIR_COMPLEX64
+             ? weir_not_implemented("max_pool2d", weir_device_of(a), d)
+             : WEIR_OK;
+}
+
+static weir_status check_pool(pool *p, const weir_tensor *a, const weir_pool2d_options *o)
+{
+  if (!a || !o) return weir_fail(WEIR_EINVAL, "max_pool2d needs an input and a kernel size");
+  for (int i = 0; i < 2; i++) {
+    p->kernel[i] = o->kernel[i];
+    p->stride[i] = o->stride[i] ? o->stride[i] : o->kernel[i];
+    p->pad[i] = o->padding[i];
+    p->dilation[i] = at_least_1(o->dilation[i]);
+  }
+  weir_status st = check_window(p);
+  if (!st) st = check_input(a);
+  if (st) return st;
+  for (int i = 0; i < 2; i++) {
+    int64_t room = p->in[i] = a->size[a->dims - 2 + i];
+    room += 2 * p->pad[i] - p->dilation[i] * (p->kernel[i] - 1) - 1;
+    p->size[i] = room < 0 ? 0 : room / p->stride[i] + 1;
+  }
+  if (p->size[0] && p->size[1]) return WEIR_OK;
+  long long c = (long long)a->size[a->dims - 3];
+  return weir_fail(WEIR_EINVAL,
+                   "Given input size: (%lldx%lldx%lld). Calculated output size: (%lldx%lldx%lld). "
+                   "Output size is too small",
+                   c, (long long)p->in[0], (long long)p->in[1], c, (long long)p->size[0],
+                   (long long)p->size[1]);
+}
+
+/* The smallest number of a dtype. */
+static weir_scalar lowest(weir_dtype d)
+{
+  if (weir_is_floating(d)) return weir_float(-HUGE_VAL);
+  if (d == WEIR_UINT8) return weir_int(0);
+  int bits = 8 * (int)weir_itemsize(d);
+  return weir_int(-(INT64_C(1) << (bits - 2)) * 2);
+}
+
+/* Place `at` of the window in one direction: the output elements from *first to *last - 1 see an
+ * element there, the first of them element *from. */
+static void covered(const pool *p, int i, int64_t at, int64_t *first, int64_t *last, int64_t *from)
+{
+  int64_t shift = at * p->dilation[i] - p->pad[i]; /* element that output 0 sees */
+  *first = shift < 0 ? (-shift + p->stride[i] - 1) / p->stride[i] : 0;
+  *from = *first * p->stride[i] + shift;
+  *last = *from < p->in[i] ? *first + (p->in[i] - 1 - *from) / p->stride[i] + 1 : *first;
+  if (*last > p->size[i]) *last = p->size[i];
+}
+
+static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool *p, int64_t y,
+                              int64_t x)
+{
+  WEIR_TENSOR to = NULL;
+  WEIR_TENSOR in = NULL;
+  weir_shape shape = weir_shape_of(out->dims, out->size);
+  int64_t first[2], last[2], from[2], steps[WEIR_DIMS], outer = 0, inner = 0;
+  int lead = out->dims - 2;
+  covered(p, 0, y, &first[0], &last[0], &from[0]);
+  covered(p, 1, x, &first[1], &last[1], &from[1]);
+  if (first[0] >= last[0] || first[1] >= last[1]) return WEIR_OK;
+  memcpy(steps, a->stride, sizeof steps);
+  for (int i = 0; i < 2; i++) {
+    shape.size[lead + i] = last[i] - first[i];
+    outer += first[i] * out->stride[lead + i];
+    inner += from[i] * a->stride[lead + i];
+    steps[lead + i] = a->stride[lead + i] * p->stride[i];
+  }
+  weir_status st = weir_tensor_view(&to, out, shape, out->stride, outer);
+  if (!st) st = weir_tensor_view(&in, a, shape, steps, inner);
+  return st ? st : weir_maximum_(to, in);
+}
+
+weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
+                            const weir_pool2d_options *options)
+{
+  pool p;
+  *out = NULL;
+  weir_status st = check_pool(&p, a, options);
+  if (st) return st;
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  shape.size[a->dims - 2] = p.size[0];
+  shape.size[a->dims - 1] = p.size[1];
+  st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  if (!st) st = weir_fill_(*out, lowest((weir_dtype)a->dtype));
+  for (int64_t y = 0; y < p.kernel[0] && !st && (*out)->numel; y++)
+    for (int64_t x = 0; x < p.kernel[1] && !st; x++)
+      st = pool_place(*out, a, &p, y, x);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
