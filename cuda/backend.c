@@ -459,6 +459,7 @@ static void fill(weir_cuda_device *d, int index)
                               .copy = weir_cuda_copy,
                               .copy_peer = weir_cuda_copy_peer};
   weir_cuda_streams(&d->backend);
+  weir_cuda_graphs(&d->backend);
 }
 
 static weir_status can_reach(int index, int peer, bool *can)

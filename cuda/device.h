@@ -62,6 +62,8 @@ void weir_cuda_forget_peers(weir_cuda_device *d, weir_cuda_device *all, int coun
 
 /* stream.c: fills in streams by priority, waiting, and the events of programs. */
 void weir_cuda_streams(weir_backend *b);
+/* graph.c: fills in captures and graphs. */
+void weir_cuda_graphs(weir_backend *b);
 
 /* vmm.c: fills the source's VMM part where the device has virtual memory management. */
 weir_status weir_cuda_vmm(weir_cuda_device *d);

@@ -63,6 +63,12 @@
   X(cuStreamGetCtx, 9020)                                                                          \
   X(cuStreamIsCapturing, 10000)                                                                    \
   X(cuStreamWaitEvent, 3020)                                                                       \
+  X(cuStreamBeginCapture, 10010)                                                                   \
+  X(cuStreamEndCapture, 10000)                                                                     \
+  X(cuGraphInstantiateWithFlags, 11040)                                                            \
+  X(cuGraphDestroy, 10000)                                                                         \
+  X(cuGraphLaunch, 10000)                                                                          \
+  X(cuGraphExecDestroy, 10000)                                                                     \
   X(cuEventCreate, 2000)                                                                           \
   X(cuEventDestroy, 4000)                                                                          \
   X(cuEventRecord, 2000)                                                                           \

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include "core/device/compute.h"
 #include "core/memory/segment.h"
+#include "core/weir/graph.h"
 
 /* Which way a copy goes: host memory, and this device's. */
 enum weir_copy_way { WEIR_COPY_TO_DEVICE, WEIR_COPY_TO_HOST, WEIR_COPY_WITHIN };
@@ -87,6 +88,14 @@ typedef struct weir_backend {
    * other, both recorded and complete, in ms. Missing: events of event_create. */
   weir_status (*event_create_as)(void *self, unsigned flags, void **event);
   weir_status (*event_elapsed)(void *self, void *start, void *end, float *ms);
+
+  /* Optional, all or none: graphs. What is given to the stream (not the default one) between begin
+   * and end is recorded, and *graph does it when it is launched. An end that fails has ended the
+   * capture, unless stream_capturing() says otherwise. Destroying waits for nothing. */
+  weir_status (*capture_begin)(void *self, void *stream, enum weir_capture_mode mode);
+  weir_status (*capture_end)(void *self, void *stream, void **graph);
+  weir_status (*graph_launch)(void *self, void *graph, void *stream);
+  weir_status (*graph_destroy)(void *self, void *graph);
 } weir_backend;
 
 /* The host itself (core/device/cpu.c): no allocator stands before it, its only stream is NULL, and

@@ -124,6 +124,8 @@ weir_status weir_event_wait(weir_event *event, weir_stream *stream)
   if (st || !is_made(event)) return st;
   const weir_backend *b = h->pool->backend;
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released");
+  const weir_heap *from = event->captured ? weir_heaps[event->number] : NULL;
+  if (from && from->serial == event->serial && (st = weir_graph_join(h, from))) return st;
   st = b->event_wait(b->self, h->stream, event->native);
   if (!st && !event->captured && b == event->backend && !weir_epoch_capturing(h)) learn(h, event);
   return weir_late((weir_stream *)h, "wait", st);

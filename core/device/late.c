@@ -199,9 +199,8 @@ weir_status weir_late_sync(weir_stream *stream, const char *where)
 /* Under launch blocking all before the operation is known to be good: the error is its own. */
 static weir_status word_local(const char *op, weir_status st)
 {
-  char sentence[300];
-  (void)snprintf(sentence, sizeof sentence, "%s", weir_error_message());
-  return weir_fail(st, "%s: %s (launch blocking: the error is of this operation)", op, sentence);
+  return weir_fail(st, "%s: %s (launch blocking: the error is of this operation)", op,
+                   weir_error_message());
 }
 
 static weir_status wait_for(const weir_heap *h, const char *op)

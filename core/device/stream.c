@@ -220,6 +220,7 @@ weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
   weir_status st = weir_stream_or_current(&waiter, stream);
   if (!st) st = weir_stream_or_current(&waited, other);
   if (st || waiter == waited) return st;
+  if (weir_epoch_capturing(waited) && (st = weir_graph_join(waiter, waited))) return st;
   pthread_mutex_lock(&waited->pool->lock);
   st = waited->left || waiter->left ? weir_fail(WEIR_EINVAL, "the stream has been released")
                                     : wait_now(waiter, waited);

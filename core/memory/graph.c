@@ -149,7 +149,7 @@ void weir_graph_drop(weir_pool *p)
 /* ---- the public side --------------------------------------------------------------------------
  */
 
-weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out)
+weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out)
 {
   weir_graph_pool *g = calloc(1, sizeof *g);
   uint64_t *stamps = calloc(HEAPS, sizeof *stamps);
@@ -177,7 +177,7 @@ weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
   weir_status st = weir_pool_of(device, &p);
   if (st) return st;
   pthread_mutex_lock(&p->lock);
-  st = weir_graph_new(p, out);
+  st = weir_graph_pool_new(p, out);
   pthread_mutex_unlock(&p->lock);
   return st;
 }
@@ -203,7 +203,7 @@ static weir_status begin(weir_graph_pool *g, weir_heap *stream)
                      stream ? "the stream" : "every capture of the device");
   if (p->capture_count == CAPTURES)
     return weir_fail(WEIR_ELIMIT, "%d captures are underway, the most there can be", CAPTURES);
-  p->captures[p->capture_count++] = (weir_capture){g, stream};
+  p->captures[p->capture_count++] = (weir_capture){.graph = g, .stream = stream};
   g->uses++;
   weir_front_divert(p, stream, 1);
   return WEIR_OK;
@@ -221,6 +221,36 @@ weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
   return st;
 }
 
+/* Takes the i-th away, and those that joined it. */
+static void end(weir_pool *p, unsigned i)
+{
+  weir_heap *leader = p->captures[i].stream;
+  for (unsigned k = p->capture_count; k-- > 0;) {
+    weir_capture c = p->captures[k];
+    if (k != i && (!leader || c.leader != leader)) continue;
+    p->captures[k] = p->captures[--p->capture_count];
+    if (i == p->capture_count) i = k;
+    weir_front_divert(p, c.stream, -1);
+  }
+}
+
+weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited)
+{
+  weir_pool *p = waiter->pool;
+  weir_status st = WEIR_OK;
+  if (p != waited->pool || waiter == waited) return WEIR_OK;
+  pthread_mutex_lock(&p->lock);
+  unsigned i = find_capture(p, NULL, waited);
+  if (i < CAPTURES && find_capture(p, NULL, waiter) == CAPTURES) {
+    weir_capture c = p->captures[i];
+    st = begin(c.graph, waiter);
+    if (!st) c.graph->uses--; /* the graph has one already */
+    if (!st) p->captures[p->capture_count - 1].leader = c.leader ? c.leader : c.stream;
+  }
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
 weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
 {
   weir_pool *p = pool->pool;
@@ -232,8 +262,7 @@ weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
     st = weir_fail(WEIR_EINVAL, "nothing of that stream allocates to private pool %llu",
                    (unsigned long long)pool->id);
   } else {
-    p->captures[i] = p->captures[--p->capture_count];
-    weir_front_divert(p, (weir_heap *)stream, -1);
+    end(p, i);
   }
   pthread_mutex_unlock(&p->lock);
   return st;

@@ -188,6 +188,7 @@ typedef struct weir_graph_pool {
 typedef struct weir_capture {
   weir_graph_pool *graph;
   weir_heap *stream; /* NULL: all that are being captured */
+  weir_heap *leader; /* the stream that this one joined; NULL: it was begun itself */
 } weir_capture;
 
 enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
@@ -339,7 +340,10 @@ weir_status
 weir_graph_route(weir_heap **h);           /* to the private heap that serves it now, if one does */
 weir_heap *weir_graph_leave(weir_heap *h); /* a block of the private heap is freed: where it goes */
 void weir_graph_retire(weir_pool *p);
-weir_status weir_graph_new(weir_pool *p, weir_graph_pool **out);
+/* Without the lock: `waiter` is about to wait for `waited`, which is being captured, and joins: it
+ * allocates where that does until that ends. */
+weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited);
+weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out);
 void weir_graph_drop(weir_pool *p); /* all; none holds memory */
 
 /* front.c: what threads keep. */

@@ -32,7 +32,8 @@ WEIR_PUBLIC weir_status weir_graph_pool_create(weir_graph_pool **out, weir_devic
  * Blocks freed are reused in the pool; one that another stream used (weir_record_stream) not before
  * that stream's capture has ended. Errors: EINVAL (has begun already, released), ELIMIT. */
 WEIR_PUBLIC weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream);
-/* The stream allocates as before. The pool keeps its memory. Errors: EINVAL (was not begun). */
+/* The stream, and those that joined its capture (graph.h), allocate as before. The pool keeps its
+ * memory. Errors: EINVAL (was not begun). */
 WEIR_PUBLIC weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream);
 /* Takes a use away; with the last one steals the pool: when all work now in the device's streams is
  * complete, replays in streams the allocator knows included, its memory serves everybody; a stream

@@ -23,7 +23,7 @@ static int capture(rig *r)
   int failed = 0;
   if (weir_pool_heap(r->p, fake_handle(&r->f, 1), &h)) return 1;
   pthread_mutex_lock(&r->p->lock);
-  weir_status st = weir_graph_new(r->p, &g);
+  weir_status st = weir_graph_pool_new(r->p, &g);
   pthread_mutex_unlock(&r->p->lock);
   if (st) return 1;
   ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)h), WEIR_OK);

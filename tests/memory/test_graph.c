@@ -24,7 +24,7 @@ static weir_graph_pool *new_pool(void)
 {
   weir_graph_pool *g = NULL;
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_graph_new(r.p, &g), WEIR_OK);
+  ck_assert_int_eq(weir_graph_pool_new(r.p, &g), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   return g;
 }

@@ -142,7 +142,7 @@ START_TEST(pinned_down_by_a_graph)
   rig_start(&r, 64 * MIB, 2 * MIB, NULL);
   weir_graph_pool *g;
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_graph_new(r.p, &g), WEIR_OK);
+  ck_assert_int_eq(weir_graph_pool_new(r.p, &g), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)rig_stream(&r, 1)), WEIR_OK);
   void *a = rig_malloc(&r, 1, 44 * MIB);

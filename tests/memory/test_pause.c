@@ -295,7 +295,7 @@ START_TEST(captured_and_exported_blocks_are_not_paused)
   start(64 * MIB);
   weir_graph_pool *g;
   pthread_mutex_lock(&r.p->lock);
-  ck_assert_int_eq(weir_graph_new(r.p, &g), WEIR_OK);
+  ck_assert_int_eq(weir_graph_pool_new(r.p, &g), WEIR_OK);
   pthread_mutex_unlock(&r.p->lock);
   ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)rig_stream(&r, 1)), WEIR_OK);
   char *graph = tagged(WEIGHTS, 4 * MIB, 1);

@@ -378,7 +378,7 @@ static bool do_capture(void)
   }
   if (!m.graph) {
     pthread_mutex_lock(&r.p->lock);
-    ck_assert_int_eq(weir_graph_new(r.p, &m.graph), WEIR_OK);
+    ck_assert_int_eq(weir_graph_pool_new(r.p, &m.graph), WEIR_OK);
     pthread_mutex_unlock(&r.p->lock);
   }
   m.capturing = r.f.streams[1].capturing = true;

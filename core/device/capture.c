@@ -1,0 +1,157 @@
+/* capture.c: graphs of programs (core/weir/graph.h): a capture of the backend's, and the private
+ * pool (core/memory/graph.c) that what is allocated meanwhile comes from.
+ *
+ * A graph has one use of its pool, from the begin of its capture until it is reset, and the
+ * handle's where it made the pool itself.
+ */
+#include <stdlib.h>
+#include "core/device/late.h"
+#include "core/device/plugin.h"
+#include "core/device/stream.h"
+#include "core/weir/graph.h"
+
+struct weir_graph {
+  weir_heap *stream;           /* being captured; NULL: none */
+  const weir_backend *backend; /* borrowed; of the capture's device */
+  void *native;                /* owned; the backend's, ready to be launched; NULL: none */
+  weir_graph_pool *pool;       /* NULL: never captured */
+  bool own;                    /* the pool's handle is ours */
+};
+
+weir_status weir_graph_new(weir_graph **out)
+{
+  *out = calloc(1, sizeof **out);
+  return *out ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for a graph");
+}
+
+weir_status weir_stream_is_capturing(bool *out, weir_stream *stream)
+{
+  weir_heap *h;
+  *out = false;
+  weir_status st = weir_stream_or_current(&h, stream);
+  if (!st) *out = weir_epoch_capturing(h);
+  return st;
+}
+
+/* The graph's part of the pool is over. */
+static weir_status leave_pool(weir_graph *g)
+{
+  weir_status st = weir_graph_pool_release(g->pool);
+  weir_status own = g->own ? weir_graph_pool_release(g->pool) : WEIR_OK;
+  g->pool = NULL;
+  return st ? st : own;
+}
+
+static weir_status enter_pool(weir_graph *g, weir_heap *h, weir_graph_pool *pool)
+{
+  weir_status st = WEIR_OK;
+  g->own = !pool;
+  g->pool = pool;
+  if (g->own)
+    st = weir_graph_pool_create(&g->pool, (weir_device){WEIR_DEVICE_CUDA, h->pool->backend->index});
+  if (st) return st;
+  st = weir_graph_pool_begin(g->pool, (weir_stream *)h);
+  if (!st) return WEIR_OK;
+  if (g->own) (void)weir_graph_pool_release(g->pool);
+  g->pool = NULL;
+  return st;
+}
+
+static weir_status may_begin(const weir_graph *g, const weir_heap *h)
+{
+  if (!h->stream)
+    return weir_fail(WEIR_EINVAL,
+                     "CUDA graphs must be captured on a non-default stream. (However, after "
+                     "capture, it's ok to replay them on the default stream.)");
+  if (g->stream) return weir_fail(WEIR_EINVAL, "the graph is being captured already");
+  if (g->native)
+    return weir_fail(WEIR_EINVAL, "This CUDAGraph instance already owns a captured graph. To "
+                                  "capture a new graph, create a new instance, or reset it.");
+  if (!h->pool->backend->capture_begin)
+    return weir_fail(WEIR_ENOTSUP, "the %s backend captures no graphs", h->pool->backend->name);
+  return WEIR_OK;
+}
+
+weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
+                                     weir_capture_mode mode)
+{
+  weir_heap *h;
+  weir_status st = weir_stream_or_current(&h, NULL);
+  if (!st) st = may_begin(graph, h);
+  if (!st) st = enter_pool(graph, h, pool);
+  if (st) return st;
+  const weir_backend *b = h->pool->backend;
+  st = b->capture_begin(b->self, h->stream, mode);
+  if (!st) {
+    graph->stream = h;
+    graph->backend = b;
+    return WEIR_OK;
+  }
+  (void)weir_graph_pool_end(graph->pool, (weir_stream *)h);
+  (void)leave_pool(graph);
+  return st;
+}
+
+/* The capture ends, with the graph or without; what is refused to the thread goes on. */
+static weir_status end(weir_graph *g)
+{
+  weir_heap *h = g->stream;
+  weir_status st = g->backend->capture_end(g->backend->self, h->stream, &g->native);
+  if (st && weir_epoch_capturing(h)) return st;
+  g->stream = NULL;
+  weir_status ended = weir_graph_pool_end(g->pool, (weir_stream *)h);
+  if (!st) return ended;
+  (void)leave_pool(g);
+  return st;
+}
+
+weir_status weir_graph_capture_end(weir_graph *graph)
+{
+  weir_heap *h;
+  weir_status st = weir_stream_or_current(&h, NULL);
+  if (st) return st;
+  if (!graph->stream) return weir_fail(WEIR_EINVAL, "the graph is not being captured: begin first");
+  if (h != graph->stream)
+    return weir_fail(WEIR_EINVAL, "Capture must end on the same stream it began on.");
+  return end(graph);
+}
+
+weir_status weir_graph_replay(weir_graph *graph)
+{
+  weir_heap *h;
+  if (!graph->native)
+    return weir_fail(WEIR_EINVAL,
+                     "Called CUDAGraph::replay without a preceding successful capture.");
+  const weir_backend *b = graph->backend;
+  weir_status st =
+      weir_current_stream((weir_stream **)&h, (weir_device){WEIR_DEVICE_CUDA, b->index});
+  if (st) return st;
+  return weir_op_done((weir_stream *)h, "replay",
+                      b->graph_launch(b->self, graph->native, h->stream));
+}
+
+weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
+{
+  *out = graph->native ? graph->pool : NULL;
+  return *out ? WEIR_OK
+              : weir_fail(WEIR_EINVAL,
+                          "Called CUDAGraph::pool() without a preceding successful capture.");
+}
+
+weir_status weir_graph_reset(weir_graph *graph)
+{
+  const weir_backend *b = graph->backend;
+  if (weir_device_forked()) return WEIR_ECUDA;
+  weir_status st = graph->stream ? end(graph) : WEIR_OK;
+  if (graph->stream) return st;
+  if (graph->native && (st = b->graph_destroy(b->self, graph->native))) return st;
+  graph->native = NULL;
+  weir_status left = graph->pool ? leave_pool(graph) : WEIR_OK;
+  return st ? st : left;
+}
+
+void weir_graph_release(weir_graph *graph)
+{
+  if (graph) (void)weir_graph_reset(graph);
+  free(graph);
+}
