@@ -100,4 +100,3 @@ bool done(weir_stream *s)
   weir_ok(weir_stream_query(&complete, s));
   return complete;
 }
-

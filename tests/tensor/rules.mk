@@ -6,8 +6,8 @@ TENT        := $(O)/tests/tensor
 TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view)
 TENT_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
 
-TESTS      += $(TENT_SUITES) $(TENT)/test_cpu
-ONE_THREAD += $(addprefix tests/tensor/,test_dtype test_print)
+TESTS      += $(TENT)/test_dtype
+ONE_THREAD += tests/tensor/test_dtype
 
 $(TENT_SUITES): $(TENT)/%: $(OBJ)/tests/tensor/%.o $(TENT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
 	@mkdir -p $(@D)
@@ -15,7 +15,3 @@ $(TENT_SUITES): $(TENT)/%: $(OBJ)/tests/tensor/%.o $(TENT_OBJS) $(SIM)/libcuda.s
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
 
-$(TENT)/test_cpu: $(OBJ)/tests/tensor/test_cpu.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../../lib' $(CHECK_LIBS) -pthread

@@ -294,6 +294,69 @@ START_TEST(a_number_that_does_not_fit_is_refused)
 }
 END_TEST
 
+START_TEST(random_numbers_are_a_seeds_whatever_device)
+{
+  devices(2);
+  weir_options o = on(device(_i)), home = on(cpu);
+  weir_status (*const make[])(weir_tensor **, weir_shape, const weir_options *) = {weir_rand,
+                                                                                   weir_randn};
+  for (int kind = 0; kind < 2; kind++) {
+    WEIR_TENSOR a = NULL;
+    WEIR_TENSOR b = NULL;
+    WEIR_TENSOR c = NULL;
+    float x[64], y[64];
+    weir_manual_seed(7);
+    weir_ok(make[kind](&a, weir_shape(8, 8), &o));
+    weir_manual_seed(7);
+    weir_ok(make[kind](&b, weir_shape(64), &home));
+    weir_ok(make[kind](&c, weir_shape(64), &home));
+    is_on(a, device(_i));
+    weir_ok(weir_tensor_read(x, sizeof x, WEIR_FLOAT32, a));
+    weir_ok(weir_tensor_read(y, sizeof y, WEIR_FLOAT32, b));
+    ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
+    for (int i = 0; i < 64; i++)
+      ck_assert(kind ? fabsf(x[i]) < 7 : x[i] >= 0 && x[i] < 1);
+    weir_ok(weir_tensor_read(y, sizeof y, WEIR_FLOAT32, c));
+    ck_assert_int_ne(memcmp(x, y, sizeof x), 0);
+  }
+}
+END_TEST
+
+START_TEST(random_integers_and_likes_are_in_range)
+{
+  devices(2);
+  weir_options o = on(device(_i));
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  WEIR_TENSOR c = NULL;
+  int64_t x[100];
+  weir_ok(weir_randint(&a, -3, 4, weir_shape(100), &o));
+  ck_assert_int_eq(weir_tensor_dtype(a), WEIR_INT64);
+  weir_ok(weir_tensor_read(x, sizeof x, WEIR_INT64, a));
+  for (int i = 0; i < 100; i++)
+    ck_assert(x[i] >= -3 && x[i] < 4);
+  o.dtype = WEIR_FLOAT16;
+  weir_ok(weir_rand_like(&b, a, &o));
+  weir_ok(weir_randn_like(&c, b, NULL));
+  ck_assert_int_eq(weir_tensor_dtype(c), WEIR_FLOAT16);
+  is_on(c, device(_i));
+  shape_is(c, weir_shape(100));
+  weir_tensor *t;
+  refused(WEIR_EINVAL, "random_ expects 'from' to be less than 'to', but got from=5 >= to=5",
+          weir_randint(&t, 5, 5, weir_shape(2), NULL));
+  ck_assert_ptr_null(t);
+}
+END_TEST
+
+START_TEST(random_factories_in_a_guard_stay_on_the_cpu)
+{
+  WEIR_TENSOR t = NULL;
+  devices(2);
+  WEIR_WITH_DEVICE(cuda1) weir_ok(weir_randn(&t, weir_shape(3), NULL));
+  is_on(t, cpu);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {factories_fill_on_every_device,
@@ -310,6 +373,9 @@ int main(void)
                                 like_keeps_the_order_of_dimensions_in_memory,
                                 only_the_cpus_tensors_are_made_page_locked,
                                 a_number_that_does_not_fit_is_refused,
+                                random_numbers_are_a_seeds_whatever_device,
+                                random_integers_and_likes_are_in_range,
+                                random_factories_in_a_guard_stay_on_the_cpu,
                                 NULL};
   return rig_run("tensor/create", tests, DEVICES_TRIED);
 }

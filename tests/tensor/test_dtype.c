@@ -40,9 +40,9 @@ START_TEST(aliases_are_read)
   static const struct {
     const char *name;
     weir_dtype dtype;
-  } rows[] = {{"float", WEIR_FLOAT32}, {"double", WEIR_FLOAT64}, {"torch.half", WEIR_FLOAT16},
-              {"byte", WEIR_UINT8},    {"char", WEIR_INT8},      {"short", WEIR_INT16},
-              {"int", WEIR_INT32},     {"weir.long", WEIR_INT64}, {"bool", WEIR_BOOL},
+  } rows[] = {{"float", WEIR_FLOAT32},     {"double", WEIR_FLOAT64},  {"torch.half", WEIR_FLOAT16},
+              {"byte", WEIR_UINT8},        {"char", WEIR_INT8},       {"short", WEIR_INT16},
+              {"int", WEIR_INT32},         {"weir.long", WEIR_INT64}, {"bool", WEIR_BOOL},
               {"bfloat16", WEIR_BFLOAT16}, {"cfloat", WEIR_COMPLEX64}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     weir_dtype back;
@@ -72,8 +72,13 @@ START_TEST(unknown_names_list_the_valid_ones)
           "weir.DoubleTensor weir.ComplexFloatTensor weir.BoolTensor weir.BFloat16Tensor, and the "
           "same of weir.cuda",
           weir_type_parse(&dtype, &d, "weir.FooTensor"));
-  static const char *const bad[] = {"", "weir.", "FloatTensor", "weir.cuda.", "weir.floattensor",
-                                    "cuda.FloatTensor", "weir.cuda.cuda.FloatTensor"};
+  static const char *const bad[] = {"",
+                                    "weir.",
+                                    "FloatTensor",
+                                    "weir.cuda.",
+                                    "weir.floattensor",
+                                    "cuda.FloatTensor",
+                                    "weir.cuda.cuda.FloatTensor"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     ck_assert_int_eq(weir_type_parse(&dtype, &d, bad[i]), WEIR_EINVAL);
   ck_assert_int_eq(weir_type_parse(&dtype, &d, NULL), WEIR_EINVAL);
@@ -99,8 +104,9 @@ END_TEST
 /* torch.promote_types(), as its documentation prints it; u i b f c: kinds with their bits. */
 START_TEST(promotion_is_torchs_table)
 {
-  static const char *const order[] = {"uint8", "int8", "int16", "int32", "int64", "float16",
-                                      "float32", "float64", "complex64", "bool", "bfloat16"};
+  static const char *const order[] = {"uint8",     "int8",    "int16",   "int32",
+                                      "int64",     "float16", "float32", "float64",
+                                      "complex64", "bool",    "bfloat16"};
   static const char *const table[11] = {
       "u1 i2 i2 i4 i8 f2 f4 f8 c8 u1 bf", "i2 i1 i2 i4 i8 f2 f4 f8 c8 i1 bf",
       "i2 i2 i2 i4 i8 f2 f4 f8 c8 i2 bf", "i4 i4 i4 i4 i8 f2 f4 f8 c8 i4 bf",
@@ -111,9 +117,9 @@ START_TEST(promotion_is_torchs_table)
   static const struct {
     char code[3];
     const char *name;
-  } codes[] = {{"u1", "uint8"},   {"i1", "int8"},    {"i2", "int16"},     {"i4", "int32"},
-               {"i8", "int64"},   {"f2", "float16"}, {"f4", "float32"},   {"f8", "float64"},
-               {"c8", "complex64"}, {"b1", "bool"},  {"bf", "bfloat16"}};
+  } codes[] = {{"u1", "uint8"},     {"i1", "int8"},    {"i2", "int16"},   {"i4", "int32"},
+               {"i8", "int64"},     {"f2", "float16"}, {"f4", "float32"}, {"f8", "float64"},
+               {"c8", "complex64"}, {"b1", "bool"},    {"bf", "bfloat16"}};
   for (int i = 0; i < 11; i++)
     for (int k = 0; k < 11; k++) {
       weir_dtype a, b, c;
@@ -127,8 +133,7 @@ START_TEST(promotion_is_torchs_table)
         ck_assert_msg(!strcmp(weir_dtype_name(c), want), "%s and %s give %s", order[i], order[k],
                       weir_dtype_name(c));
       } else {
-        refused(WEIR_EINVAL,
-                "complex64 and float64 promote to complex128, which is no dtype here",
+        refused(WEIR_EINVAL, "complex64 and float64 promote to complex128, which is no dtype here",
                 weir_promote_types(&c, a, b));
       }
     }
@@ -194,13 +199,13 @@ END_TEST
 int main(void)
 {
   const TTest *const tests[] = {each_dtype_has_a_name_a_size_and_types_that_are_read_again,
-                               aliases_are_read,
-                               unknown_names_list_the_valid_ones,
-                               kinds_are_told,
-                               promotion_is_torchs_table,
-                               defaults_are_float32_and_the_cpu_until_they_are_set,
-                               a_cuda_default_type_sends_factories_to_the_current_device,
-                               only_floating_point_is_a_default,
-                               NULL};
+                                aliases_are_read,
+                                unknown_names_list_the_valid_ones,
+                                kinds_are_told,
+                                promotion_is_torchs_table,
+                                defaults_are_float32_and_the_cpu_until_they_are_set,
+                                a_cuda_default_type_sends_factories_to_the_current_device,
+                                only_floating_point_is_a_default,
+                                NULL};
   return rig_run("tensor/dtype", tests, 1);
 }

@@ -171,14 +171,14 @@ START_TEST(shapes_that_do_not_hold_the_elements_are_refused)
           weir_view(&v, t, weir_shape(4, 5)));
   refused(WEIR_EINVAL, "shape '[-1, 4]' is invalid for input of size 6",
           weir_reshape(&v, t, weir_shape(-1, 4)));
-  refused(WEIR_EINVAL, "only one dimension can be inferred",
-          weir_view(&v, t, weir_shape(-1, -1)));
+  refused(WEIR_EINVAL, "only one dimension can be inferred", weir_view(&v, t, weir_shape(-1, -1)));
   refused(WEIR_EINVAL, "invalid shape dimension -2 at index 0 of shape [-2, 3]",
           weir_view(&v, t, weir_shape(-2, 3)));
-  refused(WEIR_EINVAL,
-          "cannot reshape tensor of 0 elements into shape [-1, 0] because the unspecified dimension "
-          "size -1 can be any value and is ambiguous",
-          weir_view(&v, none, weir_shape(-1, 0)));
+  refused(
+      WEIR_EINVAL,
+      "cannot reshape tensor of 0 elements into shape [-1, 0] because the unspecified dimension "
+      "size -1 can be any value and is ambiguous",
+      weir_view(&v, none, weir_shape(-1, 0)));
   refused(WEIR_EINVAL, "a tensor has 0 to 8 dimensions, not 9",
           weir_view(&v, t, weir_shape_of(9, nine)));
   refused(WEIR_EINVAL, "shape '[4611686018427387904, 4]' is invalid for input of size 6",
@@ -252,7 +252,8 @@ START_TEST(parts_that_are_not_there_are_refused)
           weir_chunk(v, &count, one, 2, 0));
   refused(WEIR_EINVAL, "split expects split_size be non-negative, but got split_size=-1",
           weir_split(v, &count, 4, t, -1, 0));
-  refused(WEIR_EINVAL, "split_size can only be 0 if dimension size is 0, but got dimension size of 2",
+  refused(WEIR_EINVAL,
+          "split_size can only be 0 if dimension size is 0, but got dimension size of 2",
           weir_split(v, &count, 4, t, 0, 0));
   refused(WEIR_EINVAL, "split expects at least a 1-dimensional tensor",
           weir_split(v, &count, 4, one, 1, 0));
