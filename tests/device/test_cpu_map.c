@@ -1,0 +1,362 @@
+/* test_cpu_map.c: elementwise work on the cpu against a reference that shares nothing with it:
+ * every operation in every dtype, operands strided, repeated, reversed, of other dtypes, numbers,
+ * in place; tails of blocks and pieces of threads.
+ */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/device/backend.h"
+#include "core/weir/threads.h"
+#include "tests/device/reference.h"
+
+static const weir_dtype dtypes[] = {WEIR_UINT8,   WEIR_INT8,    WEIR_INT16,    WEIR_INT32,
+                                    WEIR_INT64,   WEIR_BOOL,    WEIR_FLOAT16,  WEIR_BFLOAT16,
+                                    WEIR_FLOAT32, WEIR_FLOAT64, WEIR_COMPLEX64};
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+
+static const struct row {
+  const char *name;
+  int inputs;
+} ops[] = {
+#define ROW(name, text, inputs) {text, inputs},
+    WEIR_OPS(ROW)
+#undef ROW
+};
+
+static weir_status map(const weir_loop *l)
+{
+  return weir_cpu_backend.compute->map(weir_cpu_backend.self, NULL, l);
+}
+
+/* ---- operands: memory of their own, filled, at most four of a loop ----------------------------
+ */
+
+enum { MOST = 200000 };
+static char memory[4][MOST * 8], before[4][MOST * 8];
+
+static void fill(weir_operand *o, int64_t elements)
+{
+  for (int64_t i = 0; i < elements; i++)
+    ref_store(o->dtype, (char *)o->data + (size_t)i * ref_bytes(o->dtype), ref_random(o->dtype));
+}
+
+/* Any order of dimensions, holes, dimensions that repeat or run backwards. */
+static void lay_out(weir_operand *o, int slot, const weir_loop *l, bool may_repeat)
+{
+  int64_t next = ref_dice(3) ? 1 : 2, first = 0;
+  bool dense = ref_dice(3) == 0;
+  int order[WEIR_DIMS];
+  for (int d = 0; d < l->dims; d++)
+    order[d] = l->dims - 1 - d;
+  for (int d = l->dims - 1; d > 0 && !dense; d--) {
+    int with = (int)ref_dice((uint32_t)d + 1), kept = order[d];
+    order[d] = order[with], order[with] = kept;
+  }
+  if (dense) next = 1;
+  for (int i = 0; i < l->dims; i++) {
+    int d = order[i];
+    o->stride[d] = next;
+    next *= l->size[d] + (dense ? 0 : ref_dice(2));
+    if (dense) continue;
+    if (may_repeat && ref_dice(5) == 0) o->stride[d] = 0;
+    if (ref_dice(6) == 0) {
+      first += o->stride[d] * (l->size[d] - 1);
+      o->stride[d] = -o->stride[d];
+    }
+  }
+  ck_assert_int_le(next, MOST);
+  o->data = memory[slot];
+  fill(o, next);
+  memcpy(before[slot], memory[slot], (size_t)next * ref_bytes(o->dtype));
+  o->data = memory[slot] + (size_t)first * ref_bytes(o->dtype);
+}
+
+static int64_t offset_of(const weir_operand *o, const weir_loop *l, int64_t i)
+{
+  int64_t elements = 0;
+  for (int d = l->dims - 1; d >= 0; d--) {
+    elements += i % l->size[d] * o->stride[d];
+    i /= l->size[d];
+  }
+  return elements;
+}
+
+static element element_at(const weir_operand *o, const weir_loop *l, int64_t i, const char *base)
+{
+  const char *at = base + (size_t)offset_of(o, l, i) * ref_bytes(o->dtype);
+  return ref_load(o->dtype, at);
+}
+
+static void random_number(weir_operand *o, weir_dtype compute)
+{
+  o->data = NULL;
+  o->number = (weir_number){.dtype = WEIR_INT64, .i = (int64_t)ref_dice(9) - 4};
+  if (compute == WEIR_BOOL) o->number = (weir_number){.dtype = WEIR_BOOL, .i = ref_dice(2)};
+  if (!ref_is_int(compute) && ref_dice(2))
+    o->number = (weir_number){.dtype = WEIR_FLOAT64, .f = (double)ref_dice(1000) / 96 - 3};
+  if (compute == WEIR_COMPLEX64 && ref_dice(2))
+    o->number = (weir_number){WEIR_COMPLEX64, 0, 1.5, (double)ref_dice(100) / 16};
+}
+
+static void random_shape(weir_loop *l)
+{
+  static const int64_t lengths[] = {1, 2, 3, 5, 7, 8, 31, 64, 129, 511, 512, 513, 1300};
+  l->dims = (int)ref_dice(4);
+  l->count = 1;
+  for (int d = 0; d < l->dims; d++) {
+    l->size[d] = lengths[ref_dice(13)];
+    if (l->count * l->size[d] > 3000) l->size[d] = 2;
+    l->count *= l->size[d];
+  }
+}
+
+/* ---- what a result may be ---------------------------------------------------------------------
+ */
+
+static bool gives_bool(weir_op op)
+{
+  return op == WEIR_OP_LOGICAL_NOT || op == WEIR_OP_ISFINITE || op == WEIR_OP_CLOSE ||
+         (op >= WEIR_OP_EQ && op <= WEIR_OP_LOGICAL_OR);
+}
+
+static bool keeps_numbers(weir_op op)
+{
+  return op == WEIR_OP_ADD || op == WEIR_OP_SUB || op == WEIR_OP_MUL || op == WEIR_OP_DIV ||
+         op == WEIR_OP_POW;
+}
+
+/* Units in the last place. float64's functions are the C library's. */
+static double tolerance(const weir_loop *l)
+{
+  if (l->compute == WEIR_COMPLEX64) return l->op >= WEIR_OP_ADD && l->op <= WEIR_OP_MUL ? 3 : 16;
+  bool function = l->op == WEIR_OP_EXP || l->op == WEIR_OP_LOG || l->op == WEIR_OP_SIN ||
+                  l->op == WEIR_OP_COS || l->op == WEIR_OP_TANH || l->op == WEIR_OP_SIGMOID ||
+                  l->op == WEIR_OP_POW || l->op == WEIR_OP_RSQRT;
+  bool twice = l->has_alpha || l->op == WEIR_OP_RANGE || l->op == WEIR_OP_FLOOR_DIV;
+  return l->compute == WEIR_FLOAT64 && function ? 2.5 : twice ? 1.5 : 0.51;
+}
+
+/* Sums with an alpha can cancel: the error is the larger operand's. */
+static bool cancels(const weir_loop *l, element got, element want, element x, element y)
+{
+  if (!l->has_alpha || !ref_is_real(l->compute)) return false;
+  long double most = fmaxl(fabsl(x.re), fabsl((long double)l->alpha.f * y.re));
+  if (!isfinite(most) || !(fabsl(got.re - want.re) > 0)) return !isfinite(most);
+  return fabsl(got.re - want.re) <= 2 * ref_ulp(most, l->compute) ||
+         most > (l->compute == WEIR_FLOAT64 ? 1e307L : 1e37L);
+}
+
+/* Complex numbers are tried where the C standard leaves nothing open. */
+static bool is_open(const weir_loop *l, element x, element y)
+{
+  if (l->compute != WEIR_COMPLEX64 || l->op == WEIR_OP_COPY || l->op == WEIR_OP_WHERE) return false;
+  long double most = fmaxl(fmaxl(fabsl(x.re), fabsl(x.im)), fmaxl(fabsl(y.re), fabsl(y.im)));
+  bool zero = l->op == WEIR_OP_DIV || l->op == WEIR_OP_POW     ? y.re == 0 && y.im == 0
+              : l->op == WEIR_OP_LOG || l->op == WEIR_OP_RSQRT ? x.re == 0 && x.im == 0
+                                                               : false;
+  return zero || !isfinite(x.re) || !isfinite(y.re) || most > 16;
+}
+
+static element input_at(const weir_loop *l, int k, int64_t i)
+{
+  const weir_operand *o = &l->in[k];
+  weir_dtype as = l->op == WEIR_OP_WHERE && k == 0 ? WEIR_BOOL : l->compute;
+  if (k >= ops[l->op].inputs) return (element){0};
+  if (o->data) {
+    const char *base = before[k] + ((char *)o->data - memory[k]);
+    return ref_convert(element_at(o, l, i, base), o->dtype, as);
+  }
+  if (keeps_numbers(l->op) && (as == WEIR_FLOAT16 || as == WEIR_BFLOAT16)) as = WEIR_FLOAT32;
+  return ref_convert(ref_number(&o->number), o->number.dtype, as);
+}
+
+static void check(const weir_loop *l, const char *what)
+{
+  weir_dtype result = gives_bool(l->op) ? WEIR_BOOL : l->compute;
+  for (int64_t i = 0; i < l->count; i++) {
+    element x = input_at(l, 0, i), y = input_at(l, 1, i), z = input_at(l, 2, i);
+    if (is_open(l, x, y)) continue;
+    element want = ref_op(l, x, y, z, i);
+    element got = element_at(&l->out, l, i, l->out.data);
+    bool exact = ref_is_int(result) || l->op == WEIR_OP_COPY;
+    weir_dtype measure = exact ? l->out.dtype : result;
+    if (exact) want = ref_convert(want, result, l->out.dtype);
+    ck_assert_msg(ref_near(got, want, measure, exact ? 0 : tolerance(l)) ||
+                      (!exact && cancels(l, got, want, x, y)),
+                  "%s(%s) of dtype %d, out %d, element %lld of %lld: x %.20Lg%+.20Lgi (%lld) y "
+                  "%.20Lg%+.20Lgi (%lld): %.20Lg%+.20Lgi (%lld) is not %.20Lg%+.20Lgi (%lld)",
+                  ops[l->op].name, what, l->compute, l->out.dtype, (long long)i,
+                  (long long)l->count, x.re, x.im, (long long)x.i, y.re, y.im, (long long)y.i,
+                  got.re, got.im, (long long)got.i, want.re, want.im, (long long)want.i);
+  }
+}
+
+/* ---- cases ------------------------------------------------------------------------------------
+ */
+
+static bool is_there(weir_op op, weir_dtype d)
+{
+  bool function = op >= WEIR_OP_EXP && op <= WEIR_OP_SIGMOID && op != WEIR_OP_LOGICAL_NOT;
+  bool ordered = op == WEIR_OP_RELU || op == WEIR_OP_FLOOR_DIV || op == WEIR_OP_MAXIMUM ||
+                 op == WEIR_OP_MINIMUM || op == WEIR_OP_RANGE ||
+                 (op >= WEIR_OP_LT && op <= WEIR_OP_GE);
+  if (d == WEIR_COMPLEX64) return !ordered;
+  if (d == WEIR_BOOL && (op == WEIR_OP_NEG || op == WEIR_OP_FLOOR_DIV)) return false;
+  return !ref_is_int(d) || (!function && op != WEIR_OP_DIV);
+}
+
+static void parameters(weir_loop *l)
+{
+  bool whole = ref_is_int(l->compute);
+  weir_number none = {.dtype = WEIR_FLOAT64};
+  l->has_alpha = (l->op == WEIR_OP_ADD || l->op == WEIR_OP_SUB) && ref_dice(2);
+  l->alpha = whole ? (weir_number){.dtype = WEIR_INT64, .i = (int64_t)ref_dice(5) - 2}
+                   : (weir_number){.dtype = WEIR_FLOAT64, .f = (double)ref_dice(9) / 4 - 1};
+  l->p[0] = l->p[1] = l->p[2] = none;
+  if (l->op == WEIR_OP_CLOSE) {
+    l->p[0].f = ref_dice(2) ? 0.125 : 0;
+    l->p[1].f = ref_dice(2) ? 0.5 : 0;
+    l->p[2] = (weir_number){.dtype = WEIR_BOOL, .i = ref_dice(2)};
+  }
+  if (l->op == WEIR_OP_RANGE) {
+    l->p[0] = whole ? (weir_number){.dtype = WEIR_INT64, .i = -7}
+                    : (weir_number){.dtype = WEIR_FLOAT64, .f = -3.5};
+    l->p[1] = whole ? (weir_number){.dtype = WEIR_INT64, .i = 3}
+                    : (weir_number){.dtype = WEIR_FLOAT64, .f = 0.25};
+  }
+}
+
+static weir_dtype any_dtype(weir_dtype likely)
+{
+  return ref_dice(3) ? likely : dtypes[ref_dice(DTYPES)];
+}
+
+/* Integers divide by what is not zero. */
+static void no_zeros(weir_loop *l)
+{
+  if (l->op != WEIR_OP_FLOOR_DIV || !ref_is_int(l->compute)) return;
+  weir_operand *o = &l->in[1];
+  o->dtype = l->compute;
+  o->data = memory[1];
+  memset(o->stride, 0, sizeof o->stride);
+  static const int64_t divisors[] = {1, -1, 2, -3, 7};
+  ref_store(o->dtype, o->data,
+            ref_convert((element){.i = divisors[ref_dice(5)]}, WEIR_INT64, l->compute));
+  memcpy(before[1], memory[1], ref_bytes(o->dtype));
+}
+
+static void random_case(weir_loop *l, bool in_place)
+{
+  weir_dtype result = gives_bool(l->op) ? WEIR_BOOL : l->compute;
+  for (int k = 0; k < ops[l->op].inputs; k++) {
+    weir_dtype as = l->op == WEIR_OP_WHERE && k == 0 ? WEIR_BOOL : l->compute;
+    l->in[k].dtype = in_place || as != l->compute || l->op == WEIR_OP_CLOSE ? as : any_dtype(as);
+    lay_out(&l->in[k], k, l, !(in_place && k == 0));
+    if (!in_place && !(l->op == WEIR_OP_WHERE && k == 0) && ref_dice(6) == 0)
+      random_number(&l->in[k], l->compute);
+  }
+  no_zeros(l);
+  l->out.dtype = result;
+  if (l->op == WEIR_OP_COPY || ref_is_int(result)) l->out.dtype = any_dtype(result);
+  if (ref_is_int(result) && l->out.dtype == WEIR_COMPLEX64) l->out.dtype = WEIR_FLOAT64;
+  if (in_place)
+    l->out = l->in[0];
+  else
+    lay_out(&l->out, 3, l, false);
+}
+
+/* Where conversions have made a zero divisor, or a complex number for a real one, it is another
+ * case's turn. */
+START_TEST(every_op_in_every_dtype_is_its_exact_result_rounded)
+{
+  weir_op op = (weir_op)_i;
+  for (int d = 0; d < DTYPES; d++)
+    for (int round = 0; round < 16 && is_there(op, dtypes[d]); round++) {
+      weir_loop l = {.op = op, .compute = dtypes[d]};
+      bool in_place =
+          round % 4 == 3 && ops[op].inputs > 0 && !gives_bool(op) && op != WEIR_OP_WHERE;
+      random_shape(&l);
+      parameters(&l);
+      random_case(&l, in_place);
+      ck_assert_msg(map(&l) == WEIR_OK, "%s: %s", ops[op].name, weir_error_message());
+      check(&l, in_place ? "in place" : "");
+    }
+}
+END_TEST
+
+START_TEST(what_is_not_there_says_so)
+{
+  int refused = 0;
+  for (int op = 0; op < WEIR_OP_COUNT; op++)
+    for (int d = 0; d < DTYPES; d++) {
+      if (is_there((weir_op)op, dtypes[d])) continue;
+      weir_loop l = {.op = (weir_op)op, .compute = dtypes[d], .count = 1};
+      for (int k = 0; k < 3; k++)
+        l.in[k] = (weir_operand){.data = memory[k], .dtype = dtypes[d]};
+      l.out = (weir_operand){.data = memory[3], .dtype = dtypes[d]};
+      ck_assert_int_eq(map(&l), WEIR_ENOTSUP);
+      refused++;
+    }
+  weir_loop l = {.op = WEIR_OP_RELU, .compute = WEIR_COMPLEX64, .count = 1};
+  ck_assert_int_eq(map(&l), WEIR_ENOTSUP);
+  ck_assert_str_eq(weir_error_message(), "\"relu_cpu\" not implemented for 'ComplexFloat'");
+  ck_assert_int_eq(refused, 9 + 11 + 5 * 9); /* complex64, bool, each integer */
+}
+END_TEST
+
+START_TEST(an_integer_divided_by_zero_is_an_error)
+{
+  int32_t x[3] = {7, -7, INT32_MIN}, y[3] = {2, 0, -1}, r[3];
+  weir_loop l = {
+      .op = WEIR_OP_FLOOR_DIV, .compute = WEIR_INT32, .dims = 1, .size = {3}, .count = 3};
+  l.in[0] = (weir_operand){.data = x, .dtype = WEIR_INT32, .stride = {1}};
+  l.in[1] = (weir_operand){.data = y, .dtype = WEIR_INT32, .stride = {1}};
+  l.out = (weir_operand){.data = r, .dtype = WEIR_INT32, .stride = {1}};
+  ck_assert_int_eq(map(&l), WEIR_EINVAL);
+  ck_assert_str_eq(weir_error_message(), "ZeroDivisionError");
+  ck_assert_int_eq(r[0], 3);
+  ck_assert_int_eq(r[1], 0);
+  ck_assert_int_eq(r[2], INT32_MIN);
+}
+END_TEST
+
+/* Long enough for several threads, and cut at places that are no multiples of a block. */
+START_TEST(the_number_of_threads_changes_no_bit)
+{
+  enum { N = 150001 };
+  float *x = (float *)memory[0], *one = (float *)memory[1], *more = (float *)memory[2];
+  static const weir_op some[] = {WEIR_OP_EXP, WEIR_OP_SIN, WEIR_OP_TANH, WEIR_OP_RANGE};
+  for (int i = 0; i < N; i++)
+    x[i] = (float)ref_random(WEIR_FLOAT32).re;
+  for (int k = 0; k < 4; k++) {
+    weir_loop l = {.op = some[k], .compute = WEIR_FLOAT32, .dims = 1, .size = {N}, .count = N};
+    parameters(&l);
+    l.in[0] = (weir_operand){.data = x, .dtype = WEIR_FLOAT32, .stride = {1}};
+    l.out = (weir_operand){.data = one, .dtype = WEIR_FLOAT32, .stride = {1}};
+    ck_assert_int_eq(weir_set_num_threads(1), WEIR_OK);
+    ck_assert_int_eq(map(&l), WEIR_OK);
+    l.out.data = more;
+    ck_assert_int_eq(weir_set_num_threads(5), WEIR_OK);
+    ck_assert_int_eq(map(&l), WEIR_OK);
+    ck_assert_int_eq(memcmp(one, more, N * sizeof *x), 0);
+  }
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("cpu map");
+  TCase *c = tcase_create("map");
+  tcase_set_timeout(c, 0);
+  tcase_add_loop_test(c, every_op_in_every_dtype_is_its_exact_result_rounded, 0, WEIR_OP_COUNT);
+  tcase_add_test(c, what_is_not_there_says_so);
+  tcase_add_test(c, an_integer_divided_by_zero_is_an_error);
+  tcase_add_test(c, the_number_of_threads_changes_no_bit);
+  suite_add_tcase(s, c);
+  SRunner *runner = srunner_create(s);
+  srunner_run_all(runner, CK_ENV);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
