@@ -8,6 +8,7 @@
 
 #include "core/base/status.h"
 #include "core/weir/cuda.h"
+#include "core/weir/data.h"
 #include "core/weir/device.h"
 #include "core/weir/dlpack.h"
 #include "core/weir/dtype.h"
@@ -16,8 +17,10 @@
 #include "core/weir/io.h"
 #include "core/weir/log.h"
 #include "core/weir/memory.h"
+#include "core/weir/module.h"
 #include "core/weir/oom.h"
 #include "core/weir/ops.h"
+#include "core/weir/parallel.h"
 #include "core/weir/pools.h"
 #include "core/weir/stream.h"
 #include "core/weir/tensor.h"

@@ -1,0 +1,222 @@
+/* module.c: modules: making, counting, adding, calling. */
+#include "core/nn/module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static weir_status no_memory(const weir_module_class *kind)
+{
+  return weir_fail(WEIR_ENOMEM, "no host memory for a module %s", kind->name);
+}
+
+weir_status weir_module_new(weir_module **out, const weir_module_class *kind, void *data)
+{
+  weir_module *m = kind->name ? calloc(1, sizeof *m) : NULL;
+  *out = m;
+  if (!m) {
+    if (kind->destroy && data) kind->destroy(data);
+    return kind->name ? no_memory(kind) : weir_fail(WEIR_EINVAL, "a module's class has no name");
+  }
+  atomic_init(&m->refs, 1);
+  atomic_init(&m->training, true);
+  m->kind = kind;
+  m->data = data;
+  return WEIR_OK;
+}
+
+weir_module *weir_module_retain(weir_module *m)
+{
+  if (m) atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+  return m;
+}
+
+static void end(weir_module *m)
+{
+  for (size_t i = 0; i < m->slots; i++) {
+    weir_tensor_release(m->slot[i].t);
+    free(m->slot[i].name);
+  }
+  for (size_t i = 0; i < m->children; i++) {
+    weir_module_release(m->child[i].m);
+    free(m->child[i].name);
+  }
+  if (!m->origin && m->kind->destroy && m->data) m->kind->destroy(m->data);
+  weir_module_release(m->origin);
+  free(m->slot);
+  free(m->child);
+  free(m);
+}
+
+void weir_module_release(weir_module *m)
+{
+  if (m && atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) == 1) end(m);
+}
+
+void weir_module_drop(weir_module **m)
+{
+  weir_module_release(*m);
+  *m = NULL;
+}
+
+const char *weir_module_name(const weir_module *m)
+{
+  return m->kind->name;
+}
+
+void *weir_module_data(const weir_module *m)
+{
+  return m->data;
+}
+
+weir_status weir_module_hollow(weir_module **out, weir_module *m)
+{
+  void *data = m->data;
+  bool own = m->kind->clone && m->data;
+  weir_status st = own ? m->kind->clone(&data, m->data) : WEIR_OK;
+  *out = NULL;
+  if (st) return st;
+  weir_module *copy = calloc(1, sizeof *copy);
+  if (!copy) {
+    if (own && m->kind->destroy) m->kind->destroy(data);
+    return no_memory(m->kind);
+  }
+  atomic_init(&copy->refs, 1);
+  atomic_init(&copy->training, atomic_load(&m->training));
+  copy->kind = m->kind;
+  copy->data = data;
+  copy->origin = own ? NULL : weir_module_retain(m);
+  copy->slot = calloc(m->slots + 1, sizeof *copy->slot);
+  copy->child = calloc(m->children + 1, sizeof *copy->child);
+  bool whole = copy->slot && copy->child;
+  for (size_t i = 0; whole && i < m->slots; i++, copy->slots++) {
+    copy->slot[i] =
+        (weir_slot){strdup(m->slot[i].name), NULL, m->slot[i].what, m->slot[i].persistent};
+    whole = copy->slot[i].name;
+  }
+  for (size_t i = 0; whole && i < m->children; i++, copy->children++)
+    whole = (copy->child[i].name = strdup(m->child[i].name));
+  if (!whole) {
+    weir_module_release(copy);
+    return no_memory(m->kind);
+  }
+  *out = copy;
+  return WEIR_OK;
+}
+
+/* ---- adding -----------------------------------------------------------------------------------
+ */
+
+static bool taken(const weir_module *m, const char *name)
+{
+  for (size_t i = 0; i < m->slots; i++)
+    if (!strcmp(m->slot[i].name, name)) return true;
+  for (size_t i = 0; i < m->children; i++)
+    if (!strcmp(m->child[i].name, name)) return true;
+  return false;
+}
+
+/* torch's rules for the names of parameters, buffers and modules. */
+static weir_status check_name(const weir_module *m, const char *kind, const char *name)
+{
+  if (!name || !*name) return weir_fail(WEIR_EINVAL, "%s name can't be empty string \"\"", kind);
+  if (strchr(name, '.'))
+    return weir_fail(WEIR_EINVAL, "%s name can't contain \".\", got: %s", kind, name);
+  if (taken(m, name)) return weir_fail(WEIR_EINVAL, "attribute '%s' already exists", name);
+  return WEIR_OK;
+}
+
+/* Room for one more of `size` bytes, and a copy of the name. */
+static weir_status make_room(void **array, size_t count, size_t size, char **copy, const char *name)
+{
+  void *larger = realloc(*array, (count + 1) * size);
+  if (larger) *array = larger;
+  *copy = larger ? strdup(name) : NULL;
+  return *copy ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory to add '%s' to a module", name);
+}
+
+static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, weir_slot like)
+{
+  weir_status st = check_name(m, like.what == WEIR_BUFFERS ? "buffer" : "parameter", name);
+  void *array = m->slot;
+  if (!st) st = make_room(&array, m->slots, sizeof *m->slot, &like.name, name);
+  m->slot = array;
+  if (st) {
+    weir_tensor_release(t);
+    return st;
+  }
+  like.t = t;
+  m->slot[m->slots++] = like;
+  return WEIR_OK;
+}
+
+weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_tensor *t)
+{
+  return add_tensor(m, name, t, (weir_slot){.what = WEIR_PARAMETERS, .persistent = true});
+}
+
+weir_status weir_module_add_buffer(weir_module *m, const char *name, weir_tensor *t,
+                                   bool persistent)
+{
+  return add_tensor(m, name, t, (weir_slot){.what = WEIR_BUFFERS, .persistent = persistent});
+}
+
+static weir_status contains(bool *out, const weir_module *m, const weir_module *wanted)
+{
+  weir_walk w;
+  weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
+  *out = false;
+  for (size_t i = 0; !st && i < w.count; i++)
+    *out = *out || w.item[i].module == wanted;
+  weir_walk_free(&w);
+  return st;
+}
+
+weir_status weir_module_add(weir_module *m, const char *name, weir_module *child)
+{
+  bool within = false;
+  char *copy = NULL;
+  weir_status st = check_name(m, "module", name);
+  if (!child) return st ? st : weir_fail(WEIR_EINVAL, "module '%s' is NULL", name);
+  if (!st) st = contains(&within, child, m);
+  if (!st && within)
+    st = weir_fail(WEIR_EINVAL, "module '%s' (%s) has the module it is added to within itself",
+                   name, child->kind->name);
+  void *array = m->child;
+  if (!st) st = make_room(&array, m->children, sizeof *m->child, &copy, name);
+  m->child = array;
+  if (st)
+    weir_module_release(child);
+  else
+    m->child[m->children++] = (weir_child){copy, child};
+  return st;
+}
+
+/* ---- calling ----------------------------------------------------------------------------------
+ */
+
+weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor *const *in,
+                                  int count)
+{
+  *out = NULL;
+  if (!m->kind->forward)
+    return weir_fail(WEIR_ENOTSUP, "Module [%s] is missing the required \"forward\" function",
+                     m->kind->name);
+  return m->kind->forward(out, m, in, count);
+}
+
+weir_status weir_module_call(weir_tensor **out, weir_module *m, weir_tensor *in)
+{
+  return weir_module_call_many(out, m, &in, 1);
+}
+
+void weir_module_train(weir_module *m, bool training)
+{
+  atomic_store(&m->training, training);
+  for (size_t i = 0; i < m->children; i++)
+    weir_module_train(m->child[i].m, training);
+}
+
+bool weir_module_is_training(const weir_module *m)
+{
+  return atomic_load(&m->training);
+}

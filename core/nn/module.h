@@ -1,0 +1,68 @@
+/* module.h: what a module is inside, and walks over a tree of modules.
+ *
+ * Words. slot: the place of a tensor in a module, a parameter's or a buffer's; its tensor may be
+ * NULL. item: what a walk meets: a slot or a module, and its dotted path. Modules form a graph
+ * without cycles: a child may have several parents.
+ */
+#ifndef WEIR_NN_MODULE_H
+#define WEIR_NN_MODULE_H
+
+#include <stdatomic.h>
+#include "core/nn/memo.h"
+#include "core/weir/module.h"
+
+typedef struct weir_slot {
+  char *name;      /* owned */
+  weir_tensor *t;  /* a count of its own; NULL: not there */
+  int what;        /* WEIR_PARAMETERS or WEIR_BUFFERS */
+  bool persistent; /* part of the state */
+} weir_slot;
+
+typedef struct weir_child {
+  char *name;     /* owned */
+  weir_module *m; /* a count of its own */
+} weir_child;
+
+struct weir_module {
+  _Atomic uint32_t refs;
+  _Atomic bool training;
+  const weir_module_class *kind; /* borrowed */
+  void *data;                    /* its class's; ended with the module unless origin's */
+  weir_module *origin;           /* of a replica that shares its data: a count; else NULL */
+  weir_slot *slot;               /* owned, in the order they were added */
+  size_t slots;
+  weir_child *child; /* owned, in the order they were added */
+  size_t children;
+};
+
+/* What a list has, beside WEIR_PARAMETERS and WEIR_BUFFERS. */
+enum {
+  WALK_STATE = 4,         /* of them only those that are part of the state */
+  WALK_MODULES = 8,       /* the modules themselves, no slots */
+  WALK_MODULES_ONCE = 16, /* each module under its first path only */
+  WALK_TENSORS_ONCE = 32  /* each tensor under its first path only */
+};
+
+typedef struct weir_met {
+  char *path;      /* owned; "" for the root */
+  weir_slot *slot; /* in `module`; NULL: the item is the module */
+  weir_module *module;
+} weir_met;
+
+typedef struct weir_walk {
+  weir_met *item; /* owned */
+  size_t count, room;
+} weir_walk;
+
+/* Slots that have a tensor, or modules. *out must be given to weir_walk_free(), also on failure.
+ * Errors: ENOMEM. */
+weir_status weir_walk_list(weir_walk *out, const weir_module *m, int what);
+void weir_walk_free(weir_walk *w);
+
+/* The slot at a dotted path, with a tensor or without; NULL: there is none. */
+weir_slot *weir_slot_at(const weir_module *m, const char *path);
+/* A module of the same class, with room for as many slots and children, names copied, tensors and
+ * children NULL: replicas. Its data is cloned, or m's. Errors: ENOMEM, the clone's. */
+weir_status weir_module_hollow(weir_module **out, weir_module *m);
+
+#endif

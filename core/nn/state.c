@@ -1,0 +1,243 @@
+/* state.c: moving modules between devices and dtypes, and their state as tensors by name.
+ *
+ * Both are whole or not at all: everything that can fail by its arguments, for want of memory or in
+ * a file is done on the side first. Of moving, only pointers are then exchanged; of loading, only
+ * copies within a device remain, which a device that has failed alone can refuse. */
+#include "core/nn/module.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- moving -----------------------------------------------------------------------------------
+ */
+
+/* How a walk's tensors are made anew; `old` has those that are made already. */
+typedef struct mover {
+  weir_options options;
+  bool to_cuda; /* by weir_cuda(), which has errors of its own */
+} mover;
+
+static weir_status move_one(weir_tensor **out, const weir_tensor *t, const mover *how)
+{
+  weir_options o = how->options;
+  weir_dtype dtype = weir_tensor_dtype(t);
+  if (!weir_dtype_is_floating_point(dtype) && !weir_dtype_is_complex(dtype))
+    o.dtype = WEIR_DTYPE_NONE;
+  return how->to_cuda ? weir_cuda(out, t, o.device, o.non_blocking) : weir_to(out, t, &o);
+}
+
+/* made[i] becomes what item i's tensor is to be, one count each: the same tensor where several
+ * items have the same. */
+static weir_status move_list(weir_tensor **made, const weir_walk *w, const mover *how)
+{
+  weir_memo moved = {0};
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < w->count; i++) {
+    weir_tensor *t = w->item[i].slot->t;
+    void **before = weir_memo_get(&moved, t);
+    if (before)
+      made[i] = weir_tensor_retain(*before);
+    else if (!(st = move_one(&made[i], t, how)))
+      st = weir_memo_put(&moved, t, made[i]);
+  }
+  weir_memo_free(&moved);
+  return st;
+}
+
+static weir_status move(weir_module *m, const mover *how)
+{
+  weir_walk w;
+  weir_tensor **made = NULL;
+  weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_MODULES_ONCE);
+  if (!st) made = calloc(w.count + 1, sizeof(weir_tensor *));
+  if (!st && !made) st = weir_fail(WEIR_ENOMEM, "no host memory to move %zu tensors", w.count);
+  if (made) st = move_list(made, &w, how);
+  for (size_t i = 0; made && i < w.count; i++) {
+    weir_slot *s = w.item[i].slot;
+    weir_tensor *unwanted = st ? made[i] : s->t;
+    if (!st) s->t = made[i];
+    weir_tensor_release(unwanted);
+  }
+  free(made);
+  weir_walk_free(&w);
+  return st;
+}
+
+weir_status weir_module_to(weir_module *m, const weir_options *options)
+{
+  weir_dtype dtype = options ? options->dtype : WEIR_DTYPE_NONE;
+  if (!options) return WEIR_OK;
+  if (options->copy || options->pin_memory)
+    return weir_fail(WEIR_EINVAL,
+                     "a module is moved in place: copy and pin_memory have no meaning");
+  if (dtype && !weir_dtype_is_floating_point(dtype) && !weir_dtype_is_complex(dtype))
+    return weir_fail(WEIR_EINVAL,
+                     "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                     "dtype=weir.%s",
+                     weir_dtype_name(dtype));
+  return move(m, &(mover){.options = *options});
+}
+
+weir_status weir_module_cuda(weir_module *m, weir_device device)
+{
+  return move(m, &(mover){.options.device = device, .to_cuda = true});
+}
+
+weir_status weir_module_cpu(weir_module *m)
+{
+  return move(m, &(mover){.options.device = {WEIR_DEVICE_CPU, 0}});
+}
+
+/* ---- state ------------------------------------------------------------------------------------
+ */
+
+weir_status weir_module_state(weir_tensors **out, const weir_module *m)
+{
+  weir_walk w;
+  weir_tensors *set = NULL;
+  *out = NULL;
+  weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
+  if (!st) st = weir_tensors_create(&set);
+  for (size_t i = 0; !st && i < w.count; i++)
+    st = weir_tensors_put(set, w.item[i].path, w.item[i].slot->t);
+  weir_walk_free(&w);
+  if (st)
+    weir_tensors_release(set);
+  else
+    *out = set;
+  return st;
+}
+
+/* What is wrong with a state, in torch's words; cut where it is full. */
+typedef struct complaint {
+  char text[512];
+  size_t length;
+} complaint;
+
+__attribute__((format(printf, 2, 3))) static void say(complaint *c, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  int n = vsnprintf(c->text + c->length, sizeof c->text - c->length, format, arguments);
+  va_end(arguments);
+  c->length += n > 0 ? (size_t)n : 0;
+  if (c->length >= sizeof c->text) c->length = sizeof c->text - 1;
+}
+
+static void say_missing(complaint *c, const weir_walk *w, const weir_tensors *state)
+{
+  bool any = false;
+  for (size_t i = 0; i < w->count; i++) {
+    if (weir_tensors_get(state, w->item[i].path)) continue;
+    say(c, any ? ", \"%s\"" : "\n\tMissing key(s) in state_dict: \"%s\"", w->item[i].path);
+    any = true;
+  }
+  if (any) say(c, ". ");
+}
+
+static void say_unexpected(complaint *c, const weir_module *m, const weir_tensors *state)
+{
+  bool any = false;
+  const char *name;
+  for (size_t i = 0; (name = weir_tensors_name(state, i)); i++) {
+    const weir_slot *s = weir_slot_at(m, name);
+    if (s && s->t && s->persistent) continue;
+    say(c, any ? ", \"%s\"" : "\n\tUnexpected key(s) in state_dict: \"%s\"", name);
+    any = true;
+  }
+  if (any) say(c, ". ");
+}
+
+static void say_shape(complaint *c, weir_shape s)
+{
+  say(c, "weir.Size([");
+  for (int i = 0; i < s.count; i++)
+    say(c, "%s%" PRId64, i ? ", " : "", s.size[i]);
+  say(c, "])");
+}
+
+static bool same_shape(weir_shape a, weir_shape b)
+{
+  return a.count == b.count && !memcmp(a.size, b.size, (size_t)a.count * sizeof a.size[0]);
+}
+
+static void say_mismatches(complaint *c, const weir_walk *w, const weir_tensors *state)
+{
+  for (size_t i = 0; i < w->count; i++) {
+    const weir_tensor *from = weir_tensors_get(state, w->item[i].path);
+    if (!from) continue;
+    weir_shape theirs = weir_tensor_shape(from), ours = weir_tensor_shape(w->item[i].slot->t);
+    if (same_shape(theirs, ours)) continue;
+    say(c, "\n\tsize mismatch for %s: copying a param with shape ", w->item[i].path);
+    say_shape(c, theirs);
+    say(c, " from checkpoint, the shape in current model is ");
+    say_shape(c, ours);
+    say(c, ".");
+  }
+}
+
+/* The state's tensors where and as the module's are: one count each in staged; NULL: the state has
+ * none, or it is the module's own. */
+static weir_status stage(weir_tensor **staged, const weir_walk *w, const weir_tensors *state)
+{
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < w->count; i++) {
+    const weir_tensor *to = w->item[i].slot->t, *from = weir_tensors_get(state, w->item[i].path);
+    weir_options o = {.dtype = weir_tensor_dtype(to), .device = weir_tensor_device(to)};
+    if (from && from != to) st = weir_to(&staged[i], from, &o);
+  }
+  return st;
+}
+
+static weir_status load(const weir_walk *w, const weir_tensors *state)
+{
+  weir_tensor **staged = calloc(w->count + 1, sizeof(weir_tensor *));
+  if (!staged) return weir_fail(WEIR_ENOMEM, "no host memory to load %zu tensors", w->count);
+  weir_status st = stage(staged, w, state);
+  for (size_t i = 0; !st && i < w->count; i++)
+    if (staged[i]) st = weir_copy_(w->item[i].slot->t, staged[i], false);
+  for (size_t i = 0; i < w->count; i++)
+    weir_tensor_release(staged[i]);
+  free(staged);
+  return st;
+}
+
+weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bool strict)
+{
+  weir_walk w;
+  complaint c = {.length = 0};
+  weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
+  if (!st && strict) {
+    say_missing(&c, &w, state);
+    say_unexpected(&c, m, state);
+  }
+  if (!st) say_mismatches(&c, &w, state);
+  if (!st && c.length)
+    st = weir_fail(WEIR_EINVAL, "Error(s) in loading state_dict for %s:%s", m->kind->name, c.text);
+  if (!st) st = load(&w, state);
+  weir_walk_free(&w);
+  return st;
+}
+
+weir_status weir_module_save(const weir_module *m, const char *path)
+{
+  weir_tensors *set;
+  weir_status st = weir_module_state(&set, m);
+  if (!st) st = weir_tensors_set_metadata(set, "format", "pt"); /* what PyTorch's tools look for */
+  if (!st) st = weir_safetensors_save(path, set);
+  weir_tensors_release(set);
+  return st;
+}
+
+weir_status weir_module_load(weir_module *m, const char *path, bool strict)
+{
+  weir_tensors *set;
+  weir_options host = {.device = {WEIR_DEVICE_CPU, 0}};
+  weir_status st = weir_safetensors_load(&set, path, &host);
+  if (!st) st = weir_module_load_state(m, set, strict);
+  weir_tensors_release(set);
+  return st;
+}

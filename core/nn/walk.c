@@ -1,0 +1,228 @@
+/* walk.c: walks over a module and all below it; finding by path; printing.
+ *
+ * A walk meets a module before its children, and they in the order they were added, as torch's
+ * named_modules() does. */
+#include "core/nn/module.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct walker {
+  weir_walk *list;
+  int what;
+  weir_memo modules, tensors; /* met, where each is wanted once */
+} walker;
+
+static weir_status put(walker *w, const char *path, const char *name, weir_slot *slot,
+                       const weir_module *m)
+{
+  weir_walk *list = w->list;
+  if (list->count == list->room) {
+    size_t room = list->room ? 2 * list->room : 16;
+    weir_met *larger = realloc(list->item, room * sizeof *larger);
+    if (!larger) return weir_fail(WEIR_ENOMEM, "no host memory for a list of %zu names", room);
+    list->item = larger;
+    list->room = room;
+  }
+  size_t length = strlen(path) + strlen(name) + 2;
+  char *full = malloc(length);
+  if (!full) return weir_fail(WEIR_ENOMEM, "no host memory for the name %s.%s", path, name);
+  (void)snprintf(full, length, "%s%s%s", path, *path && *name ? "." : "", name);
+  list->item[list->count++] = (weir_met){full, slot, (weir_module *)m};
+  return WEIR_OK;
+}
+
+/* Whether this is the first time; then it is noted. */
+static weir_status first_time(bool *out, weir_memo *met, const void *thing)
+{
+  *out = !weir_memo_get(met, thing);
+  return *out ? weir_memo_put(met, thing, NULL) : WEIR_OK;
+}
+
+static weir_status meet_slot(walker *w, const char *path, const weir_module *m, weir_slot *s)
+{
+  bool wanted = s->t && (w->what & s->what) && (s->persistent || !(w->what & WALK_STATE));
+  weir_status st = WEIR_OK;
+  if (wanted && (w->what & WALK_TENSORS_ONCE)) st = first_time(&wanted, &w->tensors, s->t);
+  return wanted && !st ? put(w, path, s->name, s, m) : st;
+}
+
+static weir_status meet(walker *w, const char *path, const weir_module *m)
+{
+  bool wanted = true;
+  weir_status st = WEIR_OK;
+  if (w->what & WALK_MODULES_ONCE) st = first_time(&wanted, &w->modules, m);
+  if (st || !wanted) return st;
+  if (w->what & WALK_MODULES) st = put(w, path, "", NULL, m);
+  for (size_t i = 0; !st && i < m->slots; i++)
+    st = meet_slot(w, path, m, &m->slot[i]);
+  for (size_t i = 0; !st && i < m->children; i++) {
+    const weir_child *c = &m->child[i];
+    size_t length = strlen(path) + strlen(c->name) + 2;
+    char *below = malloc(length);
+    if (!below) return weir_fail(WEIR_ENOMEM, "no host memory for the name %s.%s", path, c->name);
+    (void)snprintf(below, length, "%s%s%s", path, *path ? "." : "", c->name);
+    st = c->m ? meet(w, below, c->m) : WEIR_OK;
+    free(below);
+  }
+  return st;
+}
+
+weir_status weir_walk_list(weir_walk *out, const weir_module *m, int what)
+{
+  walker w = {.list = out, .what = what};
+  *out = (weir_walk){0};
+  weir_status st = meet(&w, "", m);
+  weir_memo_free(&w.modules);
+  weir_memo_free(&w.tensors);
+  return st;
+}
+
+void weir_walk_free(weir_walk *w)
+{
+  for (size_t i = 0; i < w->count; i++)
+    free(w->item[i].path);
+  free(w->item);
+  *w = (weir_walk){0};
+}
+
+/* ---- looking ----------------------------------------------------------------------------------
+ */
+
+static weir_module *child_called(const weir_module *m, const char *name, size_t length)
+{
+  for (size_t i = 0; i < m->children; i++)
+    if (!strncmp(m->child[i].name, name, length) && !m->child[i].name[length]) return m->child[i].m;
+  return NULL;
+}
+
+/* The module at the path up to its last dot; *last is what follows it. */
+static const weir_module *owner_of(const weir_module *m, const char *path, const char **last)
+{
+  const char *dot;
+  for (; m && (dot = strchr(path, '.')); path = dot + 1)
+    m = child_called(m, path, (size_t)(dot - path));
+  *last = path;
+  return m;
+}
+
+weir_slot *weir_slot_at(const weir_module *m, const char *path)
+{
+  const char *name;
+  const weir_module *owner = owner_of(m, path, &name);
+  for (size_t i = 0; owner && i < owner->slots; i++)
+    if (!strcmp(owner->slot[i].name, name)) return &owner->slot[i];
+  return NULL;
+}
+
+static weir_tensor *tensor_at(const weir_module *m, const char *path, int what)
+{
+  const weir_slot *s = weir_slot_at(m, path);
+  return s && s->what == what ? s->t : NULL;
+}
+
+weir_tensor *weir_module_parameter(const weir_module *m, const char *path)
+{
+  return tensor_at(m, path, WEIR_PARAMETERS);
+}
+
+weir_tensor *weir_module_buffer(const weir_module *m, const char *path)
+{
+  return tensor_at(m, path, WEIR_BUFFERS);
+}
+
+weir_module *weir_module_child(const weir_module *m, const char *path)
+{
+  const char *name;
+  if (!*path) return (weir_module *)m;
+  const weir_module *owner = owner_of(m, path, &name);
+  return owner ? child_called(owner, name, strlen(name)) : NULL;
+}
+
+weir_module *weir_module_child_at(const weir_module *m, size_t place, const char **name)
+{
+  if (place >= m->children) return NULL;
+  if (name) *name = m->child[place].name;
+  return m->child[place].m;
+}
+
+size_t weir_module_children(const weir_module *m)
+{
+  return m->children;
+}
+
+weir_status weir_module_visit(const weir_module *m, int what,
+                              weir_status (*visit)(void *user, const char *path, weir_tensor *t),
+                              void *user)
+{
+  weir_walk w;
+  int kinds = what & (WEIR_PARAMETERS | WEIR_BUFFERS);
+  weir_status st = weir_walk_list(&w, m, kinds | WALK_MODULES_ONCE | WALK_TENSORS_ONCE);
+  for (size_t i = 0; !st && i < w.count; i++)
+    st = visit(user, w.item[i].path, w.item[i].slot->t);
+  weir_walk_free(&w);
+  return st;
+}
+
+weir_status weir_module_visit_modules(weir_module *m,
+                                      weir_status (*visit)(void *user, const char *path,
+                                                           weir_module *child),
+                                      void *user)
+{
+  weir_walk w;
+  weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
+  for (size_t i = 0; !st && i < w.count; i++)
+    st = visit(user, w.item[i].path, w.item[i].module);
+  weir_walk_free(&w);
+  return st;
+}
+
+static weir_status count_elements(void *user, const char *path, weir_tensor *t)
+{
+  (void)path;
+  *(int64_t *)user += weir_tensor_numel(t);
+  return WEIR_OK;
+}
+
+weir_status weir_module_count_parameters(int64_t *out, const weir_module *m)
+{
+  *out = 0;
+  return weir_module_visit(m, WEIR_PARAMETERS, count_elements, out);
+}
+
+/* ---- printing: torch's Module.__repr__ --------------------------------------------------------
+ */
+
+static void print(FILE *f, const weir_module *m, int depth)
+{
+  char extra[256] = "";
+  if (m->kind->describe) m->kind->describe(extra, sizeof extra, m);
+  (void)fprintf(f, "%s(", m->kind->name);
+  if (!m->children)
+    (void)fprintf(f, "%s)", extra);
+  else {
+    if (*extra) (void)fprintf(f, "\n%*s%s", 2 * depth + 2, "", extra);
+    for (size_t i = 0; i < m->children; i++) {
+      (void)fprintf(f, "\n%*s(%s): ", 2 * depth + 2, "", m->child[i].name);
+      print(f, m->child[i].m, depth + 1);
+    }
+    (void)fprintf(f, "\n%*s)", 2 * depth, "");
+  }
+}
+
+weir_status weir_module_to_string(char **out, const weir_module *m)
+{
+  size_t bytes;
+  *out = NULL;
+  FILE *f = open_memstream(out, &bytes);
+  if (f) print(f, m, 0);
+  bool wrong = !f || ferror(f);
+  if ((f && fclose(f)) || wrong) {
+    free(*out);
+    *out = NULL;
+    return weir_fail(WEIR_ENOMEM, "no host memory to print a module %s", m->kind->name);
+  }
+  return WEIR_OK;
+}
