@@ -74,11 +74,13 @@ weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, voi
  */
 
 /* What comes of it shows in the copies' speed only. */
-static void enable(weir_cuda_device *d, const weir_cuda_device *peer)
+static void enable(weir_cuda_device *d, weir_cuda_device *peer)
 {
   int can = 0;
   CUresult r = weir_cuda.cuDeviceCanAccessPeer(&can, d->device, peer->device);
-  if (!r && can) WEIR_CUDA_WITHIN(d, r, weir_cuda.cuCtxEnablePeerAccess(peer->context, 0));
+  if (r || !can) return;
+  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuCtxEnablePeerAccess(peer->context, 0));
+  if (!r || r == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) weir_cuda_let_in(peer, d->device);
 }
 
 static void ask(weir_cuda_device *a, weir_cuda_device *b)
@@ -96,6 +98,7 @@ static void ask(weir_cuda_device *a, weir_cuda_device *b)
 
 void weir_cuda_forget_peers(weir_cuda_device *d, weir_cuda_device *all, int count)
 {
+  weir_cuda_let_out(d);
   pthread_mutex_lock(&peers_lock);
   atomic_store(&d->asked, 0);
   for (int i = 0; i < count; i++)

@@ -13,6 +13,9 @@ typedef struct weir_cuda_device {
   CUmemAllocationProp page;  /* VMM: what a page is made of */
   _Atomic uint64_t taken[2]; /* bytes had from the driver: of the device, page-locked */
   _Atomic uint64_t asked;    /* bit a device: peer access between the two was asked for */
+  struct weir_cuda_range *ranges; /* owned; VMM: what is reserved and mapped (vmm.c) */
+  CUdevice guests[64];            /* VMM: devices that pages are given to, too */
+  unsigned guest_count;
 } weir_cuda_device;
 
 /* What a call into the driver changes of its thread and gives back afterwards: the context that is
@@ -67,5 +70,8 @@ void weir_cuda_graphs(weir_backend *b);
 
 /* vmm.c: fills the source's VMM part where the device has virtual memory management. */
 weir_status weir_cuda_vmm(weir_cuda_device *d);
+/* The peer may reach the device's pages, those to come as well; nobody may any more. */
+void weir_cuda_let_in(weir_cuda_device *d, CUdevice peer);
+void weir_cuda_let_out(weir_cuda_device *d);
 
 #endif

@@ -4,8 +4,68 @@
  * whole. cuMemUnmap() takes what one cuMemMap() mapped and nothing else ("cannot unmap a
  * sub-range"), so pages are unmapped one by one; cuMemSetAccess() takes a range of many. Unmapping
  * does not wait for work in flight: that no work can touch a page is the allocator's to know.
+ *
+ * Peers. cuCtxEnablePeerAccess() is for cuMemAlloc()'s memory; pages are given to a peer by
+ * cuMemSetAccess(). So each reservation knows which of its pages are mapped: they are given to a
+ * peer at once when it is first let in, later ones as they come. A refusal costs the direct route
+ * only, as cuMemcpyPeerAsync() needs no access.
  */
+#include <pthread.h>
+#include <stdlib.h>
 #include "cuda/device.h"
+
+enum { PEERS = 64 };
+
+struct weir_cuda_range {
+  struct weir_cuda_range *next; /* of the device */
+  uint64_t address, pages;      /* how many it has room for */
+  uint64_t mapped[];            /* bit a page */
+};
+
+/* Guards ranges, their bits and who is let in, of all devices; held across the calls that change
+ * what is mapped, which the driver does one after the other anyway. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct weir_cuda_range **range_at(weir_cuda_device *d, uint64_t address)
+{
+  struct weir_cuda_range **r = &d->ranges;
+  while (*r && address - (*r)->address >= (*r)->pages * d->backend.source.page_bytes)
+    r = &(*r)->next;
+  return r;
+}
+
+static bool note_range(weir_cuda_device *d, uint64_t address, uint64_t bytes)
+{
+  uint64_t pages = bytes / d->backend.source.page_bytes, words = (pages + 63) / 64;
+  struct weir_cuda_range *r = calloc(1, sizeof *r + words * sizeof *r->mapped);
+  if (!r) return false;
+  r->address = address;
+  r->pages = pages;
+  pthread_mutex_lock(&lock);
+  r->next = d->ranges;
+  d->ranges = r;
+  pthread_mutex_unlock(&lock);
+  return true;
+}
+
+static void forget_range(weir_cuda_device *d, uint64_t address)
+{
+  pthread_mutex_lock(&lock);
+  struct weir_cuda_range **at = range_at(d, address), *gone = *at;
+  if (gone) *at = gone->next;
+  pthread_mutex_unlock(&lock);
+  free(gone);
+}
+
+/* Lock held. */
+static void note_page(weir_cuda_device *d, uint64_t address, bool mapped)
+{
+  struct weir_cuda_range *r = *range_at(d, address);
+  if (!r) return;
+  uint64_t i = (address - r->address) / d->backend.source.page_bytes;
+  uint64_t bit = UINT64_C(1) << i % 64;
+  r->mapped[i / 64] = mapped ? r->mapped[i / 64] | bit : r->mapped[i / 64] & ~bit;
+}
 
 static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
 {
@@ -18,8 +78,10 @@ static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
     return weir_driver_fail(r, "cuMemAddressReserve of %llu bytes on cuda:%d",
                             (unsigned long long)bytes, d->index);
   *address = at;
-  if ((at + bytes) >> 48 == 0) return WEIR_OK;
+  bool low = (at + bytes) >> 48 == 0;
+  if (low && note_range(d, at, bytes)) return WEIR_OK;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemAddressFree(at, bytes));
+  if (low) return weir_cuda_fail_as(WEIR_ENOMEM, "no host memory to note pages in");
   return weir_cuda_fail_as(WEIR_ENOTSUP, "cuda:%d gave address space at 0x%llx, above 2^48",
                            d->index, (unsigned long long)at);
 }
@@ -29,6 +91,7 @@ static weir_status release(void *self, uint64_t address, uint64_t bytes)
   weir_cuda_device *d = self;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemAddressFree(address, bytes));
+  if (!r) forget_range(d, address);
   return weir_driver_fail(r, "cuMemAddressFree of %llu bytes on cuda:%d", (unsigned long long)bytes,
                           d->index);
 }
@@ -55,18 +118,24 @@ static weir_status destroy(void *self, uint64_t page)
 }
 
 /* Within the context: where a page is told as well. */
-static CUresult page_map(const weir_cuda_device *d, uint64_t address, uint64_t page)
+static CUresult page_map(weir_cuda_device *d, uint64_t address, uint64_t page)
 {
   uint64_t bytes = d->backend.source.page_bytes;
+  pthread_mutex_lock(&lock);
   CUresult r = weir_cuda.cuMemMap(address, bytes, 0, page, 0);
+  if (!r) note_page(d, address, true);
+  pthread_mutex_unlock(&lock);
   weir_cuda_told_mapped(d, r, address, bytes, WEIR_MEM_DEVICE);
   return r;
 }
 
-static CUresult page_unmap(const weir_cuda_device *d, uint64_t address, uint64_t bytes)
+static CUresult page_unmap(weir_cuda_device *d, uint64_t address, uint64_t bytes)
 {
   weir_cuda_told_unmapped(address);
+  pthread_mutex_lock(&lock);
   CUresult r = weir_cuda.cuMemUnmap(address, bytes);
+  if (!r) note_page(d, address, false);
+  pthread_mutex_unlock(&lock);
   if (r) weir_cuda_told_mapped(d, CUDA_SUCCESS, address, bytes, WEIR_MEM_DEVICE);
   return r;
 }
@@ -89,14 +158,70 @@ static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
                           (unsigned long long)address, d->index);
 }
 
+static CUmemAccessDesc access_for(CUdevice device)
+{
+  return (CUmemAccessDesc){.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                           .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+}
+
+/* For the device itself and the peers that are let in. Within the context. */
+static CUresult open_range(const weir_cuda_device *d, uint64_t address, uint64_t bytes)
+{
+  CUmemAccessDesc who[1 + PEERS] = {access_for(d->device)};
+  pthread_mutex_lock(&lock);
+  for (unsigned i = 0; i < d->guest_count; i++)
+    who[1 + i] = access_for(d->guests[i]);
+  CUresult r = weir_cuda.cuMemSetAccess(address, bytes, who, 1 + d->guest_count);
+  if (r && d->guest_count) r = weir_cuda.cuMemSetAccess(address, bytes, who, 1);
+  pthread_mutex_unlock(&lock);
+  return r;
+}
+
 static weir_status access(void *self, uint64_t address, uint64_t bytes)
 {
   weir_cuda_device *d = self;
-  CUmemAccessDesc all = {.location = d->page.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemSetAccess(address, bytes, &all, 1));
+  WEIR_CUDA_WITHIN(d, r, open_range(d, address, bytes));
   return weir_driver_fail(r, "cuMemSetAccess to %llu bytes at 0x%llx on cuda:%d",
                           (unsigned long long)bytes, (unsigned long long)address, d->index);
+}
+
+/* What is mapped already, run by run. Lock held, within the context. */
+static CUresult open_mapped(const weir_cuda_device *d, const CUmemAccessDesc *who)
+{
+  uint64_t page = d->backend.source.page_bytes;
+  CUresult r = CUDA_SUCCESS;
+  for (const struct weir_cuda_range *in = d->ranges; in && !r; in = in->next)
+    for (uint64_t from = 0, to; from < in->pages && !r; from = to + 1) {
+      for (to = from; to < in->pages && in->mapped[to / 64] >> to % 64 & 1; to++)
+        ;
+      if (to > from)
+        r = weir_cuda.cuMemSetAccess(in->address + from * page, (to - from) * page, who, 1);
+    }
+  return r;
+}
+
+void weir_cuda_let_in(weir_cuda_device *d, CUdevice peer)
+{
+  CUmemAccessDesc who = access_for(peer);
+  CUresult r;
+  if (!d->backend.source.page_bytes) return;
+  pthread_mutex_lock(&lock);
+  bool there = d->guest_count == PEERS;
+  for (unsigned i = 0; i < d->guest_count; i++)
+    there = there || d->guests[i] == peer;
+  if (!there) {
+    WEIR_CUDA_WITHIN(d, r, open_mapped(d, &who));
+    if (!r) d->guests[d->guest_count++] = peer;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void weir_cuda_let_out(weir_cuda_device *d)
+{
+  pthread_mutex_lock(&lock);
+  d->guest_count = 0;
+  pthread_mutex_unlock(&lock);
 }
 
 static int attribute(const weir_cuda_device *d, CUdevice_attribute which)

@@ -2,9 +2,10 @@
  *
  *   probe WHAT...    each prints a line: "STATUS NUMBER" and, after a failure, the sentence
  *
- * available, count, properties, uuids, malloc, second (malloc on cuda:1), detach; race: 16 threads
- * make the first use at once; fork: the parent uses CUDA, then its child tries everything, with a
- * thread of the parent in the middle of slow paths meanwhile; child: the first use is in a child.
+ * available, count, properties, uuids, init, peers, malloc, second (malloc on cuda:1), detach;
+ * race: 16 threads make the first use at once; fork: the parent uses CUDA, then its child tries
+ * everything, with a thread of the parent in the middle of slow paths meanwhile; child: the first
+ * use is in a child.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -82,12 +83,25 @@ static bool refused(weir_status st)
 static int child(void *small, void *large, weir_stream *stream, weir_graph_pool *graph)
 {
   void *out;
+  weir_stream *stream_of_child;
   int n, bad = 0;
   char *text;
   weir_memory_stats stats;
   weir_graph_pool_stats of_graph;
   weir_cuda_device_properties p;
+  bool yes;
+  weir_event *event;
   bad += weir_cuda_is_available();
+  bad += !refused(weir_cuda_init()) || weir_cuda_is_initialized();
+  bad += !refused(weir_can_access_peer(&yes, cuda0, cuda1));
+  bad += !refused(weir_default_stream(&stream_of_child, cuda0));
+  bad += !refused(weir_stream_new(&stream_of_child, cuda0, 0));
+  bad += !refused(weir_stream_wait_stream(stream, NULL));
+  bad += !refused(weir_stream_query(&yes, stream)) || !refused(weir_stream_synchronize(NULL));
+  bad += !refused(weir_synchronize(cuda0));
+  bad += weir_event_new(&event, NULL) != WEIR_OK || !refused(weir_event_record(event, stream));
+  bad += !refused(weir_event_query(&yes, event)) || !refused(weir_event_wait(event, NULL));
+  weir_event_release(event);
   bad += !refused(weir_cuda_device_count(&n)) || n != 0;
   bad += !refused(weir_cuda_get_device_properties(&p, 0));
   bad += !refused(weir_malloc(&out, 1000, cuda0, NULL));
@@ -175,6 +189,31 @@ static void properties(void)
   say(weir_cuda_get_device_properties(&p, -1), -1);
 }
 
+/* What opening CUDA by name does: nothing before it, nothing twice. */
+static void init(void)
+{
+  printf("%d ", weir_cuda_is_initialized());
+  weir_status first = weir_cuda_init(), again = weir_cuda_init();
+  printf("%d %d %d\n", (int)first, (int)again, weir_cuda_is_initialized());
+}
+
+/* Who reaches whose memory, a line a device. */
+static void peers(void)
+{
+  int n = 0;
+  (void)weir_cuda_device_count(&n);
+  for (int i = 0; i < n; i++) {
+    for (int k = 0; k < n; k++) {
+      bool yes;
+      weir_device a = {WEIR_DEVICE_CUDA, i}, b = {WEIR_DEVICE_CUDA, k};
+      printf("%d", weir_can_access_peer(&yes, a, b) ? -1 : yes);
+    }
+    printf("\n");
+  }
+  bool yes;
+  say(weir_can_access_peer(&yes, cuda0, (weir_device){WEIR_DEVICE_CUDA, 99}), yes);
+}
+
 /* The number of devices, then their UUIDs as nvidia-smi prints them. */
 static void uuids(void)
 {
@@ -205,6 +244,8 @@ int main(int argc, char **argv)
     }
     if (!strcmp(what, "properties")) properties();
     if (!strcmp(what, "uuids")) uuids();
+    if (!strcmp(what, "init")) init();
+    if (!strcmp(what, "peers")) peers();
     if (!strcmp(what, "malloc")) malloc_on(cuda0);
     if (!strcmp(what, "second")) malloc_on(cuda1);
     if (!strcmp(what, "detach")) say(weir_memory_detach(cuda0), 0);

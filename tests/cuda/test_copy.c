@@ -189,6 +189,41 @@ START_TEST(every_device_copies_to_every_other)
 }
 END_TEST
 
+static bool may_write(const void *block, int device)
+{
+  unsigned long long flags = 0;
+  CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+  ok(cuMemGetAccess(&flags, &where, (CUdeviceptr)(uintptr_t)block));
+  return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+START_TEST(a_copy_lets_its_two_devices_reach_each_others_pages)
+{
+  const weir_backend *of[8];
+  void *block[8];
+  begin(_i, "3");
+  if (_i || open_all(of, block) < 3) return;
+  bool can;
+  weir_ok(weir_can_access_peer(&can, cuda(0), cuda(1)));
+  if (!can) return;
+  ck_assert(may_write(block[1], 1));
+  ck_assert(!may_write(block[1], 0));
+  weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], block[1], BYTES));
+  void *later = get(cuda(1), 64 << 20);
+  ck_assert(may_write(block[1], 0));
+  ck_assert(may_write(later, 0));
+  ck_assert(may_write(block[0], 1));
+  ck_assert(!may_write(block[0], 2));
+  weir_ok(weir_free(later));
+  weir_ok(weir_memory_empty_cache(cuda(1)));
+  if (!rig_simulated()) return;
+  rig_fail("cuMemSetAccess:1=801"); /* without the peer it is tried again */
+  later = get(cuda(1), 64 << 20);
+  ck_assert(may_write((char *)later + (32 << 20), 1));
+  ck_assert(!may_write((char *)later + (32 << 20), 0));
+}
+END_TEST
+
 START_TEST(a_copy_from_a_peer_is_in_the_order_of_its_stream)
 {
   const weir_backend *of[8];
@@ -250,7 +285,7 @@ END_TEST
 
 int main(void)
 {
-  static const TTest *tests[10];
+  static const TTest *tests[11];
   int n = 0;
   tests[n++] = copies_of_locked_memory_return_at_once_and_keep_the_streams_order;
   tests[n++] = pageable_memory_has_been_read_or_written_when_a_copy_returns;
@@ -258,6 +293,7 @@ int main(void)
   tests[n++] = a_failed_copy_says_what_it_was;
   tests[n++] = pageable_memory_is_not_captured;
   tests[n++] = every_device_copies_to_every_other;
+  tests[n++] = a_copy_lets_its_two_devices_reach_each_others_pages;
   tests[n++] = a_copy_from_a_peer_is_in_the_order_of_its_stream;
   tests[n++] = without_peer_access_copies_are_staged;
   tests[n] = a_device_that_was_closed_is_asked_again;

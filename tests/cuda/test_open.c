@@ -28,6 +28,20 @@ START_TEST(a_device_that_is_there_is_used)
 }
 END_TEST
 
+START_TEST(cuda_is_opened_by_name_or_by_its_first_use)
+{
+  SAYS(SIM(1) PROBE "init available init", "0 0 0 1\n1 \n1 0 0 1\n");
+  SAYS(SIM(0) PROBE "init", "0 8 8 0\n");
+}
+END_TEST
+
+START_TEST(devices_say_which_others_they_reach)
+{
+  SAYS(SIM(3) PROBE "peers", "011\n101\n110\n", "1 0 invalid device ordinal: cuda:99 was asked");
+  SAYS(SIM(1) PROBE "peers", "0\n1 0 invalid device ordinal");
+}
+END_TEST
+
 START_TEST(the_driver_says_which_devices_there_are)
 {
   SAYS("CUDA_VISIBLE_DEVICES=3,1 " SIM(4) PROBE "count second", "0 2 \n0 3145728 \n");
@@ -180,6 +194,8 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_test(t, a_device_that_is_there_is_used);
+  tcase_add_test(t, cuda_is_opened_by_name_or_by_its_first_use);
+  tcase_add_test(t, devices_say_which_others_they_reach);
   tcase_add_test(t, the_driver_says_which_devices_there_are);
   tcase_add_test(t, what_is_visible_is_what_the_environment_lets_through);
   tcase_add_test(t, without_a_driver_it_is_said);
