@@ -14,7 +14,7 @@ CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core
 CORE_DUMP_OBJS         := $(call objs,core/base/dump.c)
 CORE_JSON_OBJS         := $(call objs,core/base/json.c)
 CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) $(call objs,$(addprefix core/device/,capture.c current.c device.c event.c late.c name.c stream.c) $(addprefix core/memory/,api.c back.c check.c config.c epoch.c callers.c export.c front.c graph.c heap.c history.c hostroom.c meta.c names.c pause.c pinned.c pool.c report.c slab.c snapshot.c stats.c stitch.c told.c torch.c))
-CORE_TENSOR_OBJS       := $(CORE_JSON_OBJS) $(call objs,$(sort $(wildcard core/tensor/*.c core/device/cpu*.c core/nn/*.c) core/base/log.c))
+CORE_TENSOR_OBJS       := $(CORE_JSON_OBJS) $(call objs,core/trace/spool_writer.c core/trace/api.c) $(call objs,$(sort $(wildcard core/tensor/*.c core/device/cpu*.c core/nn/*.c) core/base/log.c))
 # The whole-block cache, alone: what the preload library needs of the allocator.
 CORE_WHOLE_OBJS        := $(call objs,core/memory/whole.c core/base/bias.c)
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)

@@ -26,6 +26,7 @@
 #include "core/weir/tensor.h"
 #include "core/weir/threads.h"
 #include "core/weir/torch.h"
+#include "core/weir/trace.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -7,6 +7,7 @@
  * meets, and a block the device and context that it is in.
  */
 #include "core/trace/listener.h"
+#include "core/trace/tensor_record.h"
 
 #include <sys/auxv.h>
 #include "interpose/context.h"
@@ -41,7 +42,7 @@ static weir_fill fill(const weir_call *c, const weir_told_block *what, const str
                  .flags = c->flags,
                  .a = what->address,
                  .bytes = what->bytes,
-                 .stream = row->pinned ? 0 : what->stream,
+                 .stream = row->pinned || !row->alloc ? 0 : what->stream,
                  .mem = row->pinned ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
                  .device = WEIR_DEVICE_NONE,
                  .src_device = WEIR_DEVICE_NONE,
@@ -107,9 +108,20 @@ static void reserved(int device, weir_mem mem, uint64_t bytes)
   weir_stats_reserved((unsigned)device, mem, bytes);
 }
 
+/* A fact of a tensor is no event: it is written wherever the thread is, within a call or not. */
+static void tensor(const weir_told_tensor *what)
+{
+  weir_thread *t = &weir_self;
+  if (!weir_thread_ready(t)) return;
+  int kept = errno;
+  weir_trace_event head = {.start = weir_ticks()};
+  (void)weir_tensor_record(&t->writer, &head, what);
+  errno = kept;
+}
+
 const weir_listener *weir_note_engine(uint32_t version)
 {
-  static const weir_listener listener = {begin,   end,    hush,     unhush,
-                                         relieve, mapped, unmapped, reserved};
+  static const weir_listener listener = {begin,  end,      hush,     unhush, relieve,
+                                         mapped, unmapped, reserved, tensor};
   return version == WEIR_LISTENER_VERSION && !getauxval(AT_SECURE) ? &listener : NULL;
 }

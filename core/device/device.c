@@ -112,7 +112,7 @@ static weir_status start(void)
 {
   static weir_cuda_core core = {.fail = weir_fail};
   weir_told_start();
-  core.listener = weir_listening;
+  core.listener = weir_told_preload();
   weir_status st = find_plugin(&cuda.plugin);
   atomic_store(&cuda.state, TRYING); /* from here on the driver may be awake */
   if (!st) st = cuda.plugin->start(&core, &cuda.devices);

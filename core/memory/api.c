@@ -163,16 +163,17 @@ static uint64_t native_of(weir_device device, const weir_stream *stream)
 static __attribute__((noinline)) weir_status malloc_told(void **out, size_t bytes,
                                                          weir_device device, weir_stream *stream)
 {
+  const weir_listener *l = weir_listening;
   weir_told call;
-  bool told = weir_listening->begin(&call);
+  bool told = l && l->begin(&call);
   weir_status st = malloc_plain(out, bytes, device, stream);
   if (told)
-    weir_listening->end(&call, &(weir_told_block){.api = WEIR_TOLD_MALLOC,
-                                                  .status = weir_told_status(st),
-                                                  .address = st ? 0 : (uint64_t)(uintptr_t)*out,
-                                                  .bytes = bytes,
-                                                  .stream = native_of(device, stream),
-                                                  .device = (int)weir_device_index(device)});
+    l->end(&call, &(weir_told_block){.api = WEIR_TOLD_MALLOC,
+                                     .status = weir_told_status(st),
+                                     .address = st ? 0 : (uint64_t)(uintptr_t)*out,
+                                     .bytes = bytes,
+                                     .stream = native_of(device, stream),
+                                     .device = (int)weir_device_index(device)});
   return st;
 }
 
@@ -184,14 +185,14 @@ weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_strea
 
 static __attribute__((noinline)) weir_status free_told(void *ptr)
 {
+  const weir_listener *l = weir_listening;
   weir_told call;
-  bool told = weir_listening->begin(&call);
+  weir_told_block what = weir_told_free(ptr);
+  bool told = l && l->begin(&call);
   weir_status st = weir_front_free(ptr);
-  if (told)
-    weir_listening->end(&call, &(weir_told_block){.api = WEIR_TOLD_FREE,
-                                                  .status = weir_told_status(st),
-                                                  .address = (uint64_t)(uintptr_t)ptr,
-                                                  .device = -1});
+  what.api = WEIR_TOLD_FREE;
+  what.status = weir_told_status(st);
+  if (told) l->end(&call, &what);
   return st;
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/memory/callers.h"
 #include "core/memory/pool.h"
+#include "core/memory/told.h"
 #include "core/weir/history.h"
 
 /* PyTorch's actions. X(identifier, name) */
@@ -108,6 +109,9 @@ static inline void weir_history_free(weir_pool *p, block_id id, bool completed)
 static inline void weir_history_segment(weir_pool *p, enum weir_action action, block_id id)
 {
   if (__builtin_expect(p->history != NULL, 0)) weir_history_put_segment(p, action, id);
+  if (__builtin_expect(atomic_load_explicit(&weir_memory_watch, memory_order_relaxed) != NULL, 0))
+    weir_watch_segment(p, action == ACTION_SEGMENT_ALLOC || action == ACTION_SEGMENT_MAP,
+                       block(id)->address, block(id)->bytes);
 }
 
 static inline void weir_history_oom(const weir_heap *h, uint64_t bytes, uint64_t device_free)

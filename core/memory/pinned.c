@@ -189,15 +189,16 @@ malloc_plain(void **out, size_t bytes, weir_device device, unsigned flags)
 static __attribute__((noinline)) weir_status malloc_told(void **out, size_t bytes,
                                                          weir_device device, unsigned flags)
 {
+  const weir_listener *l = weir_listening;
   weir_told call;
-  bool told = weir_listening->begin(&call);
+  bool told = l && l->begin(&call);
   weir_status st = malloc_plain(out, bytes, device, flags);
   if (told)
-    weir_listening->end(&call, &(weir_told_block){.api = WEIR_TOLD_PINNED_MALLOC,
-                                                  .status = weir_told_status(st),
-                                                  .address = st ? 0 : (uint64_t)(uintptr_t)*out,
-                                                  .bytes = bytes,
-                                                  .device = -1});
+    l->end(&call, &(weir_told_block){.api = WEIR_TOLD_PINNED_MALLOC,
+                                     .status = weir_told_status(st),
+                                     .address = st ? 0 : (uint64_t)(uintptr_t)*out,
+                                     .bytes = bytes,
+                                     .device = -1});
   return st;
 }
 
@@ -214,14 +215,14 @@ weir_status weir_pinned_malloc(void **out, size_t bytes)
 
 static __attribute__((noinline)) weir_status free_told(void *ptr)
 {
+  const weir_listener *l = weir_listening;
   weir_told call;
-  bool told = weir_listening->begin(&call);
+  weir_told_block what = weir_told_free(ptr);
+  bool told = l && l->begin(&call);
   weir_status st = weir_front_free_host(ptr);
-  if (told)
-    weir_listening->end(&call, &(weir_told_block){.api = WEIR_TOLD_PINNED_FREE,
-                                                  .status = weir_told_status(st),
-                                                  .address = (uint64_t)(uintptr_t)ptr,
-                                                  .device = -1});
+  what.api = WEIR_TOLD_PINNED_FREE;
+  what.status = weir_told_status(st);
+  if (told) l->end(&call, &what);
   return st;
 }
 

@@ -1,17 +1,39 @@
-/* told.h: who listens to the engine (core/trace/listener.h): the preload library, or nobody. */
+/* told.h: who listens to the engine: the preload library (core/trace/listener.h), the program by a
+ * callback of its own (weir_memory_set_callback), the library's own trace (weir_trace_start).
+ *
+ * Nobody listens: one pointer is NULL, and a call costs one branch. Whoever finds it set loads it
+ * once and uses that: it may change at any time, and what it pointed to stays good.
+ */
 #ifndef WEIR_MEMORY_TOLD_H
 #define WEIR_MEMORY_TOLD_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include "core/base/status.h"
 #include "core/trace/listener.h"
 
-extern const weir_listener *weir_listening; /* static; NULL: nobody. Set before there is a pool */
+struct weir_pool;
+struct weir_watch;
 
-/* Looks for the listener; any thread, any number of times. */
+extern const weir_listener *weir_listening; /* static; NULL: nobody */
+
+/* Looks for the preload library; any thread, any number of times. */
 void weir_told_start(void);
+/* It alone; NULL: it is not there. What the engine has from the driver is told to nobody else. */
+const weir_listener *weir_told_preload(void);
 
 /* What a trace calls the outcome: the number of the CUDA error that says the same. */
 unsigned weir_told_status(weir_status st);
+/* Of a free of ptr that is about to be: all but how it went. */
+weir_told_block weir_told_free(const void *ptr);
+
+/* The library's own trace, NULL: none; static. Refused (false) where the preload library listens.
+ */
+bool weir_told_record(const weir_listener *own);
+
+/* The program's callback; NULL: none. */
+extern _Atomic(struct weir_watch *) weir_memory_watch;
+/* Memory came from the device, or is about to go back. Lock held. */
+void weir_watch_segment(const struct weir_pool *p, bool came, uint64_t address, uint64_t bytes);
 
 #endif

@@ -3,6 +3,7 @@
  * Where nothing changes and no copy is asked for, the result is the tensor itself, counted once
  * more. A new one lies in memory in the order in which the old one does.
  */
+#include "core/tensor/announce.h"
 #include "core/tensor/ops.h"
 
 /* ---- like another -----------------------------------------------------------------------------
@@ -58,7 +59,9 @@ weir_status weir_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dt
   if (st) return st;
   bool own = t->dense || fills(t);
   if (!own) strides_like(t, stride);
-  return weir_tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
+  st = weir_tensor_make(out, s, dtype, shape, own ? t->stride : stride, 0);
+  if (!st) weir_announce_made(*out);
+  return st;
 }
 
 /* ---- conversion -------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
  */
 #include <stdlib.h>
 #include "core/memory/devices.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/announce.h"
 
 enum { ALIGNMENT = 64, SMALL = 512 };
 
@@ -153,6 +153,7 @@ bool weir_storage_pinned(const weir_storage *s)
 
 static void storage_end(weir_storage *s)
 {
+  weir_announce_gone(s);
   switch (s->kind) {
   case STORAGE_PINNED:
     (void)weir_pinned_free(s->data);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/memory/devices.h"
-#include "core/tensor/tensor.h"
+#include "core/tensor/announce.h"
 
 enum { NAME_BYTES = 64 };
 
@@ -136,7 +136,9 @@ weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device dev
   *out = NULL;
   weir_status st = weir_shape_numel(&numel, shape, dtype);
   if (!st) st = weir_storage_new(&s, (uint64_t)numel * weir_itemsize(dtype), device, pinned);
-  return st ? st : weir_tensor_make(out, s, dtype, shape, NULL, 0);
+  if (!st) st = weir_tensor_make(out, s, dtype, shape, NULL, 0);
+  if (!st) weir_announce_made(*out);
+  return st;
 }
 
 weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
@@ -259,6 +261,7 @@ weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
   if (name && !copy) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor's name");
   free(t->name);
   t->name = copy;
+  if (copy) weir_announce_named(t);
   return WEIR_OK;
 }
 

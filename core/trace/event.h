@@ -37,7 +37,8 @@
   X(MODULE, 33, "module", 1) /* payload weir_module_info, then build-id and path */                \
   X(NAME, 34, "name", 1)     /* a: handle, b: weir_name_kind, payload: `bytes` bytes of name */    \
   X(NOTE, 35, "note", 1)     /* payload: `bytes` bytes of text for the report */                   \
-  X(THREAD, 36, "thread", 1) /* payload: `bytes` bytes of thread name */
+  X(THREAD, 36, "thread", 1) /* payload: `bytes` bytes of thread name */                           \
+  X(TENSOR, 37, "tensor", 1) /* a: storage; mem, device; payload weir_tensor_info, name, module */
 
 typedef enum weir_event_kind {
   WEIR_EV_NONE = 0,
@@ -229,5 +230,26 @@ typedef struct weir_module_info {
   uint32_t build_id_bytes; /* 0: none */
   uint32_t path_bytes;     /* 0: unknown */
 } weir_module_info;
+
+/* What a TENSOR record says. Append only. */
+typedef enum weir_tensor_fact {
+  WEIR_TENSOR_MADE = 1,
+  WEIR_TENSOR_NAMED = 2,
+  WEIR_TENSOR_GONE = 3
+} weir_tensor_fact;
+
+enum { WEIR_TENSOR_DIMS = 8, WEIR_TENSOR_TEXT = 256 /* most bytes of a name or a module path */ };
+
+/* Payload head of a TENSOR record. Followed by name_bytes of name, then module_bytes of the path of
+ * modules the thread was in. */
+typedef struct weir_tensor_info {
+  uint64_t address, bytes; /* of the elements; MADE only */
+  int64_t size[WEIR_TENSOR_DIMS];
+  uint8_t fact;  /* weir_tensor_fact */
+  uint8_t dtype; /* weir_dtype */
+  uint8_t dims;
+  uint8_t pad;
+  uint16_t name_bytes, module_bytes;
+} weir_tensor_info;
 
 #endif

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include "core/trace/event.h"
 
-#define WEIR_LISTENER_VERSION 1u
+#define WEIR_LISTENER_VERSION 2u
 
 /* The functions of the engine that a trace names. Rows of api.def; gen.py lists them as well. */
 enum weir_told_api {
@@ -30,6 +30,8 @@ enum weir_told_api {
 
 typedef struct weir_told { /* one call, on its thread's stack; the listener's own */
   uint64_t room[12];
+  uint64_t start; /* ticks, where the library itself writes them down */
+  bool passed_on; /* the preload library's begin() said true */
 } weir_told;
 
 typedef struct weir_told_block {
@@ -39,7 +41,22 @@ typedef struct weir_told_block {
   uint64_t bytes;   /* as asked for; 0 of a free */
   uint64_t stream;  /* of an allocation: native handle, 0 the legacy default one */
   int device;       /* of an allocation: ordinal; -1: host memory */
+  uint64_t freed;   /* of a free: the bytes that were asked for */
 } weir_told_block;
+
+/* What there is to say of a tensor's storage, made, named, gone: views are not told of. */
+typedef struct weir_told_tensor {
+  enum weir_tensor_fact fact;
+  uint64_t storage;     /* which: an address that no other storage has meanwhile */
+  uint64_t address;     /* of the elements; MADE only, as all that follows but the name */
+  uint64_t bytes;       /* of memory */
+  weir_mem mem;         /* pageable, pinned or device */
+  int device;           /* ordinal; -1: host memory */
+  unsigned dtype, dims; /* weir_dtype */
+  const int64_t *size;  /* borrowed; dims of them */
+  const char *name;     /* borrowed; NAMED; else NULL */
+  const char *module;   /* borrowed: where in the modules the thread is, "" nowhere */
+} weir_told_tensor;
 
 typedef struct weir_listener {
   /* Around a call of the program's into the engine. False: nobody listens, end() is not called. */
@@ -57,6 +74,8 @@ typedef struct weir_listener {
   /* Bytes that the engine has from the driver of a device's memory, or of page-locked memory
    * (`device` is then the one it was locked for), in all, after a change. */
   void (*reserved)(int device, weir_mem mem, uint64_t bytes);
+  /* A storage was made, named, or is about to go. */
+  void (*tensor)(const weir_told_tensor *what);
 } weir_listener;
 
 /* NULL: of another version, or not to be told (set-uid programs). The preload library's. */

@@ -54,6 +54,31 @@ WEIR_PUBLIC weir_status weir_memory_set_tag(const char *tag);
 WEIR_PUBLIC weir_status weir_memory_on_oom(weir_device device,
                                            bool (*ask)(void *user, uint64_t bytes), void *user);
 
+/* What happened to memory, for a program that keeps its own account. */
+typedef enum weir_memory_action {
+  WEIR_MEMORY_ALLOC = 1,        /* a block was handed out */
+  WEIR_MEMORY_FREE = 2,         /* a block was given back */
+  WEIR_MEMORY_SEGMENT_MAP = 3,  /* memory came from the device, or was locked */
+  WEIR_MEMORY_SEGMENT_UNMAP = 4 /* memory is about to go back */
+} weir_memory_action;
+
+typedef struct weir_memory_event {
+  weir_memory_action action;
+  weir_device device; /* with its index; the cpu: page-locked memory */
+  void *address;      /* of the block or the segment */
+  size_t bytes;       /* of a block: as asked for, also when it is freed */
+  void *stream;       /* of a block of a device: the native handle it was allocated for */
+} weir_memory_event;
+
+typedef void (*weir_memory_callback)(void *user, const weir_memory_event *event);
+
+/* Calls `callback` from now on for every block and segment of every device, in the thread that did
+ * it, after an allocation and after a free; NULL: nobody any more, when this returns, but by calls
+ * that are under way. Of segments it is told while the allocator's lock is held, so it may call
+ * nothing of Weir's then; nor may it allocate or free there at any time, since it would be told of
+ * that. `user` (borrowed) is the callback's. One callback a process. Errors: ENOMEM. */
+WEIR_PUBLIC weir_status weir_memory_set_callback(weir_memory_callback callback, void *user);
+
 /* Figures, with the names of PyTorch's torch.cuda.memory_stats() (its documentation as of 2.8).
  *
  * A metric has a pool and a kind. Pools: small_pool are blocks up to 1 MiB, large_pool larger ones,

@@ -1,0 +1,232 @@
+/* trace.c: the library's own trace (core/weir/trace.h): a spool, written by whoever allocates.
+ *
+ * Each thread has a pen of its own and hands its chunk over when it ends. A pen from before a fork
+ * or of an earlier trace is known by its epoch and begun anew. The spool is opened under the name
+ * the writer gives it and renamed at once: readers and the writer's own growth go by the path, so
+ * the spool lies in a folder beside `path` until the end.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/memory/told.h"
+#include "core/trace/api.h"
+#include "core/trace/tensor_record.h"
+#include "core/weir.h"
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_once_t once;
+  pthread_key_t key; /* a thread's end */
+  bool started;
+  bool aside; /* the preload library has it all */
+  uint16_t api[WEIR_TOLD_APIS];
+  pid_t pid;            /* of who started it */
+  char path[PATH_MAX];  /* where it is to be */
+  char spool[PATH_MAX]; /* where it is */
+  char folder[PATH_MAX];
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static __thread weir_writer pen;
+
+/* Who ends a trace waits for those inside, so that no file goes from under a pen. */
+static _Atomic bool active;
+static _Atomic unsigned inside;
+
+/* ---- writing ----------------------------------------------------------------------------------
+ */
+
+static void thread_ends(void *writer)
+{
+  weir_writer *w = writer;
+  if (w->epoch == weir_spool_epoch()) weir_writer_release(w);
+}
+
+/* Forked children have the pen, and the mapping, of their parent's file: they write nothing. */
+static void in_child(void)
+{
+  if (!own.started) return;
+  own.started = false;
+  atomic_store(&active, false);
+  atomic_store(&inside, 0);
+  weir_spool_after_fork();
+  memset(&pen, 0, sizeof pen);
+  (void)weir_told_record(NULL);
+}
+
+static void once(void)
+{
+  (void)pthread_key_create(&own.key, thread_ends);
+  (void)pthread_atfork(NULL, NULL, in_child);
+}
+
+/* Whether the calling thread may write; then leave() must follow. */
+static bool enter(void)
+{
+  atomic_fetch_add(&inside, 1);
+  if (atomic_load(&active)) return true;
+  atomic_fetch_sub(&inside, 1);
+  return false;
+}
+
+static void leave(void)
+{
+  atomic_fetch_sub(&inside, 1);
+}
+
+static weir_writer *writer(void)
+{
+  if (pen.epoch != weir_spool_epoch()) {
+    memset(&pen, 0, sizeof pen);
+    pen.epoch = weir_spool_epoch();
+    (void)pthread_setspecific(own.key, &pen);
+  }
+  return &pen;
+}
+
+static void block_done(weir_told *call, const weir_told_block *what)
+{
+  int kept = errno;
+  if (!enter()) return;
+  weir_writer *w = writer();
+  weir_trace_event *e = weir_writer_slots(w, 1);
+  if (e) {
+    bool pinned = what->api == WEIR_TOLD_PINNED_MALLOC || what->api == WEIR_TOLD_PINNED_FREE;
+    bool alloc = what->api == WEIR_TOLD_MALLOC || what->api == WEIR_TOLD_PINNED_MALLOC;
+    uint32_t commit = atomic_load_explicit(&e->commit, memory_order_relaxed);
+    weir_trace_event fact = {.kind = alloc ? WEIR_EV_ALLOC : WEIR_EV_FREE,
+                             .api = own.api[what->api],
+                             .start = call->start,
+                             .status = (uint16_t)what->status,
+                             .device = what->device < 0 ? WEIR_DEVICE_NONE : (uint8_t)what->device,
+                             .src_device = WEIR_DEVICE_NONE,
+                             .mem = pinned ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                             .a = what->address,
+                             .bytes = what->bytes,
+                             .stream = pinned || !alloc ? 0
+                                       : what->stream   ? what->stream
+                                                        : WEIR_STREAM_LEGACY};
+    weir_event_set_duration(&fact, weir_ticks() - call->start);
+    atomic_init(&fact.commit, commit);
+    memcpy((void *)e, &fact, sizeof fact);
+    weir_writer_commit(w, 1);
+  }
+  leave();
+  errno = kept;
+}
+
+static void tensor_fact(const weir_told_tensor *what)
+{
+  if (!enter()) return;
+  weir_trace_event head = {.start = weir_ticks()};
+  (void)weir_tensor_record(writer(), &head, what);
+  leave();
+}
+
+static const weir_listener listener = {.end = block_done, .tensor = tensor_fact};
+
+/* ---- on and off -------------------------------------------------------------------------------
+ */
+
+/* "DIR/.weir-trace-XXXXXX" beside the path. */
+static weir_status make_folder(const char *path)
+{
+  const char *slash = path ? strrchr(path, '/') : NULL;
+  struct stat s;
+  if (!path || !*path || (slash && !slash[1]))
+    return weir_fail(WEIR_EINVAL, "a trace needs a file's name");
+  int dir = slash ? (int)(slash - path) : 1, n;
+  n = snprintf(own.folder, sizeof own.folder, "%.*s/.weir-trace-XXXXXX", dir, slash ? path : ".");
+  if (n < 0 || (size_t)n >= sizeof own.folder || strlen(path) >= sizeof own.path)
+    return weir_fail(WEIR_EINVAL, "the name of a trace is too long");
+  if (!lstat(path, &s)) return weir_fail(WEIR_EIO, "cannot create %s: it exists", path);
+  if (!mkdtemp(own.folder))
+    return weir_fail_errno(errno == ENOENT ? WEIR_ENOENT : WEIR_EIO, errno, "cannot create %s",
+                           path);
+  char *full = realpath(own.folder, NULL); /* the program may go elsewhere meanwhile */
+  if (!full || strlen(full) >= sizeof own.folder) {
+    (void)rmdir(own.folder);
+    free(full);
+    return weir_fail(WEIR_EIO, "cannot create %s", path);
+  }
+  memcpy(own.folder, full, strlen(full) + 1);
+  free(full);
+  char *end = strrchr(own.folder, '/');
+  (void)snprintf(own.path, sizeof own.path, "%.*s/%s", (int)(end - own.folder), own.folder,
+                 slash ? slash + 1 : path);
+  return WEIR_OK;
+}
+
+static weir_status open_spool(void)
+{
+  static const char *const names[] = {"weir_malloc", "weir_free", "weir_pinned_malloc",
+                                      "weir_pinned_free"};
+  weir_clock_init();
+  for (int i = 0; i < WEIR_TOLD_APIS; i++)
+    own.api[i] = (uint16_t)weir_api_find_name(names[i]);
+  weir_spool_options o = {.directory = own.folder,
+                          .api_count = weir_api_count,
+                          .api_hash = weir_api_hash(weir_api_count)};
+  return weir_spool_open(&o);
+}
+
+weir_status weir_trace_start(const char *path)
+{
+  weir_status st = WEIR_OK;
+  (void)pthread_once(&own.once, once);
+  pthread_mutex_lock(&own.lock);
+  if (own.started)
+    st = weir_fail(WEIR_EINVAL, "a trace is being written already: %s", own.path);
+  else if (weir_told_preload())
+    own.aside = true;
+  else if (!(st = make_folder(path)) && (st = open_spool()))
+    (void)rmdir(own.folder);
+  if (!st) {
+    own.started = true;
+    own.pid = getpid();
+    atomic_store(&active, !own.aside);
+    if (!own.aside) own.aside = !weir_told_record(&listener);
+  }
+  pthread_mutex_unlock(&own.lock);
+  return st;
+}
+
+/* From the folder beside to the path. */
+static weir_status put_in_place(void)
+{
+  char from[PATH_MAX + 64];
+  weir_status st = WEIR_EIO;
+  for (int n = 0; n < 64 && st; n++) {
+    (void)snprintf(from, sizeof from, "%s/%ld-%d" WEIR_SPOOL_SUFFIX, own.folder, (long)own.pid, n);
+    if (!access(from, F_OK)) st = WEIR_OK;
+  }
+  if (st) return weir_fail(WEIR_EIO, "the trace %s is gone", own.path);
+  if (rename(from, own.path))
+    return weir_fail_errno(WEIR_EIO, errno, "cannot put %s in its place", own.path);
+  (void)rmdir(own.folder);
+  return WEIR_OK;
+}
+
+weir_status weir_trace_stop(void)
+{
+  weir_status st = WEIR_OK;
+  pthread_mutex_lock(&own.lock);
+  if (!own.started) st = weir_fail(WEIR_EINVAL, "no trace was started");
+  if (!st && !own.aside) {
+    (void)weir_told_record(NULL);
+    atomic_store(&active, false);
+    while (atomic_load(&inside))
+      (void)sched_yield();
+    if (pen.epoch == weir_spool_epoch()) weir_writer_release(&pen);
+    weir_spool_close();
+    st = put_in_place();
+  }
+  own.started = own.aside = false;
+  pthread_mutex_unlock(&own.lock);
+  return st;
+}
