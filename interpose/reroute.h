@@ -64,7 +64,7 @@ void weir_route_peers(void);
 /* A graph was made of work that may use any live block: none of these is cached from now on. */
 void weir_route_taint_all(void);
 
-/* ---- handlers: allocations (reroute.c) --------------------------------------------------------
+/* ---- handlers: allocations (reroute.c, reroute_host.c) ----------------------------------------
  */
 
 cudaError_t weir_r_cudaMalloc(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
@@ -99,7 +99,7 @@ CUresult weir_r_cuMemHostAlloc(weir_call *c, CUresult (*real)(void **, size_t, u
                                void **out, size_t bytes, unsigned flags);
 CUresult weir_r_cuMemFreeHost(weir_call *c, CUresult (*real)(void *), void *ptr);
 
-/* ---- handlers: waits and ends of streams ------------------------------------------------------
+/* ---- handlers: waits and ends of streams (reroute_stream.c) -----------------------------------
  */
 
 cudaError_t weir_r_sync_rt(weir_call *c, cudaError_t (*real)(void));
@@ -208,7 +208,7 @@ CUresult weir_s_cuIpcGetMemHandle(int bank, bool per_thread,
                                   CUresult (*real)(CUipcMemHandle *, CUdeviceptr),
                                   CUipcMemHandle *handle, CUdeviceptr ptr);
 
-/* ---- within (route.c's own and reroute_query.c) -----------------------------------------------
+/* ---- within (defined in reroute_cache.c and reroute_query.c) ------------------------------------
  */
 
 /* What no allocation of the program can be: asked about, the driver says what it says of memory

@@ -1,7 +1,36 @@
 /* reroute_query.c: questions whose true answer would give the caches away. Each is asked at the
  * driver's layer; a runtime's own question arrives here by way of the driver's functions that it
  * was handed. Nested calls of ours are answered plainly. */
-#include "interpose/reroute.h"
+#include "interpose/reroute_stats.h"
+#include "interpose/reroute_within.h"
+
+weir_routed weir_route_look(uint64_t address)
+{
+  PFN_cuMemGetAddressRange_v3020 ask =
+      WEIR_HELPER(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020);
+  weir_whole_block b = weir_whole_find(address);
+  CUdeviceptr base = 0;
+  if (b.state == WEIR_WHOLE_NONE) {
+    if (!ask || ask(&base, NULL, address) != CUDA_SUCCESS || !base || base == address)
+      return (weir_routed){.what = WEIR_ROUTED_NOT};
+    b = weir_whole_find(base);
+  }
+  if (b.state == WEIR_WHOLE_NONE) return (weir_routed){.what = WEIR_ROUTED_NOT};
+  /* Past what the program asked for there is nothing that it could know of. */
+  bool live = b.state == WEIR_WHOLE_LIVE && address - b.address < b.requested;
+  return (weir_routed){live ? WEIR_ROUTED_LIVE : WEIR_ROUTED_CACHED, b.address, b.requested,
+                       b.why == WEIR_WHOLE_HIT ? b.serial : 0};
+}
+
+void weir_route_taint(uint64_t address, weir_reason why)
+{
+  weir_routed r = weir_route_look(address);
+  if (r.what != WEIR_ROUTED_LIVE || !weir_whole_forget(r.base)) return;
+  weir_block b = weir_block_take(r.base);
+  weir_stats_tainted(r.base, b.bytes, why);
+  b.bytes = r.requested;
+  weir_block_add(b);
+}
 
 static bool plain(void)
 {
