@@ -146,8 +146,9 @@ WEIR_PUBLIC weir_tensor *weir_tensor_retain(weir_tensor *t);
 WEIR_PUBLIC void weir_tensor_release(weir_tensor *t);
 /* For WEIR_TENSOR: releases *t and makes it NULL. */
 WEIR_PUBLIC void weir_tensor_drop(weir_tensor **t);
-/* WEIR_TENSOR x = NULL; is released at the end of its block. */
-#define WEIR_TENSOR __attribute__((cleanup(weir_tensor_drop))) weir_tensor *
+/* WEIR_TENSOR x = NULL, y = NULL; are released at the end of their block. */
+typedef weir_tensor *weir_tensor_owned;
+#define WEIR_TENSOR __attribute__((cleanup(weir_tensor_drop))) weir_tensor_owned
 
 WEIR_PUBLIC weir_dtype weir_tensor_dtype(const weir_tensor *t);
 WEIR_PUBLIC weir_device weir_tensor_device(const weir_tensor *t); /* with an index, always */
