@@ -7,6 +7,7 @@
 #define WEIR_H
 
 #include "core/base/status.h"
+#include "core/weir/blas.h"
 #include "core/weir/cuda.h"
 #include "core/weir/data.h"
 #include "core/weir/device.h"

@@ -15,6 +15,7 @@
  */
 #include <complex.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/device/cpu_gemm.h"
@@ -325,6 +326,9 @@ static weir_status one(const weir_gemm *g)
     scale(g);
     return WEIR_OK;
   }
+  bool done;
+  weir_status st = weir_cpu_gemm_blas(g, &done);
+  if (st || done) return st;
   if (g->dtype == WEIR_COMPLEX64) return complex_gemm(g);
   return g->dtype == WEIR_FLOAT32 || g->dtype == WEIR_FLOAT64 ? real_gemm(g) : half_gemm(g);
 }
@@ -332,6 +336,7 @@ static weir_status one(const weir_gemm *g)
 typedef struct batch {
   const weir_gemm *g;
   _Atomic int status; /* of the first that failed */
+  char why[512];      /* its sentence, whatever thread it failed in */
 } batch;
 
 static void some_of_batch(void *arg, int64_t from, int64_t to)
@@ -344,7 +349,8 @@ static void some_of_batch(void *arg, int64_t from, int64_t to)
     g.b = (const char *)g.b + i * g.stepb * size;
     g.c = (char *)g.c + i * g.stepc * size;
     int st = (int)one(&g), none = WEIR_OK;
-    if (st) (void)atomic_compare_exchange_strong(&b->status, &none, st);
+    if (st && atomic_compare_exchange_strong(&b->status, &none, st))
+      (void)snprintf(b->why, sizeof b->why, "%s", weir_error_message());
   }
 }
 
@@ -367,5 +373,5 @@ weir_status weir_cpu_gemm(void *self, void *stream, const weir_gemm *g)
   else
     some_of_batch(&b, 0, g->batch);
   int st = atomic_load(&b.status);
-  return st ? weir_fail((weir_status)st, "no host memory for a matrix product") : WEIR_OK;
+  return st ? weir_fail((weir_status)st, "%s", b.why) : WEIR_OK;
 }

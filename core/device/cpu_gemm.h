@@ -3,6 +3,7 @@
 #define WEIR_DEVICE_CPU_GEMM_H
 
 #include "core/device/cpu.h"
+#include "core/weir/blas.h"
 
 enum { CPU_TILE_ROWS = 16, CPU_TILE_BYTES = 128 }; /* the largest of all levels */
 
@@ -19,7 +20,8 @@ extern const cpu_tile_level weir_cpu_tile_base, weir_cpu_tile_avx2, weir_cpu_til
 
 /* Integers, and nothing else. */
 weir_status weir_cpu_gemm_int(const weir_gemm *g);
-/* By a BLAS library; false: there is none, or not for this. */
-bool weir_cpu_gemm_blas(const weir_gemm *g);
+/* One product by a BLAS library; not done: there is none, it is not wanted, or not for this.
+ * Errors: ENOTSUP (it was asked for, and there is none). */
+weir_status weir_cpu_gemm_blas(const weir_gemm *g, bool *done);
 
 #endif
