@@ -31,7 +31,8 @@ weir_status weir_device_parse(weir_device *out, const char *text)
   if (!well_formed(text, &length, &digits))
     return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'", text);
   size_t i = 0;
-  while (i < KINDS && (strlen(kinds[i].name) != length || strncmp(kinds[i].name, text, length)))
+  while (i < KINDS &&
+         (strlen(kinds[i].name) != length || strncmp(kinds[i].name, text, length) != 0))
     i++;
   if (i == KINDS)
     return weir_fail(WEIR_EINVAL,

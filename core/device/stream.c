@@ -24,9 +24,9 @@ static pthread_mutex_t sides_lock = PTHREAD_MUTEX_INITIALIZER;
 
 weir_status weir_stream_pool(weir_pool **out, weir_device device)
 {
-  if (device.type == WEIR_DEVICE_CPU)
-    return weir_fail(WEIR_EINVAL, "the cpu has no streams: its work is done when a call returns");
-  return weir_pool_of(device, out);
+  if (device.type != WEIR_DEVICE_CPU) return weir_pool_of(device, out);
+  (void)weir_fail(WEIR_EINVAL, "the cpu has no streams: its work is done when a call returns");
+  return WEIR_EINVAL;
 }
 
 weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
@@ -62,7 +62,10 @@ static weir_status make(weir_heap **out, weir_pool *p, int priority)
 {
   const weir_backend *b = p->backend;
   void *native;
-  if (!b->stream_create) return weir_fail(WEIR_ENOTSUP, "the %s backend makes no streams", b->name);
+  if (!b->stream_create) {
+    (void)weir_fail(WEIR_ENOTSUP, "the %s backend makes no streams", b->name);
+    return WEIR_ENOTSUP;
+  }
   weir_status st = priority && b->stream_create_at ? b->stream_create_at(b->self, priority, &native)
                                                    : b->stream_create(b->self, &native);
   if (st) return st;
