@@ -367,6 +367,57 @@ START_TEST(events_measure_time_where_they_were_asked_to)
 }
 END_TEST
 
+/* ---- all at once ------------------------------------------------------------------------------
+ */
+
+enum { THREADS = 8, ROUNDS = 100 };
+
+static void *use_everything(void *number)
+{
+  int me = *(int *)number;
+  weir_device d = me % 2 ? cuda1 : cuda0;
+  weir_stream *mine, *theirs;
+  weir_event *e;
+  bool out;
+  weir_ok(weir_event_new(&e, NULL));
+  for (int i = 0; i < ROUNDS; i++) {
+    weir_ok(weir_stream_new(&mine, d, -(i % 3)));
+    weir_ok(weir_stream_new(&theirs, i % 5 ? d : cuda0, 0));
+    WEIR_WITH_STREAM(mine)
+    {
+      void *p;
+      weir_ok(weir_malloc(&p, BYTES, d, NULL));
+      weir_ok(weir_op_done(mine, "empty", WEIR_OK));
+      weir_ok(weir_event_record(e, NULL));
+      weir_ok(weir_free(p));
+    }
+    weir_ok(weir_event_wait(e, theirs));
+    weir_ok(weir_stream_wait_stream(mine, theirs));
+    weir_ok(weir_stream_query(&out, theirs));
+    weir_ok(weir_event_query(&out, e));
+    if (i % 10 == me) weir_ok(weir_stream_synchronize(mine));
+    if (i % 50 == me) weir_ok(weir_synchronize(d));
+  }
+  weir_event_release(e);
+  return NULL;
+}
+
+START_TEST(threads_use_streams_and_events_at_once)
+{
+  pthread_t ids[THREADS];
+  int numbers[THREADS];
+  if (!begin("2")) return;
+  for (int i = 0; i < THREADS; i++) {
+    numbers[i] = i;
+    ck_assert_int_eq(pthread_create(&ids[i], NULL, use_everything, &numbers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++)
+    pthread_join(ids[i], NULL);
+  weir_ok(weir_memory_detach(cuda0));
+  weir_ok(weir_memory_detach(cuda1));
+}
+END_TEST
+
 /* ---- errors that come late --------------------------------------------------------------------
  */
 
@@ -420,6 +471,7 @@ START_TEST(work_of_a_stream_that_was_waited_for_is_not_listed)
   bool out;
   ck_assert_int_eq(weir_event_query(&out, e), WEIR_ECUDA);
   ck_assert_msg(says("last sync: sum, neg;"), "%s", weir_error_message());
+  weir_event_release(e);
 }
 END_TEST
 
@@ -495,6 +547,7 @@ int main(void)
   tests[n++] = an_event_is_complete_when_the_work_before_it_is;
   tests[n++] = an_event_is_of_the_device_of_its_first_record;
   tests[n++] = events_measure_time_where_they_were_asked_to;
+  tests[n++] = threads_use_streams_and_events_at_once;
   tests[n++] = a_late_error_lists_what_was_enqueued_since_the_last_sync;
   tests[n++] = work_of_a_stream_that_was_waited_for_is_not_listed;
   tests[n++] = a_long_list_is_cut;
