@@ -309,7 +309,8 @@ static weir_status drain(wr_spool *s, bool final)
   fix_origin(s->im);
   weir_status status = s->started ? WEIR_OK : start_process(s);
   if (status) return status;
-  s->clock = weir_spool_reader_clock(s->reader);
+  weir_clock_map now = weir_spool_reader_clock(s->reader);
+  wr_timeline_poll(&s->line, &now);
   weir_spool_visitor visitor = wr_take_visitor;
   visitor.context = s;
   status = weir_spool_drain(s->reader, &visitor, final);

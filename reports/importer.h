@@ -19,22 +19,35 @@
 #include "reports/util.h"
 
 typedef struct wr_thread {
-  int64_t id;          /* row of thread */
-  int64_t last_end;    /* ns, of its last event */
-  uint64_t last_ticks; /* the same, as it was written: a clock corrected since must not reorder the
-                          thread */
-  int64_t last_call;   /* row of its last event that began a call */
+  int64_t id;        /* row of thread */
+  int64_t last_end;  /* ns, of its last event */
+  int64_t last_call; /* row of its last event that began a call */
 } wr_thread;
+
+enum { WR_PIECES = 256 };
+
+typedef struct wr_piece { /* of a timeline */
+  int64_t from;           /* ticks since the base; holds for later ones */
+  double ns;              /* there, since the base */
+  double slope;           /* ns a tick, from the base on */
+} wr_piece;
+
+typedef struct wr_timeline { /* timeline.c */
+  weir_clock_pair base;      /* the clock at the spool's opening */
+  int64_t asked;             /* latest tick since the base that has a place */
+  size_t count;
+  wr_piece piece[WR_PIECES]; /* ascending */
+} wr_timeline;
 
 typedef struct wr_spool {
   weir_importer *im;
   weir_spool_reader *reader; /* NULL once ended */
   char *path;
-  int64_t process;      /* row of process, from 1 */
-  uint64_t opening;     /* CLOCK_MONOTONIC ns, of the spool's boot */
-  int64_t boot_shift;   /* ns to add to bring its boot's clock onto the first spool's */
-  weir_clock_map clock; /* of this poll */
-  wr_map threads;       /* serial -> index into thread */
+  int64_t process;    /* row of process, from 1 */
+  uint64_t opening;   /* CLOCK_MONOTONIC ns, of the spool's boot */
+  int64_t boot_shift; /* ns to add to bring its boot's clock onto the first spool's */
+  wr_timeline line;   /* its clock */
+  wr_map threads;     /* serial -> index into thread */
   wr_thread *thread;
   size_t thread_count, thread_capacity;
   wr_map local_stacks; /* thread serial << 32 | id -> row of stack */
@@ -71,8 +84,15 @@ struct weir_importer {
 
 weir_status wr_out_of_memory(const weir_importer *im);
 
-/* ns since the trace's origin of a tick value of spool `s`. */
-int64_t wr_time(const wr_spool *s, uint64_t ticks);
+/* What is known of the clock at a poll; ahead of the first use of what follows. */
+void wr_timeline_poll(wr_timeline *line, const weir_clock_map *now);
+
+/* ns since the trace's origin of a tick value of spool `s`: of a later one never less, whenever
+ * they are asked for. */
+int64_t wr_time(wr_spool *s, uint64_t ticks);
+
+/* Ticks as ns; 0 where that is no length a program can have had. */
+double wr_length(const wr_spool *s, uint64_t ticks);
 int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns);
 
 /* Widens the trace's span. */

@@ -1,9 +1,9 @@
 /* lifetime.c: see lifetime.h.
  *
- * Two threads' clocks agree to within a tremor (the collector corrects its idea of them as it
- * goes), and an allocator can hand memory on within less. So an address that is allocated while it
- * is live was most likely freed just before, by a thread whose free is still to come in the pass:
- * its block is kept *replaced* for a while, and a free of another thread's that soon is its own. */
+ * Two processors' clocks agree to within a tremor, and an allocator can hand memory on within less.
+ * So an address that is allocated while it is live was most likely freed just before, by a thread
+ * whose free is still to come in the pass: its block is kept *replaced* for a while, and a free of
+ * another thread's that soon is its own. */
 #include "reports/lifetime.h"
 #include <stdlib.h>
 #include "core/trace/event.h"

@@ -10,30 +10,9 @@
 #include "core/trace/stack.h"
 #include "reports/importer.h"
 
-/* Times further than this from a spool's opening are damage, not time. */
-#define BEFORE_OPENING INT64_C(60000000000)        /* 60 s, ns */
-#define AFTER_OPENING  INT64_C(315360000000000000) /* 10 years, ns */
-#define CLOCK_TREMOR   INT64_C(10000000) /* 10 ms: a corrected clock may step back so far */
-
 weir_status wr_out_of_memory(const weir_importer *im)
 {
   return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->path);
-}
-
-int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns)
-{
-  int64_t since_opening = (int64_t)(mono_ns - s->opening);
-  int64_t opening = (int64_t)(s->opening - s->im->origin);
-  if (since_opening < -BEFORE_OPENING) since_opening = 0;
-  if (since_opening > AFTER_OPENING) since_opening = AFTER_OPENING;
-  return opening + s->boot_shift + since_opening;
-}
-
-int64_t wr_time(const wr_spool *s, uint64_t ticks)
-{
-  double ns = (double)(int64_t)(ticks - s->clock.base.ticks) * s->clock.ns_per_tick;
-  if (!(ns > -4e18 && ns < 4e18)) ns = 0;
-  return wr_time_of_mono(s, s->clock.base.mono_ns + (uint64_t)(int64_t)ns);
 }
 
 void wr_span(weir_importer *im, int64_t start, int64_t end)
@@ -85,13 +64,6 @@ static weir_status note_odd_api(weir_importer *im, uint32_t api)
   return s ? s : t;
 }
 
-/* Ticks as ns; 0 where that is no length a program can have had. */
-static double length_of(const wr_spool *s, uint64_t ticks)
-{
-  double length = (double)ticks * s->clock.ns_per_tick;
-  return length >= 0 && length < (double)AFTER_OPENING ? length : 0;
-}
-
 static void fill_event(wr_row *row, const wr_spool *s, const weir_trace_event *e, int64_t start,
                        int64_t end)
 {
@@ -109,7 +81,7 @@ static void fill_event(wr_row *row, const wr_spool *s, const weir_trace_event *e
   row->v[14] = e->flags;
   row->v[15] = (int64_t)e->a;
   row->v[16] = (int64_t)e->b;
-  if (e->kind == WEIR_EV_FREE) row->v[16] = (int64_t)length_of(s, e->b);
+  if (e->kind == WEIR_EV_FREE) row->v[16] = (int64_t)wr_length(s, e->b);
   row->v[17] = (int64_t)e->bytes;
   row->v[18] = (int64_t)e->stream;
   if (e->device == WEIR_DEVICE_NONE) nulls |= 1u << 9;
@@ -135,12 +107,11 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
   wr_row *row = wr_batch_row(&im->batch, WR_TABLE_EVENT);
   if (!row) return wr_out_of_memory(im);
   wr_thread *t = &s->thread[index];
+  bool sane = wr_length(s, weir_event_duration(e)) > 0;
   int64_t start = wr_time(s, e->start);
-  bool after = e->start >= t->last_ticks; /* not a fact from within the call that follows it */
-  if (after && start < t->last_end && t->last_end - start < CLOCK_TREMOR) start = t->last_end;
-  int64_t end = start + (int64_t)length_of(s, weir_event_duration(e));
+  int64_t end = sane ? wr_time(s, e->start + weir_event_duration(e)) : start;
+  if (end < start) end = start; /* the sum is damaged */
   t->last_end = end;
-  t->last_ticks = e->start + weir_event_duration(e);
   wr_span(im, start, end);
   fill_event(row, s, e, start, end);
   row->v[1] = t->id;
