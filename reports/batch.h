@@ -52,7 +52,7 @@ typedef struct wr_op {
   int64_t v[9];    /* ?1.. */
   uint8_t numbers; /* of them */
   uint8_t texts;   /* bound after the numbers */
-  char *text[3];   /* owned, NULL binds NULL */
+  char *text[4];   /* owned, NULL binds NULL */
 } wr_op;
 
 typedef struct wr_batch {

@@ -32,6 +32,7 @@ static weir_status shift_times(const weir_importer *im)
       "UPDATE stack SET first = first - ?1",
       "UPDATE frame SET first = first - ?1",
       "UPDATE note SET time = time - ?1",
+      "UPDATE tensor SET time = time - ?1",
       "UPDATE meta SET value = value + ?1 WHERE key LIKE 'start_%_ns'"};
   for (size_t i = 0; !s && i < sizeof(updates) / sizeof(updates[0]); i++) {
     sqlite3_stmt *q = NULL;

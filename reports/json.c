@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include "reports/cache_render.h"
 #include "reports/render.h"
+#include "reports/tensors_render.h"
 
 /* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
  * *_new functions take a NULL value as failure, and the last look at the root finds it. */
@@ -202,6 +203,7 @@ weir_status wr_render_json(FILE *out, const wr_model *m)
   json_object_set_new(o, "matrix", matrix(m));
   json_object_set_new(o, "host_memory", host_memory(m));
   json_object_set_new(o, "sites", site_lists(m));
+  json_object_set_new(o, "tensors", wr_tensors_json(&m->tensors));
   json_object_set_new(o, "cache", wr_cache_json(&m->cache));
   json_object_set_new(o, "processes", processes(m));
   json_object_set_new(o, "notes", strings(m->notes, m->note_count));

@@ -528,6 +528,7 @@ static weir_status run(load *l, int top)
   if (!s) s = list_routes(l);
   if (!s) s = wr_cache_load(&l->m->cache, l->db);
   if (!s) s = wr_reserved_load(l->m, l->db);
+  if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
   if (s) return s;
   list_split(l);
   for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished trace has no duration yet */
@@ -578,6 +579,7 @@ void wr_model_free(wr_model *m)
     free(m->processes[i].mode);
   }
   wr_cache_free(&m->cache);
+  wr_tensors_free(&m->tensors);
   free_strings(m->notes, m->note_count);
   free_strings(m->coverage.passed_names, m->coverage.passed_count);
   free_strings(m->coverage.embedding, m->coverage.embedding_count);

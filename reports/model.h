@@ -9,6 +9,7 @@
 
 #include "reports/cache.h"
 #include "reports/schema.h"
+#include "reports/tensors.h"
 #include "reports/util.h"
 
 /* clang-format off */
@@ -134,6 +135,7 @@ typedef struct wr_model {
   size_t note_count;
   wr_coverage coverage;
   wr_cache cache;
+  wr_tensors tensors;
   wr_sites alloc, copy, sync, leak;
 } wr_model;
 

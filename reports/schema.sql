@@ -45,6 +45,11 @@ CREATE TABLE block(
   mem INTEGER, registered INTEGER, how INTEGER, alloc INTEGER, free INTEGER,
   start INTEGER, "end" INTEGER, born INTEGER, died INTEGER, stack INTEGER, context INTEGER);
 
+CREATE TABLE tensor(
+  id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, fact INTEGER,
+  storage INTEGER, address INTEGER, bytes INTEGER, mem INTEGER, device INTEGER,
+  dtype TEXT, shape TEXT, name TEXT, module TEXT);
+
 CREATE TABLE memory(
   device INTEGER, mem INTEGER, registered INTEGER, allocs INTEGER, bytes INTEGER,
   peak INTEGER, peak_at INTEGER, peak_place INTEGER, live INTEGER, live_blocks INTEGER);

@@ -4,10 +4,12 @@
  * in the batch) or refused with a status, and then delivered again later; so whatever can fail is
  * done before the first row is added.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/api.h"
 #include "core/trace/stack.h"
+#include "core/weir/dtype.h"
 #include "reports/importer.h"
 
 weir_status wr_out_of_memory(const weir_importer *im)
@@ -326,6 +328,53 @@ static weir_status take_thread(wr_spool *s, size_t thread, const void *payload, 
   return a ? a : b;
 }
 
+/* "[8, 20]" (new), or NULL. */
+static char *shape_text(const weir_tensor_info *info)
+{
+  char text[WEIR_TENSOR_DIMS * 24 + 3] = "[";
+  size_t at = 1;
+  for (int i = 0; i < info->dims && i < WEIR_TENSOR_DIMS; i++)
+    at += (size_t)snprintf(text + at, sizeof(text) - at, i ? ", %lld" : "%lld",
+                           (long long)info->size[i]);
+  return wr_format("%s]", text);
+}
+
+static weir_status take_tensor(wr_spool *s, size_t thread, const weir_trace_event *head,
+                               const void *payload, size_t bytes)
+{
+  static const char *const dtypes[] = {
+#define DTYPE_NAME(name, value, text, size, type) [value] = text,
+      WEIR_DTYPE_MAP(DTYPE_NAME)
+#undef DTYPE_NAME
+  };
+  weir_tensor_info info;
+  if (bytes < sizeof(info)) return WEIR_OK;
+  memcpy(&info, payload, sizeof(info));
+  const char *name = (const char *)payload + sizeof(info), *module = name + info.name_bytes;
+  if ((size_t)info.name_bytes + info.module_bytes > bytes - sizeof(info)) return WEIR_OK;
+  bool made = info.fact == WEIR_TENSOR_MADE;
+  bool known = info.dtype && info.dtype < sizeof(dtypes) / sizeof(dtypes[0]);
+  int64_t time = wr_time(s, head->start);
+  wr_op op = {.sql = "INSERT INTO tensor(process, thread, time, fact, storage, address, bytes, mem,"
+                     " device, dtype, shape, name, module) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,"
+                     "NULLIF(?9,-1),?10,?11,NULLIF(?12,''),?13)",
+              .v = {s->process, s->thread[thread].id, time, info.fact, (int64_t)head->a,
+                    (int64_t)info.address, (int64_t)info.bytes, head->mem & 15,
+                    head->device == WEIR_DEVICE_NONE ? -1 : head->device},
+              .numbers = 9,
+              .texts = 4};
+  if (made) {
+    op.text[0] = wr_format("%s", known ? dtypes[info.dtype] : "unknown");
+    op.text[1] = shape_text(&info);
+    op.text[3] = wr_text(module, info.module_bytes, false);
+  }
+  op.text[2] = wr_text(name, info.name_bytes, false);
+  bool whole = op.text[2] && (!made || (op.text[0] && op.text[1] && op.text[3]));
+  weir_status status = wr_batch_op(&s->im->batch, op);
+  wr_span(s->im, time, time);
+  return whole ? status : wr_out_of_memory(s->im);
+}
+
 static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
                                  const weir_trace_event *head, const void *payload, size_t bytes)
 {
@@ -346,6 +395,8 @@ static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
     return take_note(s, thread, head, payload, bytes);
   case WEIR_EV_THREAD:
     return take_thread(s, thread, payload, bytes);
+  case WEIR_EV_TENSOR:
+    return take_tensor(s, thread, head, payload, bytes);
   default:
     return WEIR_OK; /* a newer writer's */
   }

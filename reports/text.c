@@ -9,6 +9,7 @@
 #include "reports/cache_render.h"
 #include "reports/page.h"
 #include "reports/render.h"
+#include "reports/tensors_render.h"
 
 #define API_ROWS     10
 #define WAIT_ROWS    6
@@ -459,10 +460,12 @@ weir_status wr_render_text(FILE *out, const wr_model *m, const weir_report_optio
   if (!m->total.events) {
     wr_page_heading(p, "no CUDA calls", NULL);
     wr_page_line(p, false, "Nothing that was traced called a CUDA function that Weir wraps.");
+    wr_tensors_section(p, &m->tensors);
   } else {
     transfers(p);
     host_memory(p);
     memory(p);
+    wr_tensors_section(p, &m->tensors);
     waiting(p);
     if (m->cache.rerouted || m->cache.pool_count) wr_cache_section(p, &m->cache, false);
     functions(p);

@@ -13,6 +13,20 @@ $(ENGINET)/test_engine: $(OBJ)/tests/engine/test_engine.o $(OBJ)/tests/tools/com
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
+$(ENGINET)/tensors: $(OBJ)/tests/engine/tensors.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../../lib' -pthread
+
+$(ENGINET)/test_tensors: $(OBJ)/tests/engine/test_tensors.o $(OBJ)/tests/tools/command.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+
+TESTS      += $(ENGINET)/test_tensors
+NOT_ASAN   += tests/engine/test_tensors
+NOT_TSAN   += tests/engine/test_tensors
+TEST_TOOLS += $(ENGINET)/tensors
 TESTS      += $(ENGINET)/test_engine
 NOT_ASAN   += tests/engine/test_engine
 NOT_TSAN   += tests/engine/test_engine

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/trace/tensor_record.h"
 #include "tests/reports/synth.h"
 
 /* The page itself, linked in: a suite may be run from any folder. */
@@ -81,6 +82,9 @@ static const char *make_trace(void)
                                  .stack = 1});
   synth_copy(0, 20, 5, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
              WEIR_MEM_PINNED, 0);
+  weir_trace_event head = {.start = weir_spool_current()->clock_first.ticks + 30};
+  weir_told_tensor tensor = {.fact = WEIR_TENSOR_MADE, .bytes = 8, .device = -1, .module = "net"};
+  ck_assert(weir_tensor_record(synth_thread(0), &head, &tensor));
   synth_close();
   one[0] = synth_spool();
   return synth_import("t.db", one);
@@ -124,8 +128,8 @@ static void add_members(words *w, const char *section, const json_t *value)
 
 START_TEST(every_member_of_the_report_is_documented_and_no_other)
 {
-  static const char *const sections[] = {"totals",      "devices",   "apis",     "matrix",
-                                         "host_memory", "processes", "coverage", "cache"};
+  static const char *const sections[] = {"totals",    "devices",  "apis",  "matrix", "host_memory",
+                                         "processes", "coverage", "cache", "tensors"};
   static words said, there;
   read_page(&said, "#### `");
   json_t *j = synth_json(make_trace());
