@@ -77,8 +77,12 @@ void weir_cpu_put(cpu_walk *w, int64_t n, const void *from);
 /* A block's length: n, less where it is better not to cross the end of a row. */
 int64_t weir_cpu_block(int dims, const int64_t *size, int64_t from, int64_t to);
 
-size_t weir_cpu_bytes(weir_dtype dtype);              /* of an element */
-weir_dtype weir_cpu_kernel_dtype(weir_dtype compute); /* float32 for what is shorter */
+size_t weir_cpu_bytes(weir_dtype dtype); /* of an element */
+/* What a kernel of that compute dtype takes: float32 for what is shorter. */
+static inline weir_dtype weir_cpu_kernel_dtype(weir_dtype compute)
+{
+  return compute == WEIR_FLOAT16 || compute == WEIR_BFLOAT16 ? WEIR_FLOAT32 : compute;
+}
 /* n elements of `from` as a kernel of compute dtype `compute` takes them: x itself, or in `room`.
  */
 const void *weir_cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n,

@@ -5,6 +5,7 @@
  * or into a buffer that is converted and spread. Inputs that are the same everywhere are converted
  * once a piece. Every element's result comes from the same arithmetic, wherever it stands.
  */
+#include <stdatomic.h>
 #include <string.h>
 #include "core/device/cpu.h"
 #include "core/device/half.h"
@@ -52,6 +53,11 @@ static bool is_bool_op(weir_op op)
 {
   return op == WEIR_OP_LOGICAL_NOT || op == WEIR_OP_ISFINITE || op == WEIR_OP_CLOSE ||
          (op >= WEIR_OP_EQ && op <= WEIR_OP_LOGICAL_OR);
+}
+
+static bool takes_parameters(const weir_loop *l)
+{
+  return l->has_alpha || l->op == WEIR_OP_CLOSE || l->op == WEIR_OP_RANGE;
 }
 
 /* ---- inputs -----------------------------------------------------------------------------------
@@ -151,14 +157,46 @@ static void give(cpu_walk *out, weir_dtype dtype, const void *x, weir_dtype from
   if (!place) weir_cpu_put(out, n, to);
 }
 
+/* Where nothing is to be converted, gathered or spread: the kernel over all of it. */
+static void direct_piece(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  const weir_loop *l = w->loop;
+  cpu_args args;
+  args.by_zero = w->args.by_zero;
+  if (takes_parameters(l)) args = w->args;
+  const void *x[3] = {NULL, NULL, NULL};
+  for (int i = 0; i < w->inputs; i++)
+    x[i] = (const char *)l->in[i].data + (size_t)from * weir_cpu_bytes(l->in[i].dtype);
+  args.first = from;
+  w->kernel((char *)l->out.data + (size_t)from * weir_cpu_bytes(l->out.dtype), x[0], x[1], x[2],
+            to - from, &args);
+}
+
+static bool is_direct(const work *w)
+{
+  const weir_loop *l = w->loop;
+  if (!w->kernel || l->dims > 1 || l->out.dtype != w->result) return false;
+  if (l->dims && l->out.stride[0] != 1) return false;
+  if (weir_cpu_kernel_dtype(l->compute) != l->compute) return false;
+  for (int i = 0; i < w->inputs; i++) {
+    const weir_operand *o = &l->in[i];
+    weir_dtype as = l->op == WEIR_OP_WHERE && i == 0 ? WEIR_BOOL : l->compute;
+    if (!o->data || o->dtype != as || (l->dims && o->stride[0] != 1)) return false;
+  }
+  return true;
+}
+
 static void piece(void *arg, int64_t from, int64_t to)
 {
   const work *w = arg;
   const weir_loop *l = w->loop;
-  cpu_args args = w->args;
+  cpu_args args;
   input in[3];
   cpu_walk out;
   _Alignas(64) char result[CPU_BLOCK * CPU_ELEMENT], room[CPU_BLOCK * CPU_ELEMENT];
+  args.by_zero = w->args.by_zero;
+  if (takes_parameters(l)) args = w->args;
   for (int i = 0; i < w->inputs; i++)
     start(&in[i], w, i, from, to);
   weir_cpu_walk(&out, &l->out, l->dims, l->size, from);
@@ -193,7 +231,7 @@ static int op_of(const weir_loop *l)
   bool one = l->alpha.dtype == WEIR_FLOAT64     ? l->alpha.f == 1
              : l->alpha.dtype == WEIR_COMPLEX64 ? l->alpha.f == 1 && l->alpha.imag == 0
                                                 : l->alpha.i == 1;
-  if (!l->has_alpha || one) return (int)l->op;
+  if (one) return (int)l->op;
   return l->op == WEIR_OP_ADD   ? CPU_OP_ADD_ALPHA
          : l->op == WEIR_OP_SUB ? CPU_OP_SUB_ALPHA
                                 : (int)l->op;
@@ -208,25 +246,43 @@ static bool is_plain_copy(const weir_loop *l)
   return !l->dims || (l->dims == 1 && o->stride[0] == 1 && i->stride[0] == 1);
 }
 
+static weir_status done(const work *w)
+{
+  return atomic_load_explicit(w->args.by_zero, memory_order_relaxed)
+             ? weir_fail(WEIR_EINVAL, "ZeroDivisionError")
+             : WEIR_OK;
+}
+
+static weir_status share(work *w)
+{
+  const weir_loop *l = w->loop;
+  if (l->has_alpha) w->args.alpha = converted(&l->alpha, l->compute);
+  for (int i = 0; i < 3 && takes_parameters(l) && !l->has_alpha; i++)
+    w->args.p[i] = converted(&l->p[i], l->compute);
+  weir_parallel(l->count, CPU_GRAIN, is_direct(w) ? direct_piece : piece, w);
+  return done(w);
+}
+
 weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l)
 {
   (void)self, (void)stream;
   _Atomic bool by_zero = false;
-  work w = {.loop = l, .inputs = ops[l->op].inputs, .args = {.by_zero = &by_zero}};
+  work w; /* not all of it is set: an op of one element has no time for that */
+  w.loop = l;
+  w.inputs = ops[l->op].inputs;
+  w.kernel = NULL;
+  w.args.by_zero = &by_zero;
   if (is_plain_copy(l)) {
     weir_cpu_copy_bytes(l->out.data, l->in[0].data,
                         (uint64_t)l->count * weir_cpu_bytes(l->out.dtype));
     return WEIR_OK;
   }
   weir_dtype type = weir_cpu_kernel_dtype(l->compute);
-  if (l->op != WEIR_OP_COPY) w.kernel = weir_cpu_level()->op[op_of(l)][type];
-  if (l->op != WEIR_OP_COPY && !w.kernel) return weir_cpu_not_for(ops[l->op].name, l->compute);
-  w.result = !w.kernel ? l->compute : is_bool_op(l->op) ? WEIR_BOOL : type;
-  if (l->has_alpha) w.args.alpha = converted(&l->alpha, l->compute);
-  if (l->op == WEIR_OP_CLOSE || l->op == WEIR_OP_RANGE)
-    for (int i = 0; i < 3; i++)
-      w.args.p[i] = converted(&l->p[i], l->compute);
-  weir_parallel(l->count, CPU_GRAIN, piece, &w);
-  if (by_zero) return weir_fail(WEIR_EINVAL, "ZeroDivisionError");
-  return WEIR_OK;
+  w.result = l->op == WEIR_OP_COPY ? l->compute : is_bool_op(l->op) ? WEIR_BOOL : type;
+  if (l->op == WEIR_OP_COPY) return share(&w);
+  w.kernel = weir_cpu_level()->op[l->has_alpha ? op_of(l) : (int)l->op][type];
+  if (!w.kernel) return weir_cpu_not_for(ops[l->op].name, l->compute);
+  if (l->count > CPU_GRAIN || takes_parameters(l) || !is_direct(&w)) return share(&w);
+  w.kernel(l->out.data, l->in[0].data, l->in[1].data, l->in[2].data, l->count, &w.args);
+  return done(&w);
 }

@@ -140,11 +140,6 @@ int64_t weir_cpu_block(int dims, const int64_t *size, int64_t from, int64_t to)
   return n < left ? n : left;
 }
 
-weir_dtype weir_cpu_kernel_dtype(weir_dtype compute)
-{
-  return compute == WEIR_FLOAT16 || compute == WEIR_BFLOAT16 ? WEIR_FLOAT32 : compute;
-}
-
 const void *weir_cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n,
                            void *room)
 {
