@@ -30,7 +30,7 @@ CUresult weir_cuda_enter(const weir_cuda_device *d, weir_cuda_scope *s)
 {
   const weir_listener *l = weir_cuda_core_of->listener;
   CUcontext now = NULL;
-  s->hushed = s->hushed && l && l->hush(s);
+  bool all = s->hushed, hushed = l && l->hush(s);
   CUresult r = weir_cuda.cuCtxGetCurrent(&now);
   s->pushed = !r && now != d->context;
   if (s->pushed) r = weir_cuda.cuCtxPushCurrent(d->context);
@@ -39,7 +39,8 @@ CUresult weir_cuda_enter(const weir_cuda_device *d, weir_cuda_scope *s)
     r = weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
     if (r && s->pushed) (void)weir_cuda.cuCtxPopCurrent(&now);
   }
-  if (r && l && s->hushed) l->unhush();
+  s->hushed = hushed && all && !r;
+  if (hushed && !s->hushed) l->unhush();
   return r;
 }
 
@@ -54,10 +55,12 @@ static void pop(const weir_cuda_device *d)
 
 void weir_cuda_leave(const weir_cuda_device *d, weir_cuda_scope *s)
 {
+  const weir_listener *l = weir_cuda_core_of->listener;
+  bool hushed = s->hushed || (l && l->hush(s));
   if (weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode))
     (void)weir_cuda.cuThreadExchangeStreamCaptureMode(&s->mode);
   if (s->pushed) pop(d);
-  if (s->hushed) weir_cuda_core_of->listener->unhush();
+  if (hushed) l->unhush();
 }
 
 /* ---- memory -----------------------------------------------------------------------------------
@@ -288,7 +291,7 @@ static weir_status event_sync(void *self, void *event)
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuEventSynchronize(event));
+  WEIR_CUDA_SEEN(d, r, weir_cuda.cuEventSynchronize(event));
   return weir_driver_fail(r, "cuEventSynchronize on cuda:%d", d->index);
 }
 

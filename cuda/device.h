@@ -46,7 +46,8 @@ bool weir_cuda_again(CUresult r);
 
 /* result = call, within the device's context. The call is the engine's own business. */
 #define WEIR_CUDA_WITHIN(d, result, call) WEIR_CUDA_DO(d, result, call, true)
-/* The same, and others are to know of it: it makes or ends a stream. */
+/* The same, and others are to know of the call: it is the program's work, or makes or ends a
+ * stream. */
 #define WEIR_CUDA_SEEN(d, result, call) WEIR_CUDA_DO(d, result, call, false)
 
 /* What the engine takes from the driver, told to who listens (told.c). Gone: ahead of the call. */

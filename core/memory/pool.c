@@ -338,8 +338,7 @@ uint64_t weir_pool_limit(const weir_pool *p)
 
 weir_status weir_heap_number(weir_heap *h, weir_pool *p)
 {
-  weir_status st =
-      weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
+  weir_status st = WEIR_ELIMIT;
   pthread_mutex_lock(&number_lock);
   unsigned i = p->host ? HOST_HEAPS : 1, end = p->host ? HEAPS : HOST_HEAPS;
   for (; i < end && st; i++) {
@@ -352,7 +351,8 @@ weir_status weir_heap_number(weir_heap *h, weir_pool *p)
     st = WEIR_OK;
   }
   pthread_mutex_unlock(&number_lock);
-  return st;
+  if (!st) return WEIR_OK;
+  return weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
 }
 
 void weir_heap_unnumber(const weir_heap *h)
