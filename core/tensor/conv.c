@@ -41,8 +41,7 @@ static weir_status check_options(const conv *c)
   if (c->stride[0] < 1 || c->stride[1] < 1)
     return weir_fail(WEIR_EINVAL, "non-positive stride is not supported");
   if (c->dilation[0] < 1 || c->dilation[1] < 1)
-    return weir_fail(WEIR_EINVAL, "dilation should be greater than zero, but got [%lld, %lld]",
-                     (long long)c->dilation[0], (long long)c->dilation[1]);
+    return weir_fail(WEIR_EINVAL, "dilation should be greater than zero");
   if (c->groups < 1) return weir_fail(WEIR_EINVAL, "non-positive groups is not supported");
   return WEIR_OK;
 }
@@ -118,11 +117,18 @@ static weir_status check_types(const weir_tensor *a, const weir_tensor *weight,
                        weir_tensor_type(a), i ? "bias" : "weight", weir_tensor_type(other[i]));
   weir_status st = weir_same_device(a, weight);
   if (!st && bias) st = weir_same_device(a, bias);
-  weir_dtype d = (weir_dtype)a->dtype;
-  bool cpu = weir_device_of(a).type == WEIR_DEVICE_CPU;
-  if (!st && (d == WEIR_BOOL || (weir_is_integral(d) && !cpu)))
-    st = weir_not_implemented("slow_conv2d_%s", weir_device_of(a), d);
   return st;
+}
+
+/* Last: a dtype that cannot be multiplied here. */
+static weir_status check_kind(const conv *c, const weir_tensor *a)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  bool cpu = weir_device_of(a).type == WEIR_DEVICE_CPU,
+       dilated = c->dilation[0] * c->dilation[1] > 1;
+  if (d != WEIR_BOOL && (!weir_is_integral(d) || cpu)) return WEIR_OK;
+  return weir_not_implemented(dilated ? "slow_conv_dilated<>" : "slow_conv2d_%s", weir_device_of(a),
+                              d);
 }
 
 static void describe(conv *c, const weir_tensor *a, const weir_tensor *weight,
@@ -163,6 +169,7 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
   if (!st) st = check_channels(c, weight);
   if (!st) st = check_bias(weight, bias);
   if (!st) st = check_kernel(c);
+  if (!st && a->numel) st = check_kind(c, a);
   for (int i = 0; i < 2; i++)
     c->size[i] =
         st ? 0
@@ -300,8 +307,26 @@ typedef struct pool {
   int64_t kernel[2], stride[2], pad[2], dilation[2], in[2], size[2];
 } pool;
 
+static weir_status check_spans(const pool *p)
+{
+  for (int i = 0; i < 2; i++) {
+    int64_t span = (p->kernel[i] - 1) * p->dilation[i] + 1;
+    if (p->pad[i] < 0)
+      return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld",
+                       (long long)p->pad[i]);
+    if (p->pad[i] > span / 2)
+      return weir_fail(WEIR_EINVAL,
+                       "pad should be at most half of effective kernel size, but got pad=%lld, "
+                       "kernel_size=%lld and dilation=%lld",
+                       (long long)p->pad[i], (long long)p->kernel[i], (long long)p->dilation[i]);
+  }
+  return WEIR_OK;
+}
+
 static weir_status check_window(const pool *p)
 {
+  weir_status st = check_spans(p);
+  if (st) return st;
   if (p->kernel[0] < 1 || p->kernel[1] < 1)
     return weir_fail(WEIR_EINVAL,
                      "kernel size should be greater than zero, but got kH: %lld kW: %lld",
@@ -314,17 +339,6 @@ static weir_status check_window(const pool *p)
                      "dilation should be greater than zero, but got dilationH: %lld dilationW: "
                      "%lld",
                      (long long)p->dilation[0], (long long)p->dilation[1]);
-  for (int i = 0; i < 2; i++) {
-    int64_t span = (p->kernel[i] - 1) * p->dilation[i] + 1;
-    if (p->pad[i] < 0)
-      return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld",
-                       (long long)p->pad[i]);
-    if (p->pad[i] > span / 2)
-      return weir_fail(WEIR_EINVAL,
-                       "pad should be at most half of effective kernel size, but got pad=%lld, "
-                       "kernel_size=%lld and dilation=%lld",
-                       (long long)p->pad[i], (long long)p->kernel[i], (long long)p->dilation[i]);
-  }
   return WEIR_OK;
 }
 
@@ -340,10 +354,22 @@ static weir_status check_input(const weir_tensor *a)
                        "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
                        "input, but got:%s",
                        weir_shape_text(&text, weir_shape_of(a->dims, a->size)));
+  return WEIR_OK;
+}
+
+static weir_status check_pooled(const pool *p, const weir_tensor *a)
+{
   weir_dtype d = (weir_dtype)a->dtype;
-  return d == WEIR_BOOL || d == WEIR_COMPLEX64
-             ? weir_not_implemented("max_pool2d", weir_device_of(a), d)
-             : WEIR_OK;
+  if (p->size[0] > 0 && p->size[1] > 0)
+    return d == WEIR_BOOL || d == WEIR_COMPLEX64
+               ? weir_not_implemented("max_pool2d", weir_device_of(a), d)
+               : WEIR_OK;
+  long long c = (long long)a->size[a->dims - 3];
+  return weir_fail(WEIR_EINVAL,
+                   "Given input size: (%lldx%lldx%lld). Calculated output size: (%lldx%lldx%lld). "
+                   "Output size is too small",
+                   c, (long long)p->in[0], (long long)p->in[1], c, (long long)p->size[0],
+                   (long long)p->size[1]);
 }
 
 static weir_status check_pool(pool *p, const weir_tensor *a, const weir_pool2d_options *o)
@@ -361,15 +387,15 @@ static weir_status check_pool(pool *p, const weir_tensor *a, const weir_pool2d_o
   for (int i = 0; i < 2; i++) {
     int64_t room = p->in[i] = a->size[a->dims - 2 + i];
     room += 2 * p->pad[i] - p->dilation[i] * (p->kernel[i] - 1) - 1;
-    p->size[i] = room < 0 ? 0 : room / p->stride[i] + 1;
+    p->size[i] = (room - (room < 0 ? p->stride[i] - 1 : 0)) / p->stride[i] + 1; /* rounded down */
   }
-  if (p->size[0] && p->size[1]) return WEIR_OK;
-  long long c = (long long)a->size[a->dims - 3];
-  return weir_fail(WEIR_EINVAL,
-                   "Given input size: (%lldx%lldx%lld). Calculated output size: (%lldx%lldx%lld). "
-                   "Output size is too small",
-                   c, (long long)p->in[0], (long long)p->in[1], c, (long long)p->size[0],
-                   (long long)p->size[1]);
+  if (p->kernel[0] / 2 < p->pad[0] || p->kernel[1] / 2 < p->pad[1])
+    return weir_fail(WEIR_EINVAL,
+                     "pad should be smaller than or equal to half of kernel size, but got padW = "
+                     "%lld, padH = %lld, kW = %lld, kH = %lld",
+                     (long long)p->pad[1], (long long)p->pad[0], (long long)p->kernel[1],
+                     (long long)p->kernel[0]);
+  return check_pooled(p, a);
 }
 
 /* The smallest number of a dtype. */

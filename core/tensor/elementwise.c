@@ -86,7 +86,7 @@ static weir_status check_sub(const weir_elementwise *e)
 {
   bool a = operand_dtype(e, 0) == WEIR_BOOL, b = operand_dtype(e, 1) == WEIR_BOOL;
   if (!a && !b) return WEIR_OK;
-  if (a && b && !e->numbers)
+  if (a && b)
     return weir_fail(WEIR_ENOTSUP,
                      "Subtraction, the `-` operator, with two bool tensors is not supported. Use "
                      "the `^` or `logical_xor()` operator instead.");
@@ -126,17 +126,28 @@ static weir_status check_relu(weir_dtype common)
              : WEIR_OK;
 }
 
-/* Before the device is asked: what an operation refuses. */
+/* Before anything else. */
+static weir_status check_operands(const weir_elementwise *e)
+{
+  const char *message = rules[e->op].message;
+  if (e->op == WEIR_OP_SUB) return check_sub(e);
+  for (int i = 0; message && i < e->count; i++)
+    if (!(rules[e->op].dtypes >> operand_dtype(e, i) & 1))
+      return weir_fail(WEIR_ENOTSUP, "%s", message);
+  return WEIR_OK;
+}
+
+/* After shapes, devices and the dtype of the result: what an operation refuses. */
 static weir_status check(const weir_elementwise *e, weir_dtype common, weir_device device)
 {
   const rule *r = &rules[e->op];
   weir_status st = WEIR_OK;
-  if (e->op == WEIR_OP_SUB) st = check_sub(e);
   if (e->op == WEIR_OP_POW) st = check_pow(e, common);
+  if (e->op == WEIR_OP_ABS && e->self && common == WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "In-place abs is not supported for complex tensors.");
   if (e->op == WEIR_OP_RELU) st = check_relu(common);
   if (!st && e->has_alpha) st = check_alpha(common, e->alpha.dtype);
   if (st || r->dtypes >> common & 1) return st;
-  if (r->message) return weir_fail(WEIR_ENOTSUP, "%s", r->message);
   return weir_not_implemented(r->kernel, device, common);
 }
 
@@ -251,6 +262,8 @@ static weir_status run_inputs(weir_tensor **out, const weir_elementwise *e, weir
 {
   weir_tensor *copies[3] = {NULL, NULL, NULL};
   weir_status st = e->self ? check_self(e, l, result, copies) : WEIR_OK;
+  if (!st) st = check(e, l->compute, device);
+  if (rules[e->op].floating && weir_is_integral_or_bool(l->compute)) l->compute = result;
   for (int i = 0; i < e->count && !st; i++) {
     st = loop_input(l, e, i, device);
     if (copies[i]) l->in[i] = weir_operand_of(copies[i], l);
@@ -264,25 +277,27 @@ static weir_status run_inputs(weir_tensor **out, const weir_elementwise *e, weir
   return st;
 }
 
+static weir_dtype result_of(const weir_elementwise *e, weir_dtype common)
+{
+  const rule *r = &rules[e->op];
+  if (r->truth) return WEIR_BOOL;
+  if (e->op == WEIR_OP_ABS && common == WEIR_COMPLEX64) return WEIR_FLOAT32;
+  return r->floating && weir_is_integral_or_bool(common) ? weir_get_default_dtype() : common;
+}
+
 static weir_status run_long(weir_tensor **out, const weir_elementwise *e)
 {
   weir_loop l;
   weir_device device;
-  weir_dtype common = WEIR_DTYPE_NONE;
-  const rule *r = &rules[e->op];
   for (int i = 0; i < e->count; i++)
     if (!(e->numbers >> i & 1) && !e->t[i]) return weir_fail(WEIR_EINVAL, "operand %d is NULL", i);
-  weir_status st = common_device(&device, e);
-  if (!st) st = common_dtype(&common, e);
-  if (!st) st = check(e, common, device);
+  weir_status st = check_operands(e);
   if (!st) st = loop_shape(&l, e);
+  if (!st) st = common_device(&device, e);
+  if (!st) st = common_dtype(&l.compute, e);
   if (st) return st;
-  if (r->floating && weir_is_integral_or_bool(common)) common = weir_get_default_dtype();
   loop_params(&l, e);
-  l.compute = common;
-  weir_dtype result = r->truth ? WEIR_BOOL : common;
-  if (e->op == WEIR_OP_ABS && common == WEIR_COMPLEX64) result = WEIR_FLOAT32;
-  return run_inputs(out, e, &l, result, device);
+  return run_inputs(out, e, &l, result_of(e, l.compute), device);
 }
 
 /* ---- the short way ----------------------------------------------------------------------------

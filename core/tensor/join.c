@@ -49,6 +49,7 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
     st = weir_categories_tensor(&c, tensors[i]);
   }
   if (!st) st = weir_categories_result(dtype, &c);
+  if (skipped(first)) *dim = 0; /* nothing to join: torch does not look */
   if (!st) st = weir_dim_of(dim, *dim, first->dims);
   if (st) return st;
   *shape = weir_shape_of(first->dims, first->size);
@@ -78,7 +79,7 @@ weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int c
   weir_dtype dtype;
   int64_t from = 0;
   *out = NULL;
-  weir_status st = check_list(tensors, count, "torch.cat(): expected a non-empty list of Tensors");
+  weir_status st = check_list(tensors, count, "weir.cat(): expected a non-empty list of Tensors");
   if (!st) st = cat_shape(&shape, &dtype, &dim, tensors, count);
   if (!st) st = weir_tensor_new(out, dtype, weir_device_of(tensors[0]), false, shape);
   for (int i = 0; i < count && !st; i++) {

@@ -281,11 +281,11 @@ static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, cons
                      "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
                      "but got: [%lld, %lld].",
                      (long long)count, (long long)k, (long long)count, (long long)k2);
-  if (a->dtype != b->dtype)
-    return weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
-                     weir_dtype_title((weir_dtype)a->dtype),
-                     weir_dtype_title((weir_dtype)b->dtype));
-  return check_kind(a, weir_device_of(a).type == WEIR_DEVICE_CPU ? "bmm" : "bmm_%s");
+  weir_status st = check_kind(a, weir_device_of(a).type == WEIR_DEVICE_CPU ? "bmm" : "bmm_%s");
+  if (!st && a->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
+                   weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
+  return st;
 }
 
 /* ---- the functions ----------------------------------------------------------------------------
@@ -366,11 +366,15 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
 {
   weir_tensor *wide = NULL;
   *out = NULL;
-  weir_status st = c ? check_mm(a, b, "addmm") : weir_fail(WEIR_EINVAL, "addmm needs a tensor");
-  if (!st) st = weir_same_device(c, a);
+  weir_status st =
+      c && b ? weir_same_device(c, b) : weir_fail(WEIR_EINVAL, "addmm needs three tensors");
   if (!st && c->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
                    weir_dtype_title((weir_dtype)c->dtype), weir_dtype_title((weir_dtype)b->dtype));
+  if (!st && a && a->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL, "mat1 and mat2 must have the same dtype, but got %s and %s",
+                   weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
+  if (!st) st = check_mm(a, b, "addmm");
   if (!st) st = check_mm_dtypes(a, b);
   if (st) return st;
   weir_shape shape = weir_shape(a->size[0], b->size[1]);
@@ -420,13 +424,30 @@ static weir_status matmul_folded(weir_tensor **out, const weir_tensor *a, const 
   return st;
 }
 
-/* Whether the batch of a is one run of rows, so that folding copies nothing. */
+/* Whether the batch of a is one run of rows, so that folding copies nothing: as torch decides it.
+ */
 static bool folds(const weir_tensor *a)
 {
-  int last = a->dims - 2;
-  for (int i = last; i > 0; i--)
-    if (a->size[i - 1] != 1 && a->stride[i - 1] != a->stride[i] * a->size[i]) return false;
-  return a->dims > 2 && a->numel > 0;
+  int64_t next = -1; /* the stride that the next dimension has to have */
+  if (a->dims < 3) return false;
+  for (int i = a->dims - 2; a->numel && i >= 0; i--) {
+    if (a->size[i] == 1) continue;
+    if (next >= 0 && a->stride[i] != next) return false;
+    next = a->stride[i] * a->size[i];
+  }
+  return true;
+}
+
+/* A vector times matrices that fold when they are turned: the turned ones times the vector. */
+static weir_status matmul_turned(weir_tensor **out, bool *done, const weir_tensor *a,
+                                 const weir_tensor *b)
+{
+  weir_tensor *turned = NULL;
+  weir_status st = weir_transpose(&turned, b, -1, -2);
+  *done = st || folds(turned);
+  if (!st && *done) st = matmul_folded(out, turned, a);
+  weir_tensor_release(turned);
+  return st;
 }
 
 /* The batch of both, broadcast; and the sizes of the matrices. */
@@ -467,9 +488,10 @@ weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tens
     st = check_mm_dtypes(a, b);
     return st ? st : product_of(out, weir_shape(b->size[1]), a, b, &no_batch);
   }
-  if (b->dims <= 2 &&
-      (b->dims == 1 || folds(a) || a->size[a->dims - 1] != b->size[0] || a->dtype != b->dtype))
-    return matmul_folded(out, a, b);
+  if (b->dims <= 2 && folds(a)) return matmul_folded(out, a, b);
+  bool done = false;
+  if (a->dims == 1) st = matmul_turned(out, &done, a, b);
+  if (done) return st;
   return matmul_batched(out, a, b);
 }
 
@@ -491,7 +513,7 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
                      weight->dims);
   st = weir_t(&turned, weight);
   if (st) return st;
-  if (!bias || weight->dims == 1) {
+  if (!bias || weight->dims == 1 || (a->dims > 2 && !a->dense)) {
     st = weir_matmul(out, a, turned);
     if (!st && bias) st = weir_add_(*out, bias);
     if (st) weir_tensor_drop(out);

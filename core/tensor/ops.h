@@ -38,6 +38,8 @@ static inline bool weir_is_floating(weir_dtype d)
 
 /* Whether a result of dtype `from` may be stored in place as `to`: torch.can_cast(). */
 bool weir_can_cast(weir_dtype from, weir_dtype to);
+/* The least and the most number a dtype holds; of floating point the finite ones. */
+void weir_dtype_range(weir_dtype d, double *least, double *most);
 /* "Float", "Long": torch's name of a scalar type; "float", "long int", "c10::Half": C++'s. */
 const char *weir_dtype_title(weir_dtype dtype);
 const char *weir_dtype_cxx(weir_dtype dtype);

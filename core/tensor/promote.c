@@ -5,6 +5,7 @@
  * (bool, integers, floating point, complex) than those before it. A number has the default dtype of
  * its kind: int64, the default floating-point dtype, complex64.
  */
+#include <math.h>
 #include <stdio.h>
 #include "core/tensor/ops.h"
 
@@ -79,6 +80,30 @@ bool weir_can_cast(weir_dtype from, weir_dtype to)
   return to != WEIR_BOOL;
 }
 
+void weir_dtype_range(weir_dtype d, double *least, double *most)
+{
+  switch (d) {
+  case WEIR_BOOL:
+    *most = 1;
+    break;
+  case WEIR_UINT8:
+    *most = 255;
+    break;
+  case WEIR_FLOAT16:
+    *most = 65504;
+    break;
+  case WEIR_BFLOAT16:
+    *most = 0x1.fep127;
+    break;
+  case WEIR_FLOAT64:
+    *most = 0x1.fffffffffffffp1023;
+    break;
+  default:
+    *most = weir_is_integral(d) ? ldexp(1, 8 * (int)weir_itemsize(d) - 1) - 1 : 0x1.fffffep127;
+  }
+  *least = d == WEIR_BOOL || d == WEIR_UINT8 ? 0 : weir_is_integral(d) ? -*most - 1 : -*most;
+}
+
 /* ---- torch's words ----------------------------------------------------------------------------
  */
 
@@ -96,7 +121,7 @@ const char *weir_dtype_cxx(weir_dtype dtype)
 {
   static const char *const names[WEIR_DTYPES] = {[WEIR_UINT8] = "unsigned char",
                                                  [WEIR_INT8] = "signed char",
-                                                 [WEIR_INT16] = "short",
+                                                 [WEIR_INT16] = "short int",
                                                  [WEIR_INT32] = "int",
                                                  [WEIR_INT64] = "long int",
                                                  [WEIR_FLOAT16] = "c10::Half",

@@ -168,13 +168,11 @@ weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator
   return fill(&r, t, g);
 }
 
-/* The largest finite number of a floating-point dtype. */
 static double largest(weir_dtype d)
 {
-  return d == WEIR_FLOAT16    ? 65504.0
-         : d == WEIR_BFLOAT16 ? 0x1.fep127
-         : d == WEIR_FLOAT64  ? 0x1.fffffffffffffp1023
-                              : 0x1.fffffep127;
+  double low, high;
+  weir_dtype_range(d, &low, &high);
+  return high;
 }
 
 weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator *g)
@@ -200,28 +198,18 @@ weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator
   return fill(&r, t, g);
 }
 
-/* The integers a dtype can hold, or, for floating point, the largest finite ones. */
-static void bounds(weir_dtype d, double *low, double *high)
-{
-  *high = d == WEIR_BOOL        ? 1
-          : d == WEIR_UINT8     ? 255
-          : weir_is_integral(d) ? ldexp(1, 8 * (int)weir_itemsize(d) - 1) - 1
-                                : largest(d);
-  *low = d == WEIR_BOOL || d == WEIR_UINT8 ? 0 : weir_is_integral(d) ? -*high - 1 : -*high;
-}
-
 static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
 {
   double low, high;
   const int64_t exact = INT64_C(1) << 53;
-  if (d == WEIR_COMPLEX64)
-    return weir_fail(WEIR_ENOTSUP, "check_random_bounds handles only integral, floating-point and "
-                                   "boolean types");
   if (from >= to)
     return weir_fail(WEIR_EINVAL,
                      "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
                      (long long)from, (long long)to);
-  bounds(d, &low, &high);
+  if (d == WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "check_random_bounds handles only integral, floating-point and "
+                                   "boolean types");
+  weir_dtype_range(d, &low, &high);
   if ((double)from < low || (double)from > high)
     return weir_fail(WEIR_EINVAL, "from is out of bounds for %s", weir_dtype_cxx(d));
   if ((double)(to - 1) < low || (double)(to - 1) > high)

@@ -52,6 +52,8 @@ typedef struct reduction {
   const weir_tensor *a; /* borrowed */
   uint32_t mask;
   bool keepdim, whole; /* whole: no dimensions were named */
+  const int *dims;     /* borrowed; as they were named */
+  int count;
 } reduction;
 
 /* ---- arguments --------------------------------------------------------------------------------
@@ -80,17 +82,18 @@ static weir_status check_empty(const reduction *r)
     return weir_fail(WEIR_EINVAL,
                      "%s(): Expected reduction dim to be specified for input.numel() == 0.%s",
                      r->name, value ? " Specify the reduction dim with the 'dim' argument." : "");
-  for (int d = 0; d < r->a->dims; d++)
-    if (r->mask >> d & 1 && !r->a->size[d])
+  for (int i = 0; i < r->count; i++) {
+    int d = r->dims[i], at = d < 0 ? d + r->a->dims : d;
+    if (at < r->a->dims && !r->a->size[at]) /* torch says them as they came, one it counts */
       return weir_fail(WEIR_EINVAL, "%s(): Expected reduction dim %d to have non-zero size.",
-                       r->name, d);
+                       r->name, value ? d : at);
+  }
   return WEIR_OK;
 }
 
-/* What is refused, and the dtypes of the work and of the result. */
-static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *result)
+/* What is refused before dimensions are looked at. */
+static weir_status check_dtype(const reduction *r)
 {
-  const rule *rule = &rules[r->op];
   weir_dtype d = (weir_dtype)r->a->dtype;
   bool arg = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
   if (r->op == WEIR_REDUCE_MEAN && weir_is_integral_or_bool(d))
@@ -98,16 +101,30 @@ static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *r
                      "mean(): could not infer output dtype. Input dtype must be either a floating "
                      "point or complex dtype. Got: %s",
                      weir_dtype_title(d));
-  if (arg && (d == WEIR_COMPLEX64 || d == WEIR_BOOL))
+  if (arg && (d == WEIR_BOOL || d == WEIR_COMPLEX64))
     return weir_fail(WEIR_ENOTSUP, "%s(): does not support %s input", r->name,
                      d == WEIR_BOOL ? "bool" : "complex");
-  if (rule->kernel && d == WEIR_COMPLEX64)
+  return WEIR_OK;
+}
+
+/* What is refused after, and the dtypes of the work and of the result. */
+static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *result)
+{
+  const rule *rule = &rules[r->op];
+  weir_dtype d = (weir_dtype)r->a->dtype;
+  bool index = r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX;
+  bool arg = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
+  weir_status st = rule->no_identity ? check_empty(r) : WEIR_OK;
+  if (st) return st;
+  if (index && d == WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "%s(): does not support complex input", r->name);
+  if (rule->kernel && d == WEIR_COMPLEX64 && r->a->numel)
     return weir_not_implemented(rule->kernel, weir_device_of(r->a), d);
   *compute = rule->widens && weir_is_integral_or_bool(d) ? WEIR_INT64 : d;
   *result = *compute;
   if (rule->truth) *result = d == WEIR_UINT8 ? WEIR_UINT8 : WEIR_BOOL;
   if (arg) *result = WEIR_INT64;
-  return rule->no_identity ? check_empty(r) : WEIR_OK;
+  return WEIR_OK;
 }
 
 /* ---- the request ------------------------------------------------------------------------------
@@ -219,11 +236,12 @@ static weir_status run(weir_tensor **out, weir_tensor **index, const reduction *
 static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor *a, const int *dims,
                         int count, bool keepdim)
 {
-  reduction r = {op, rules[op].name, a, 0, keepdim, !count};
+  reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count};
   *out = NULL;
   if (!a || count < 0 || (count && !dims))
     return weir_fail(WEIR_EINVAL, "%s needs a tensor, and %d dimensions", r.name, count);
-  weir_status st = mask_of(&r.mask, a, dims, count);
+  weir_status st = check_dtype(&r);
+  if (!st) st = mask_of(&r.mask, a, dims, count);
   return st ? st : run(out, NULL, &r);
 }
 
@@ -247,11 +265,11 @@ WEIR_REDUCE_MAP(REDUCE)
 static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_op op,
                            const char *name)
 {
-  reduction r = {op, name, a, 0, false, true};
+  reduction r = {op, name, a, 0, false, true, NULL, 0};
   *out = NULL;
   if (!a) return weir_fail(WEIR_EINVAL, "%s needs a tensor", name);
   r.mask = (1u << a->dims) - 1;
-  if (a->dtype == WEIR_COMPLEX64)
+  if (a->dtype == WEIR_COMPLEX64 && a->numel)
     return weir_not_implemented(op == WEIR_REDUCE_MAX ? "max_all" : "min_all", weir_device_of(a),
                                 WEIR_COMPLEX64);
   return run(out, NULL, &r);
@@ -290,7 +308,7 @@ weir_status weir_argmin_dim(weir_tensor **out, const weir_tensor *a, int dim, bo
 static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tensor **indices,
                               const weir_tensor *a, int dim, bool keepdim)
 {
-  reduction r = {op, rules[op].name, a, 0, keepdim, false};
+  reduction r = {op, rules[op].name, a, 0, keepdim, false, &dim, 1};
   *values = *indices = NULL;
   if (!a) return weir_fail(WEIR_EINVAL, "%s needs a tensor", r.name);
   weir_status st = mask_of(&r.mask, a, &dim, 1);
@@ -327,6 +345,7 @@ static weir_status shifted(weir_tensor **out, weir_tensor **exps, weir_tensor **
 
 static weir_status softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
 {
+  WEIR_TENSOR row_major = NULL;
   WEIR_TENSOR wide = NULL;
   WEIR_TENSOR x = NULL;
   WEIR_TENSOR exps = NULL;
@@ -334,8 +353,9 @@ static weir_status softmax(weir_tensor **out, const weir_tensor *a, int dim, boo
   weir_tensor *result = NULL;
   weir_dtype d = (weir_dtype)a->dtype;
   bool narrow = d == WEIR_FLOAT16 || d == WEIR_BFLOAT16;
-  weir_status st = narrow ? weir_to_dtype(&wide, a, WEIR_FLOAT32) : WEIR_OK;
-  if (!st) st = shifted(&x, &exps, &sums, narrow ? wide : a, dim);
+  weir_status st = weir_contiguous(&row_major, a);
+  if (!st) st = narrow ? weir_to_dtype(&wide, row_major, WEIR_FLOAT32) : WEIR_OK;
+  if (!st) st = shifted(&x, &exps, &sums, narrow ? wide : row_major, dim);
   if (!st && logarithm) st = weir_log_(sums);
   if (!st) st = logarithm ? weir_sub(&result, x, sums) : weir_div(&result, exps, sums);
   if (!st && narrow) st = weir_to_dtype(out, result, d);
@@ -344,17 +364,21 @@ static weir_status softmax(weir_tensor **out, const weir_tensor *a, int dim, boo
   return st;
 }
 
+/* torch's names, of the last dimension second. */
+static const char *const softmax_kernels[2][2] = {
+    {"softmax_kernel_impl", "softmax_lastdim_kernel_impl"},
+    {"log_softmax_kernel_impl", "log_softmax_lastdim_kernel_impl"}};
+
 static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
 {
-  int unused;
+  int at;
   *out = NULL;
   if (!a) return weir_fail(WEIR_EINVAL, "softmax needs a tensor");
-  weir_status st = weir_dim_of(&unused, dim, a->dims);
+  weir_status st = weir_dim_of(&at, dim, a->dims);
   if (st) return st;
-  if (!weir_is_floating((weir_dtype)a->dtype))
-    return weir_not_implemented(logarithm ? "log_softmax_lastdim_kernel_impl"
-                                          : "softmax_lastdim_kernel_impl",
-                                weir_device_of(a), (weir_dtype)a->dtype);
+  if (a->numel && !weir_is_floating((weir_dtype)a->dtype))
+    return weir_not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], weir_device_of(a),
+                                (weir_dtype)a->dtype);
   return a->numel ? softmax(out, a, dim, logarithm)
                   : weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false,
                                     weir_shape_of(a->dims, a->size));

@@ -1,5 +1,6 @@
 /* select.c: operations made of others: where, clamp, and whether tensors are equal or close.
  */
+#include <math.h>
 #include "core/tensor/ops.h"
 
 weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const weir_tensor *a,
@@ -40,6 +41,46 @@ static weir_status clamp_dtype(weir_dtype *out, const weir_tensor *a, const weir
   return st;
 }
 
+/* A bound beyond what the dtype holds: *skip, where it bounds nothing. */
+static weir_status check_range(bool *skip, weir_dtype d, weir_scalar bound, bool low)
+{
+  double v = bound.dtype == WEIR_FLOAT64 ? bound.f : (double)bound.i, least, most;
+  weir_dtype_range(d, &least, &most);
+  *skip = false;
+  if (d == WEIR_BOOL)
+    return weir_fail(WEIR_ENOTSUP, "\"clamp_%s_scalar_cpu\" not implemented for 'Bool'",
+                     low ? "min" : "max");
+  if (isnan(v) || (v >= least && v <= most)) return WEIR_OK;
+  if (weir_is_floating(d))
+    return isinf(v)
+               ? WEIR_OK
+               : weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
+                           weir_dtype_cxx(d));
+  *skip = low ? v < least : v > most;
+  return *skip ? WEIR_OK
+               : weir_fail(WEIR_EINVAL,
+                           "Clamp %s value %.*g is outside the representable range of %s",
+                           low ? "min" : "max", 17, v, weir_dtype_title(d));
+}
+
+/* a, of the result's dtype, with the bounds that count. */
+static weir_status clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
+                         const weir_scalar *high)
+{
+  bool skip = false;
+  weir_status st = low ? check_range(&skip, (weir_dtype)a->dtype, *low, true) : WEIR_OK;
+  if (skip) low = NULL;
+  skip = false;
+  if (!st && high) st = check_range(&skip, (weir_dtype)a->dtype, *high, false);
+  if (skip) high = NULL;
+  if (st) return st;
+  if (!low && !high) return weir_clone(out, a);
+  if (low) st = weir_maximum_scalar(out, a, *low);
+  if (!st && high)
+    st = low ? weir_minimum_scalar_(*out, *high) : weir_minimum_scalar(out, a, *high);
+  return st;
+}
+
 weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
                        const weir_scalar *high)
 {
@@ -48,15 +89,13 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
   *out = NULL;
   if (!a) return weir_fail(WEIR_EINVAL, "operand 0 is NULL");
   if (!low && !high)
-    return weir_fail(WEIR_EINVAL, "torch.clamp: At least one of 'min' or 'max' must not be None");
+    return weir_fail(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None");
   weir_status st = clamp_dtype(&dtype, a, low, high);
   if (!st && dtype != (weir_dtype)a->dtype) {
     st = weir_to_dtype(&wide, a, dtype);
     a = wide;
   }
-  if (!st && low) st = weir_maximum_scalar(out, a, *low);
-  if (!st && high)
-    st = low ? weir_minimum_scalar_(*out, *high) : weir_minimum_scalar(out, a, *high);
+  if (!st) st = clamp(out, a, low, high);
   weir_tensor_release(wide);
   if (st) weir_tensor_drop(out);
   return st;

@@ -110,7 +110,7 @@ WEIR_PUBLIC weir_status weir_sub_alpha_(weir_tensor *a, const weir_tensor *b, we
  * got a tensor with dtype Float". */
 WEIR_PUBLIC weir_status weir_where(weir_tensor **out, const weir_tensor *condition,
                                    const weir_tensor *a, const weir_tensor *b);
-/* Not below low, not above high; NULL: no bound there. Errors: "torch.clamp: At least one of 'min'
+/* Not below low, not above high; NULL: no bound there. Errors: "weir.clamp: At least one of 'min'
  * or 'max' must not be None". */
 WEIR_PUBLIC weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
                                    const weir_scalar *high);

@@ -31,6 +31,15 @@ check() { # NAME STATUS
   fi
 }
 
+# Operations and tensors on the cpu beside PyTorch's own, by random calls.
+if [ $# = 0 ]; then
+  for subject in tensors ops; do
+    status=0
+    timeout 1800 "$python" "$here/$subject.py" "$WEIR_LIBRARY" >"$scratch/$subject.out" 2>&1 || status=$?
+    check "$subject on the cpu: $(tail -n 1 "$scratch/$subject.out")" $status
+  done
+fi
+
 # With the address of nothing in it: messages name the program's own folder.
 for setting in cache no-cache expandable; do
   case $setting in
