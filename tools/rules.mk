@@ -82,7 +82,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 BENCH_JSON ?= $(O)/bench.json
 ROWS       ?=
 
-$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/rows_calls.c tools/bench/rows_gpu.c tools/bench/rows_memory.c tools/bench/rows_trace.c) $(CORE_TRACE_WRITER_OBJS))
+$(O)/bench/bench: $(sort $(call objs,tools/bench/bench.c tools/bench/rows_calls.c tools/bench/rows_gpu.c tools/bench/rows_memory.c tools/bench/rows_tensor.c tools/bench/rows_trace.c) $(CORE_TRACE_WRITER_OBJS))
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(call pkg_libs,sqlite3) -ldl -lpthread
@@ -94,7 +94,7 @@ $(O)/bench/calls: $(OBJ)/tools/bench/calls.o
 
 EXTRA_tools/bench/calls.c = -Wno-pedantic
 
-bench: all $(O)/bench/bench $(O)/bench/calls $(O)/bench/alloc $(O)/bench/gpu ## measure the targets, print a table, write build/bench.json (ROWS="call dlsym": only these)
+bench: all $(O)/bench/bench $(O)/bench/calls $(O)/bench/alloc $(O)/bench/tensor $(O)/bench/gpu ## measure the targets, print a table, write build/bench.json (ROWS="call dlsym": only these)
 	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
 
 .PHONY: bench
@@ -123,5 +123,13 @@ $(O)/bench/alloc: $(call objs,tools/bench/alloc.c tests/memory/fake.c) $(LIB)/li
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl -lpthread
 
 EXTRA_tools/bench/alloc.c = -Wno-pedantic
+
+# Tensors, the same way. The loop it compares with is vectorised.
+$(O)/bench/tensor: $(OBJ)/tools/bench/tensor.o $(LIB)/libweir.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl
+
+EXTRA_tools/bench/tensor.c = -O3
 
 -include tools/peers/rules.mk

@@ -64,6 +64,16 @@ void measure_alloc_random_ratio(measured *m);
 void measure_alloc_flat(measured *m);
 void measure_alloc_victims(measured *m);
 
+/* rows_tensor.c */
+void measure_tensor_add(measured *m);
+void measure_tensor_view(measured *m);
+void measure_tensor_copy(measured *m);
+void measure_tensor_stream(measured *m);
+void measure_tensor_blas(measured *m);
+void measure_tensor_builtin(measured *m);
+void measure_tensor_first(measured *m);
+void measure_tensor_size(measured *m);
+
 /* rows_gpu.c */
 void measure_gpu_hit(measured *m);
 void measure_gpu_async(measured *m);
