@@ -3,11 +3,11 @@
 #   the others  libweir-cuda.so opened by the engine, the driver's own functions beside
 
 TENT        := $(O)/tests/tensor
-TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view)
+TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view test_convert test_copy test_async)
 TENT_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
 
-TESTS      += $(TENT)/test_dtype
-ONE_THREAD += tests/tensor/test_dtype
+TESTS      += $(TENT_SUITES)
+ONE_THREAD += $(addprefix tests/tensor/,test_dtype test_print)
 
 $(TENT_SUITES): $(TENT)/%: $(OBJ)/tests/tensor/%.o $(TENT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
 	@mkdir -p $(@D)
@@ -15,3 +15,7 @@ $(TENT_SUITES): $(TENT)/%: $(OBJ)/tests/tensor/%.o $(TENT_OBJS) $(SIM)/libcuda.s
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
 
+$(TENT)/test_cpu: $(OBJ)/tests/tensor/test_cpu.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../../lib' $(CHECK_LIBS) -pthread
