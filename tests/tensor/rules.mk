@@ -3,10 +3,10 @@
 #   the others  libweir-cuda.so opened by the engine, the driver's own functions beside
 
 TENT        := $(O)/tests/tensor
-TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view test_convert test_copy test_async)
+TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view test_convert test_copy test_async test_print test_life)
 TENT_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
 
-TESTS      += $(TENT_SUITES)
+TESTS      += $(addprefix $(TENT)/,test_dtype test_cpu)
 ONE_THREAD += $(addprefix tests/tensor/,test_dtype test_print)
 
 $(TENT_SUITES): $(TENT)/%: $(OBJ)/tests/tensor/%.o $(TENT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
