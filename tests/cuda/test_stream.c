@@ -367,6 +367,89 @@ START_TEST(events_measure_time_where_they_were_asked_to)
 }
 END_TEST
 
+/* ---- what is current --------------------------------------------------------------------------
+ */
+
+static void expect_device(int index)
+{
+  weir_device d;
+  CUcontext now;
+  weir_ok(weir_current_device(&d));
+  ck_assert_int_eq(d.index, index);
+  ok(cuCtxGetCurrent(&now));
+  ck_assert_ptr_eq(now, primary(index)); /* the runtime's current device follows */
+}
+
+/* One guard in another, down to the last device, and back by an early return. */
+static int nest(int depth, int devices)
+{
+  WEIR_WITH_DEVICE(((weir_device){WEIR_DEVICE_CUDA, depth}))
+  {
+    weir_stream *s;
+    expect_device(depth);
+    weir_ok(weir_stream_new(&s, any, 0));
+    WEIR_WITH_STREAM(s)
+    {
+      weir_stream *now;
+      if (depth + 1 < devices) (void)nest(depth + 1, devices);
+      expect_device(depth);
+      weir_ok(weir_current_stream(&now, any));
+      ck_assert_ptr_eq(now, s);
+      return depth;
+    }
+  }
+  return -1;
+}
+
+static void *nest_in_thread(void *devices)
+{
+  weir_device first;
+  weir_ok(weir_current_device(&first)); /* whatever the thread that started it has */
+  ck_assert(weir_device_equal(first, cuda0));
+  weir_ok(weir_set_device(cuda0));
+  ck_assert_int_eq(nest(1, *(int *)devices), 1);
+  expect_device(0);
+  return NULL;
+}
+
+START_TEST(guards_nest_over_eight_devices_in_every_thread)
+{
+  pthread_t ids[4];
+  int n;
+  (void)begin("8");
+  weir_ok(weir_cuda_device_count(&n));
+  for (int i = 0; i < n; i++) {
+    weir_stream *s;
+    weir_ok(weir_default_stream(&s, (weir_device){WEIR_DEVICE_CUDA, i})); /* opens it */
+  }
+  weir_ok(weir_set_device(cuda0));
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_eq(pthread_create(&ids[i], NULL, nest_in_thread, &n), 0);
+  ck_assert_int_eq(nest(0, n), 0);
+  expect_device(0);
+  for (int i = 0; i < 4; i++)
+    pthread_join(ids[i], NULL);
+}
+END_TEST
+
+START_TEST(a_device_that_is_not_there_shows_at_its_use)
+{
+  weir_device missing = {WEIR_DEVICE_CUDA, 63};
+  weir_stream *s;
+  (void)begin("2");
+  int n;
+  weir_ok(weir_cuda_device_count(&n));
+  char text[100];
+  (void)snprintf(text, sizeof text, "invalid device ordinal: cuda:63 was asked for, there are %d",
+                 n);
+  weir_ok(weir_set_device(missing));
+  refused(weir_current_stream(&s, any), WEIR_EINVAL, text);
+  refused(weir_stream_new(&s, missing, 0), WEIR_EINVAL, text);
+  refused(weir_synchronize(any), WEIR_EINVAL, text);
+  refused(weir_stream_synchronize(NULL), WEIR_EINVAL, text);
+}
+END_TEST
+
 /* ---- all at once ------------------------------------------------------------------------------
  */
 
@@ -547,6 +630,8 @@ int main(void)
   tests[n++] = an_event_is_complete_when_the_work_before_it_is;
   tests[n++] = an_event_is_of_the_device_of_its_first_record;
   tests[n++] = events_measure_time_where_they_were_asked_to;
+  tests[n++] = guards_nest_over_eight_devices_in_every_thread;
+  tests[n++] = a_device_that_is_not_there_shows_at_its_use;
   tests[n++] = threads_use_streams_and_events_at_once;
   tests[n++] = a_late_error_lists_what_was_enqueued_since_the_last_sync;
   tests[n++] = work_of_a_stream_that_was_waited_for_is_not_listed;
