@@ -10,6 +10,7 @@
 #include <string.h>
 #include "core/base/log.h"
 #include "core/weir/cuda.h"
+#include "core/weir/trace.h"
 
 /* ---- loaders ----------------------------------------------------------------------------------
  */
@@ -159,6 +160,7 @@ static void *work(void *argument)
   weir_loader_iter *it = argument;
   weir_load_slot *s;
   (void)weir_set_device(it->current);
+  weir_module_path_push("DataLoader");
   while ((s = turn(it))) {
     if (!s->status) weir_loader_load(it->loader, s);
     reached(it, s, SLOT_LOADED);
@@ -171,6 +173,7 @@ static void *stage(void *argument)
   weir_loader_iter *it = argument;
   weir_load_slot *s;
   (void)weir_set_device(it->current);
+  weir_module_path_push("DataLoader");
   for (int64_t b = 0; (s = await(it, b, SLOT_LOADED)); b++) {
     weir_loader_stage(it, s);
     reached(it, s, SLOT_STAGED);
@@ -351,9 +354,11 @@ weir_status weir_loader_next(weir_batch *out, weir_loader_iter *it)
   weir_load_slot *s;
   memset(out, 0, sizeof *out);
   if (!it->workers) {
+    weir_module_path_push("DataLoader");
     s = turn(it);
     if (s && !s->status) weir_loader_load(it->loader, s);
     if (s) weir_loader_stage(it, s);
+    weir_module_path_pop();
   } else {
     s = await(it, it->taken, it->staging ? SLOT_STAGED : SLOT_LOADED);
   }

@@ -1,8 +1,10 @@
 /* module.c: modules: making, counting, adding, calling. */
 #include "core/nn/module.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/weir/trace.h"
 
 static weir_status no_memory(const weir_module_class *kind)
 {
@@ -44,6 +46,7 @@ static void end(weir_module *m)
   weir_module_release(m->origin);
   free(m->slot);
   free(m->child);
+  free(m->label);
   free(m);
 }
 
@@ -87,7 +90,8 @@ weir_status weir_module_hollow(weir_module **out, weir_module *m)
   copy->origin = own ? NULL : weir_module_retain(m);
   copy->slot = calloc(m->slots + 1, sizeof *copy->slot);
   copy->child = calloc(m->children + 1, sizeof *copy->child);
-  bool whole = copy->slot && copy->child;
+  copy->label = m->label ? strdup(m->label) : NULL;
+  bool whole = copy->slot && copy->child && !copy->label == !m->label;
   for (size_t i = 0; whole && i < m->slots; i++, copy->slots++) {
     copy->slot[i] =
         (weir_slot){strdup(m->slot[i].name), NULL, m->slot[i].what, m->slot[i].persistent};
@@ -144,6 +148,7 @@ static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, 
     weir_tensor_release(t);
     return st;
   }
+  if (t) (void)weir_tensor_set_name(t, name);
   like.t = t;
   m->slot[m->slots++] = like;
   return WEIR_OK;
@@ -171,6 +176,20 @@ static weir_status contains(bool *out, const weir_module *m, const weir_module *
   return st;
 }
 
+/* Tensors below the child are called by their paths from `m` on: for messages and traces, so that
+ * one that cannot be is no failure. */
+static void name_tensors(const weir_module *child, const char *name)
+{
+  weir_walk w;
+  char text[64];
+  weir_status st = weir_walk_list(&w, child, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_TENSORS_ONCE);
+  for (size_t i = 0; !st && i < w.count; i++) {
+    (void)snprintf(text, sizeof text, "%s.%s", name, w.item[i].path);
+    st = weir_tensor_set_name(w.item[i].slot->t, text);
+  }
+  weir_walk_free(&w);
+}
+
 weir_status weir_module_add(weir_module *m, const char *name, weir_module *child)
 {
   bool within = false;
@@ -184,11 +203,14 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
   void *array = m->child;
   if (!st) st = make_room(&array, m->children, sizeof *m->child, &copy, name);
   m->child = array;
-  if (st)
+  if (st) {
     weir_module_release(child);
-  else
-    m->child[m->children++] = (weir_child){copy, child};
-  return st;
+    return st;
+  }
+  m->child[m->children++] = (weir_child){copy, child};
+  if (!child->label) child->label = strdup(name);
+  name_tensors(child, name);
+  return WEIR_OK;
 }
 
 /* ---- calling ----------------------------------------------------------------------------------
@@ -201,7 +223,10 @@ weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor
   if (!m->kind->forward)
     return weir_fail(WEIR_ENOTSUP, "Module [%s] is missing the required \"forward\" function",
                      m->kind->name);
-  return m->kind->forward(out, m, in, count);
+  weir_module_path_push(m->label ? m->label : m->kind->name);
+  weir_status st = m->kind->forward(out, m, in, count);
+  weir_module_path_pop();
+  return st;
 }
 
 weir_status weir_module_call(weir_tensor **out, weir_module *m, weir_tensor *in)

@@ -28,6 +28,7 @@ struct weir_module {
   _Atomic bool training;
   const weir_module_class *kind; /* borrowed */
   void *data;                    /* its class's; ended with the module unless origin's */
+  char *label;                   /* owned: the first name it was added under; NULL: none */
   weir_module *origin;           /* of a replica that shares its data: a count; else NULL */
   weir_slot *slot;               /* owned, in the order they were added */
   size_t slots;

@@ -11,8 +11,10 @@
 #include <string.h>
 #include "core/base/log.h"
 #include "core/nn/module.h"
+#include "core/tensor/announce.h"
 #include "core/weir/cuda.h"
 #include "core/weir/parallel.h"
+#include "core/weir/trace.h"
 
 /* ---- replicas ---------------------------------------------------------------------------------
  */
@@ -30,6 +32,8 @@ static weir_status fill(weir_module *copy, const weir_module *m, weir_device dev
       copy->slot[i].t = weir_tensor_retain(*before);
     else if (t && !(st = weir_to(&copy->slot[i].t, t, &there)))
       st = weir_memo_put(moved, t, copy->slot[i].t);
+    if (!before && !st && copy->slot[i].t != t)
+      (void)weir_tensor_set_name(copy->slot[i].t, weir_tensor_name(t));
   }
   return st;
 }
@@ -185,11 +189,11 @@ typedef struct job {
   weir_module *module;    /* borrowed, as all here */
   weir_tensor *const *in; /* `each` of them */
   int each;
-  weir_device device;
   weir_stream *stream; /* the caller's current one there; NULL: the cpu */
   weir_tensor *out;    /* new */
   weir_status status;
-  char text[512]; /* of status: the sentence */
+  char text[512];    /* of status: the sentence */
+  const char *under; /* where in its modules the caller is, for its thread; NULL: this is it */
   pthread_t thread;
   bool started;
 } job;
@@ -198,9 +202,11 @@ static void *run(void *argument)
 {
   job *j = argument;
   weir_guard guard = {.device = -1, .of = {-1, -1}};
+  if (j->under) weir_module_path_push(j->under);
   j->status = j->stream ? weir_stream_enter(&guard, j->stream) : WEIR_OK;
   if (!j->status) j->status = weir_module_call_many(&j->out, j->module, j->in, j->each);
   weir_guard_leave(&guard);
+  if (j->under) weir_module_path_pop();
   if (j->status) (void)snprintf(j->text, sizeof j->text, "%s", weir_error_message());
   return NULL;
 }
@@ -209,8 +215,13 @@ static void *run(void *argument)
  * too. */
 static void run_all(job *jobs, int count)
 {
-  for (int i = 1; i < count; i++)
+  char path[WEIR_TENSOR_TEXT];
+  weir_module_path_text(path);
+  for (int i = 1; i < count; i++) {
+    jobs[i].under = path;
     jobs[i].started = !pthread_create(&jobs[i].thread, NULL, run, &jobs[i]);
+    if (!jobs[i].started) jobs[i].under = NULL;
+  }
   for (int i = 0; i < count; i++)
     if (!jobs[i].started) (void)run(&jobs[i]);
   for (int i = 1; i < count; i++)
@@ -240,10 +251,7 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
   if (!jobs) return weir_fail(WEIR_ENOMEM, "no host memory for %d replicas", count);
   weir_status st = WEIR_OK;
   for (int i = 0; !st && i < count; i++) {
-    jobs[i] = (job){.module = modules[i],
-                    .in = inputs + (ptrdiff_t)i * each,
-                    .each = each,
-                    .device = devices[i]};
+    jobs[i] = (job){.module = modules[i], .in = inputs + (ptrdiff_t)i * each, .each = each};
     if (devices[i].type == WEIR_DEVICE_CUDA) st = weir_current_stream(&jobs[i].stream, devices[i]);
   }
   if (!st) {

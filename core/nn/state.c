@@ -24,9 +24,12 @@ static weir_status move_one(weir_tensor **out, const weir_tensor *t, const mover
 {
   weir_options o = how->options;
   weir_dtype dtype = weir_tensor_dtype(t);
+  weir_status st;
   if (!weir_dtype_is_floating_point(dtype) && !weir_dtype_is_complex(dtype))
     o.dtype = WEIR_DTYPE_NONE;
-  return how->to_cuda ? weir_cuda(out, t, o.device, o.non_blocking) : weir_to(out, t, &o);
+  st = how->to_cuda ? weir_cuda(out, t, o.device, o.non_blocking) : weir_to(out, t, &o);
+  if (!st && *out != t) (void)weir_tensor_set_name(*out, weir_tensor_name(t));
+  return st;
 }
 
 /* made[i] becomes what item i's tensor is to be, one count each: the same tensor where several

@@ -27,7 +27,7 @@ void weir_module_path_pop(void)
 }
 
 /* "net.conv1"; names that are NULL or empty are left out. */
-static void put_path(char out[WEIR_TENSOR_TEXT])
+void weir_module_path_text(char out[WEIR_TENSOR_TEXT])
 {
   size_t at = 0;
   for (int i = 0; i < path.depth && i < LEVELS; i++) {
@@ -54,7 +54,7 @@ __attribute__((cold)) void weir_announce_tensor(enum weir_tensor_fact fact, cons
                                               : WEIR_MEM_PAGEABLE,
                            .device = host ? -1 : s->device.index};
   if (fact == WEIR_TENSOR_MADE) {
-    put_path(module);
+    weir_module_path_text(module);
     what.module = module;
     what.address = (uint64_t)(uintptr_t)s->data;
     what.bytes = s->bytes;

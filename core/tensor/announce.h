@@ -27,4 +27,8 @@ static inline void weir_announce_gone(const weir_storage *s)
   if (__builtin_expect(weir_listening != NULL, 0)) weir_announce_tensor(WEIR_TENSOR_GONE, s, NULL);
 }
 
+/* Where in its modules the thread is: "net.conv1", "" nowhere; cut. Another thread that works for
+ * this one pushes it whole. */
+void weir_module_path_text(char out[WEIR_TENSOR_TEXT]);
+
 #endif

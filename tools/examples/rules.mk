@@ -1,22 +1,24 @@
-# Examples: six programs, five of them built so that it runs on a GPU and on the software device.
+# Examples: programs on CUDA, built so that they run on a GPU and on the software device, and programs on
+# Weir's own library.
 #   $(O)/examples/NAME             shared runtime (-cudart shared)
 #   $(O)/examples/sim_static/NAME  the runtime stand-in's static archive
 #   $(O)/examples/static/NAME      NVIDIA's static runtime: what nvcc does by default; needs a real driver
-# The driver example knows no runtime, and is in the first folder only; so is memory.c, which knows weir.h
-# and no CUDA at all.
+# The driver example knows no runtime, and is in the first folder only; so are those that know weir.h and no
+# CUDA at all (EX_WEIR).
 
 comma := ,
 
 EX      := $(O)/examples
 EX_DIR  := tools/examples
 EX_CUDA := train pipeline stencil
+EX_WEIR := memory infer linear loader streams parallel
 EX_ARCH ?= -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90
 EX_NVCC  = $(NVCC) -std=c++17 -O2 -g -I. -Xcompiler -Wall,-fno-omit-frame-pointer
 EX_TWIN := --export-dynamic-symbol=weir_twin_*
 # A sanitized stand-in needs the sanitizer's runtime in the program, first.
 EX_SAN   = $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$(s))
 
-EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) driver memory ctypes_vector.py)
+EXAMPLES_SHARED     := $(addprefix $(EX)/,$(EX_CUDA) $(EX_WEIR) driver ctypes_vector.py)
 EXAMPLES_SIM_STATIC := $(addprefix $(EX)/sim_static/,$(EX_CUDA))
 EXAMPLES_STATIC     := $(addprefix $(EX)/static/,$(EX_CUDA))
 EXAMPLES            := $(EXAMPLES_SHARED) $(EXAMPLES_SIM_STATIC) $(EXAMPLES_STATIC)
@@ -65,9 +67,9 @@ $(EX)/driver: $(OBJ)/$(EX_DIR)/driver.o $(OBJ)/$(EX_DIR)/driver_kernels.o
 	$(Q)$(CC) $(LDSAN) -Wl,'$(EX_TWIN)' $^ -o $@ -L$(CUDA_LIB)/stubs -lcuda -lm
 
 # As a program built against an installed Weir; core/weir.h is weir.h there.
-EXTRA_$(EX_DIR)/memory.c = -Icore
+$(foreach e,$(EX_WEIR),$(eval EXTRA_$(EX_DIR)/$(e).c = -Icore))
 
-$(EX)/memory: $(OBJ)/$(EX_DIR)/memory.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+$(EX_WEIR:%=$(EX)/%): $(EX)/%: $(OBJ)/$(EX_DIR)/%.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $< -o $@ -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -pthread
@@ -76,6 +78,6 @@ $(EX)/ctypes_vector.py: $(EX_DIR)/ctypes_vector.py
 	@mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 
-examples: $(EXAMPLES) ## the six example programs, below $(O)/examples
+examples: $(EXAMPLES) ## the example programs, below $(O)/examples
 all: examples
 .PHONY: examples examples-nvcc

@@ -1,0 +1,56 @@
+/* parallel.c: one model on all GPUs, each with a part of the batch.
+ * cc parallel.c $(pkg-config --cflags --libs weir) */
+#include <stdio.h>
+#include <string.h>
+#include <weir.h>
+
+#define TRY(call)                                                                                  \
+  do {                                                                                             \
+    weir_status st_ = (call);                                                                      \
+    if (st_) return st_;                                                                           \
+  } while (0)
+
+static weir_status make_model(weir_module **out)
+{
+  weir_module *layer[5];
+  TRY(weir_module_conv2d(&layer[0], 1, 20, 5, NULL));
+  TRY(weir_module_relu(&layer[1]));
+  TRY(weir_module_conv2d(&layer[2], 20, 20, 5, NULL));
+  TRY(weir_module_flatten(&layer[3], 1, -1));
+  TRY(weir_module_linear(&layer[4], 20 * 8 * 8, 10, NULL));
+  return weir_module_sequential(out, layer, 5); /* steals the layers */
+}
+
+static weir_status run(weir_device device)
+{
+  WEIR_MODULE model = NULL;
+  WEIR_MODULE parallel = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR one = NULL;
+  WEIR_TENSOR all = NULL;
+  WEIR_TENSOR back = NULL;
+  bool right;
+  int gpus = 0;
+  if (device.type == WEIR_DEVICE_CUDA) TRY(weir_cuda_device_count(&gpus));
+  weir_manual_seed(0);
+  TRY(make_model(&model));
+  TRY(weir_rand(&x, weir_shape(22, 1, 16, 16), NULL));
+  TRY(weir_module_call(&one, model, x)); /* on the CPU */
+  TRY(weir_module_to(model, &(weir_options){.device = device}));
+  TRY(weir_data_parallel(&parallel, model, NULL)); /* all GPUs; without one it passes through */
+  TRY(weir_module_call(&all, parallel, x));
+  TRY(weir_cpu(&back, all));
+  TRY(weir_allclose(&right, back, one, 1e-4, 1e-5, false));
+  (void)fprintf(stderr, "on %d GPUs\n", gpus);
+  printf("parallel: %lld rows, %s\n", (long long)weir_tensor_size(all, 0), right ? "ok" : "wrong");
+  return right ? WEIR_OK : weir_fail(WEIR_EINTERNAL, "not what the CPU calculates");
+}
+
+int main(int argc, char **argv)
+{
+  (void)argv;
+  if (argc > 1) return 2; /* CUDA_VISIBLE_DEVICES chooses the GPUs */
+  weir_status st = run(weir_device_select(false));
+  if (st) (void)fprintf(stderr, "parallel: %s\n", weir_error_message());
+  return st != WEIR_OK;
+}
