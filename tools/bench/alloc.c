@@ -1,9 +1,10 @@
 /* alloc.c: what the device allocator costs, on a scripted device whose memory nobody touches.
  *
- *   alloc hit|p99|pinned|remote|random PERMILLE|churn LIVE|victims LIVE  [mimalloc|ratio]
+ *   alloc hit|p99|pinned|guard|remote|random PERMILLE|churn LIVE|victims LIVE  [mimalloc|ratio]
  *
  * Prints one number, ns. hit: malloc + free of 1 KiB, one thread, the median of bursts of 64. p99:
- * the same, the 99th percentile of bursts of 16. pinned: as hit, of pinned host memory. remote: a
+ * the same, the 99th percentile of bursts of 16. pinned: as hit, of pinned host memory. guard: as
+ * hit, a guard of a stream, within it the question which is current, and back. remote: a
  * free on another thread than the malloc's. random: free and malloc of random sizes with 100 k
  * live, a rank of bursts of 64. churn: with LIVE blocks that nobody touches, free and malloc at
  * random among WORKING more; victims: at random among all LIVE. Both of 16 sizes.
@@ -167,6 +168,19 @@ static void pinned_pairs(const library *l, void *unused, int count)
   }
 }
 
+static weir_stream *side;
+
+/* A program that changes its stream for a moment. */
+static void guards(const library *l, void *unused, int count)
+{
+  (void)l;
+  (void)unused;
+  weir_stream *now;
+  for (int k = 0; k < count; k++)
+    WEIR_WITH_STREAM(side)
+  if (weir_current_stream(&now, cuda0) || now != side) exit(1);
+}
+
 /* ---- remote -----------------------------------------------------------------------------------
  */
 
@@ -284,6 +298,9 @@ static double measure(int argc, char **argv)
   if (!strcmp(what, "pinned"))
     return measure_bursts((const library *const[2]){&ours, NULL},
                           (burst *const[2]){pinned_pairs, NULL}, none, BURST, 0.5);
+  if (!strcmp(what, "guard") && !weir_stream_new(&side, cuda0, 0))
+    return measure_bursts((const library *const[2]){&ours, NULL}, (burst *const[2]){guards, NULL},
+                          none, BURST, 0.5);
   if (!strcmp(what, "remote")) return remote();
   if (!strcmp(what, "random") && number > 0) return many(lib, c, number / 1000);
   c.live = number > 0 ? (size_t)number : 0;
@@ -293,7 +310,7 @@ static double measure(int argc, char **argv)
   c.live = WORKING;
   if (!strcmp(what, "churn") && c.resting) return many(lib, c, 0.5);
   (void)fprintf(stderr,
-                "usage: alloc hit|p99|pinned|remote|random PERMILLE|churn LIVE|victims LIVE "
+                "usage: alloc hit|p99|pinned|guard|remote|random PERMILLE|churn LIVE|victims LIVE "
                 "[mimalloc|ratio]\n");
   exit(2);
 }

@@ -46,6 +46,7 @@ const row bench_rows[] = {
      measure_alloc_random_ratio},
     {"alloc-flat", "1 M live blocks / 1 k live blocks", "x", 1.3, false, measure_alloc_flat},
     {"alloc-victims", "its growth at random / mimalloc's", "x", 1, false, measure_alloc_victims},
+    {"stream-guard", "a stream guard, there and back", "ns", 50, false, measure_stream_guard},
     {"tensor-add", "add of one element, cpu", "ns", 100, false, measure_tensor_add},
     {"tensor-view", "a view", "ns", 50, false, measure_tensor_view},
     {"tensor-copy", "copy_ of 64 MiB / memcpy", "x", 0.9, true, measure_tensor_copy},

@@ -54,6 +54,7 @@ void measure_report_memory(measured *m);
 
 /* rows_memory.c */
 void measure_alloc_hit(measured *m);
+void measure_stream_guard(measured *m);
 void measure_alloc_ratio(measured *m);
 void measure_alloc_p99(measured *m);
 void measure_alloc_pinned(measured *m);

@@ -52,6 +52,11 @@ void measure_alloc_hit(measured *m)
   one(m, "hit", NULL, "ns a pair of 1 KiB, bursts of 64, median of 9 children");
 }
 
+void measure_stream_guard(measured *m)
+{
+  one(m, "guard", NULL, "ns a stream guard, the current stream asked for, and back; bursts of 64");
+}
+
 void measure_alloc_ratio(measured *m)
 {
   m->failed = !median_of(&m->value, "hit", "ratio", NULL);
