@@ -29,13 +29,23 @@ EXTRA_core/device/cpu_tile.c        := $(TILE_FLAGS)
 EXTRA_core/device/cpu_tile_avx2.c   := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
 EXTRA_core/device/cpu_tile_avx512.c := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mfma)
 
-core: $(LIB)/libweir.so
+core: $(LIB)/libweir.so $(LIB)/libweir.a
 
 $(LIB)/libweir.so.0: $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) core/libweir.map
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared $(LDSAN) $(LDFLAGS) -Wl,-soname,libweir.so.0 -Wl,--version-script,core/libweir.map \
 	  -Wl,-z,now $(if $(SAN),,-Wl,-z,defs) -o $@ $(filter %.o,$^) -lm -ldl -pthread
+
+# The static library: one object of all, in which only what libweir.so exports is global, so that a
+# program's own names never meet ours.
+$(LIB)/libweir.a: $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) core/libweir.map
+	@mkdir -p $(@D) $(OBJ)/core
+	$(say) AR $@
+	$(Q)sed -n 's/^    \(weir_[a-z0-9_]*\);/\1/p' core/libweir.map >$(OBJ)/core/exported
+	$(Q)ld -r -o $(OBJ)/core/libweir.o $(filter %.o,$^)
+	$(Q)objcopy --keep-global-symbols=$(OBJ)/core/exported $(OBJ)/core/libweir.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(OBJ)/core/libweir.o
 
 $(LIB)/libweir.so: $(LIB)/libweir.so.0
 	$(Q)ln -sf libweir.so.0 $@

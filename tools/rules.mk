@@ -23,6 +23,17 @@ tools: weir
 all: tools
 .PHONY: weir tools
 
+# ---- the manual: section 3 is made from the public headers ---------------------------------------
+
+$(O)/man/made: tools/man/gen.py core/weir.h core/base/status.h $(wildcard core/weir/*.h tools/man/examples/*.c)
+	$(say) MAN $(O)/man
+	$(Q)$< $(O)/man $(VERSION)
+	@touch $@
+
+man: $(O)/man/made
+all: man
+.PHONY: man
+
 # ---- style and lint ------------------------------------------------------------------------------
 
 TIDY_SRCS := $(shell tools/scripts/sources.sh tidy)
@@ -42,9 +53,10 @@ lint-shell:
 	$(say) SHELL "all scripts"
 	$(Q)tools/scripts/sources.sh sh | xargs shellcheck
 
-lint-man:
+lint-man: $(O)/man/made
 	$(say) MAN "tools/man"
 	$(Q)mandoc -T lint -W warning tools/man/*.1
+	$(Q)grep -L '^\.so ' $(O)/man/*.3 | xargs mandoc -T lint -W warning
 
 lint-exports: all
 	$(say) EXPORTS "$(LIB)"

@@ -68,6 +68,93 @@ START_TEST(the_allocator_example_is_built_against_what_is_installed)
 }
 END_TEST
 
+/* A 2 x 2 matrix of float64: 1 2 3 4. */
+#define MATRIX                                                                                     \
+  "python3 -c 'import struct, sys\n"                                                               \
+  "h = b\"{\\x27descr\\x27: \\x27<f8\\x27, \\x27fortran_order\\x27: False, \\x27shape\\x27: (2, "  \
+  "2), }\"\n"                                                                                      \
+  "sys.stdout.buffer.write(b\"\\x93NUMPY\\x01\\x00\" + struct.pack(\"<H\", len(h)) + h +"          \
+  " struct.pack(\"<4d\", 1, 2, 3, 4))' >m.npy"
+
+#define ANSWER "the sum is 54, row 0 is 7 10\n"
+
+static void build_newcomer(const char *how)
+{
+  sh_status(0, INSTALL "$here/there ''" VERSION);
+  sh_status(0, MATRIX);
+  sh_status(0,
+            "cp $WEIR_SOURCE/tools/examples/newcomer.c prog.c && test $(wc -l <prog.c) -le 44 && "
+            "export PKG_CONFIG_PATH=$PWD/there/lib/pkgconfig && cc prog.c %s",
+            how);
+}
+
+START_TEST(a_newcomers_program_runs_with_and_without_a_gpu)
+{
+  build_newcomer("$(pkg-config --cflags --libs weir)");
+  outcome *o = sh_status(0, "LD_LIBRARY_PATH=there/lib ./a.out m.npy");
+  ck_assert_ptr_nonnull(strstr(o->out, ANSWER));
+  o = sh_status(0, "LD_LIBRARY_PATH=there/lib:there/lib/sim ./a.out m.npy");
+  ck_assert_ptr_nonnull(strstr(o->out, ANSWER));
+  o = sh_status(1, "LD_LIBRARY_PATH=there/lib ./a.out none.npy");
+  ck_assert_str_eq(o->err, "cannot open none.npy: No such file or directory\n");
+  o = sh_status(1, "head -c 140 m.npy >cut.npy; LD_LIBRARY_PATH=there/lib ./a.out m.npy extra");
+  ck_assert_ptr_nonnull(strstr(o->err, "usage"));
+  o = sh_status(1, "head -c 90 m.npy >cut.npy; LD_LIBRARY_PATH=there/lib ./a.out cut.npy");
+  ck_assert_ptr_nonnull(strstr(o->err, "its header says 32"));
+}
+END_TEST
+
+START_TEST(the_static_library_is_enough_for_a_program)
+{
+  build_newcomer("$(pkg-config --cflags weir) there/lib/libweir.a $(pkg-config --static --libs "
+                 "weir | sed 's/-lweir//') && rm there/lib/libweir.so*");
+  outcome *o = sh_status(0, "LD_LIBRARY_PATH=/nowhere ./a.out m.npy");
+  ck_assert_ptr_nonnull(strstr(o->out, ANSWER));
+  sh_status(0, "test -z \"$(nm -g --defined-only there/lib/libweir.a | awk 'NF == 3 && $3 !~ "
+               "/^weir_/')\"");
+}
+END_TEST
+
+START_TEST(each_pages_example_is_built_and_run)
+{
+  sh_status(0, INSTALL "$here/there ''" VERSION);
+  outcome *o = sh_status(
+      0,
+      "export PKG_CONFIG_PATH=$PWD/there/lib/pkgconfig; n=0\n"
+      "for page in there/share/man/man3/*.3; do\n"
+      "  grep -q '^\\.so ' $page && continue\n"
+      "  name=$(basename $page .3); mkdir $name\n"
+      "  sed -n '/^\\.SH EXAMPLE/,/^\\.fi/p' $page | sed -e '/^\\.nf/,/^\\.fi/!d' -e '/^\\.[nf]/d' "
+      "    -e 's/^\\\\&//' -e 's/\\\\-/-/g' -e 's/\\\\e/\\\\/g' >$name/example.c\n"
+      "  test -s $name/example.c || { echo \"$name has no example\"; exit 1; }\n"
+      "  cc -std=c99 -Wall -Wextra -Wpedantic -Werror $name/example.c -o $name/example "
+      "    $(pkg-config --cflags --libs weir) || { echo \"$name: not built\"; exit 1; }\n"
+      "  for sim in '' :there/lib/sim :../there/lib/sim; do\n"
+      "    (cd $name && rm -f *.spool && LD_LIBRARY_PATH=../there/lib$sim ./example >out 2>&1) || "
+      "      { echo \"$name$sim:\"; cat $name/out; exit 1; }\n"
+      "  done; n=$((n + 1))\n"
+      "done; echo $n pages");
+  ck_assert_msg(strstr(o->out, "10 pages") != NULL, "%s", o->out);
+}
+END_TEST
+
+START_TEST(every_function_of_the_library_has_a_page)
+{
+  sh_status(0, INSTALL "$here/there ''" VERSION);
+  outcome *o = sh_status(
+      0,
+      "cd there/share/man/man3; n=0\n"
+      "for f in $(nm -D --defined-only ../../../lib/libweir.so | awk '$2 == \"T\" { sub(/@.*/, "
+      "\"\", $3); print $3 }'); do\n"
+      "  test -f $f.3 || { echo \"$f has no page\"; continue; }\n"
+      "  page=$(sed -n 's|^.so man3/||p' $f.3); grep -q \"$f(\" ${page:-$f.3} || echo \"$f is not "
+      "in $page\"\n"
+      "  n=$((n + 1))\n"
+      "done; test $n -gt 300 || echo only $n");
+  ck_assert_str_eq(o->out, "");
+}
+END_TEST
+
 START_TEST(uninstall_leaves_nothing)
 {
   sh_status(0, INSTALL "/usr $here/root" VERSION
@@ -86,6 +173,10 @@ int main(void)
   tcase_add_test(t, an_installed_preload_library_finds_its_collector);
   tcase_add_test(t, a_program_is_built_against_what_is_installed);
   tcase_add_test(t, the_allocator_example_is_built_against_what_is_installed);
+  tcase_add_test(t, a_newcomers_program_runs_with_and_without_a_gpu);
+  tcase_add_test(t, the_static_library_is_enough_for_a_program);
+  tcase_add_test(t, each_pages_example_is_built_and_run);
+  tcase_add_test(t, every_function_of_the_library_has_a_page);
   tcase_add_test(t, uninstall_leaves_nothing);
   suite_add_tcase(s, t);
   return run_suite(s);
