@@ -1,15 +1,17 @@
 /* storage.c: the memory of tensors, and where work on a device goes.
  *
  * Memory of the cpu lies right behind its weir_storage: one allocation, one free. Up to SMALL bytes
- * it is as aligned as malloc()'s; beyond, data begins at a multiple of 64. Page-locked and device
- * memory come from their pools (weir_pinned_malloc, weir_malloc), which know when what is freed may
- * be used again.
+ * it is as aligned as malloc()'s; beyond, data begins at a multiple of 64. From LARGE bytes on the
+ * kernel is asked for huge pages: touching new memory is several times as quick. Page-locked and
+ * device memory come from their pools (weir_pinned_malloc, weir_malloc), which know when what is
+ * freed may be used again.
  */
 #include <stdlib.h>
+#include <sys/mman.h>
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
 
-enum { ALIGNMENT = 64, SMALL = 512 };
+enum { ALIGNMENT = 64, SMALL = 512, LARGE = 4 << 20, HUGE_PAGE = 2 << 20 };
 
 /* Where data begins in one allocation with its storage. */
 enum { HEAD = 64 };
@@ -60,7 +62,9 @@ static weir_storage *storage_alloc(uint64_t room)
     s = malloc(HEAD + room);
   } else {
     void *at = NULL;
-    if (room > SIZE_MAX - HEAD || posix_memalign(&at, ALIGNMENT, HEAD + room)) return NULL;
+    size_t alignment = room < LARGE ? ALIGNMENT : HUGE_PAGE;
+    if (room > SIZE_MAX - HEAD || posix_memalign(&at, alignment, HEAD + room)) return NULL;
+    if (room >= LARGE) (void)madvise(at, HEAD + room, MADV_HUGEPAGE);
     s = at;
   }
   return s;
