@@ -2,17 +2,21 @@
 #   test_cpu    without a driver: what a program without CUDA sees
 #   the others  libweir-cuda.so opened by the engine, the driver's own functions beside
 
+comma := ,
 TENT        := $(O)/tests/tensor
-TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view test_convert test_copy test_async test_print test_life)
+TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view test_convert test_copy test_async test_print test_life test_faults)
 TENT_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
 
-TESTS      += $(addprefix $(TENT)/,test_dtype test_cpu)
+TESTS      += $(addprefix $(TENT)/,test_dtype test_cpu test_print)
 ONE_THREAD += $(addprefix tests/tensor/,test_dtype test_print)
+
+# Its allocations, and the engine's, are the suite's own.
+$(TENT)/test_faults: TENT_LD := $(addprefix -Wl$(comma)--wrap=,malloc posix_memalign strndup free)
 
 $(TENT_SUITES): $(TENT)/%: $(OBJ)/tests/tensor/%.o $(TENT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(TENT_LD) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
 
 $(TENT)/test_cpu: $(OBJ)/tests/tensor/test_cpu.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
