@@ -168,10 +168,19 @@ static weir_status take_free(pass *p, const fact *e)
   return enter(p, e, CACHED);
 }
 
+/* NULL: copies of this kind are never staged. */
+static wr_staging *staging_of(wr_cache *c, int64_t kind)
+{
+  return kind == WEIR_COPY_HTOD   ? &c->staging[0]
+         : kind == WEIR_COPY_DTOH ? &c->staging[1]
+         : kind == WEIR_COPY_PTOP ? &c->staging[2]
+                                  : NULL;
+}
+
 static void take_staging(wr_cache *c, const fact *e)
 {
-  if (e->pointer != WEIR_COPY_HTOD && e->pointer != WEIR_COPY_DTOH) return;
-  wr_staging *s = &c->staging[e->pointer == WEIR_COPY_DTOH];
+  wr_staging *s = staging_of(c, e->pointer);
+  if (!s) return;
   s->percent = e->b;
   s->told = true;
   s->earlier = !e->bytes;
@@ -238,8 +247,9 @@ static weir_status walk(pass *p)
 static weir_status take_copies(void *context, sqlite3_stmt *q)
 {
   wr_cache *c = context;
-  wr_staging *s = &c->staging[sqlite3_column_int(q, 0) == WEIR_COPY_DTOH];
+  wr_staging *s = staging_of(c, sqlite3_column_int64(q, 0));
   uint64_t n[3];
+  if (!s) return WEIR_OK;
   for (int i = 0; i < 3; i++)
     n[i] = (uint64_t)sqlite3_column_int64(q, 2 + i);
   if (sqlite3_column_int(q, 1))
@@ -249,11 +259,12 @@ static weir_status take_copies(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-/* 1 h2d, 2 d2h; 1 pageable; 1048576: what is smaller is never staged */
+/* 1 h2d, 2 d2h, 10 p2p; 1 pageable; 1048576: what is smaller is never staged */
 static const char copies_sql[] =
     "SELECT copy, flags & 128 AS staged, count(*), sum(bytes), sum(\"end\" - start) FROM event"
-    " WHERE kind = 3 AND status = 0 AND NOT (flags & 16) AND copy IN (1, 2) AND (flags & 128"
-    " OR (bytes >= 1048576 AND CASE copy WHEN 1 THEN src_mem ELSE mem END = 1)) GROUP BY 1, 2";
+    " WHERE kind = 3 AND status = 0 AND NOT (flags & 16) AND copy IN (1, 2, 10) AND (flags & 128"
+    " OR (bytes >= 1048576 AND CASE copy WHEN 1 THEN src_mem WHEN 2 THEN mem ELSE 1"
+    " END = 1)) GROUP BY 1, 2";
 
 static weir_status take_mode(void *context, sqlite3_stmt *q)
 {

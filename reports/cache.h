@@ -34,7 +34,7 @@ typedef struct wr_cache_side { /* of device memory, or of page-locked host memor
   uint64_t cached_end_bytes;                     /* at the end of the trace */
 } wr_cache_side;
 
-typedef struct wr_staging {   /* copies of 1 MiB and more between pageable memory and a device */
+typedef struct wr_staging {   /* copies of 1 MiB and more: of pageable memory, or between devices */
   uint64_t copies, bytes, ns; /* staged */
   uint64_t left_copies, left_bytes, left_ns; /* the driver's */
   uint64_t percent;   /* of the driver's time to ours, as measured; 0: not measured */
@@ -74,7 +74,7 @@ typedef struct wr_cache {
   uint64_t held_peak_bytes;                   /* device memory, live and cached, at one moment */
   uint64_t end_ns;                            /* of the last event */
   uint64_t curve[WR_CURVE];                   /* most device bytes cached in each slice of end_ns */
-  wr_staging staging[2];                      /* h2d, d2h */
+  wr_staging staging[3];                      /* h2d, d2h, p2p */
   wr_unwritten unwritten[WR_UNWRITTEN];       /* the earliest first */
   size_t unwritten_count;                     /* of these */
   uint64_t unwritten_copies, unwritten_bytes; /* in all */

@@ -49,18 +49,20 @@ static json_t *speed(uint64_t bytes, uint64_t ns)
   return ns ? json_real((double)bytes * 1e9 / (double)ns) : json_null();
 }
 
-static json_t *staging(const wr_staging *s, const char *direction)
+/* A copy between devices is over when its call is not: such calls tell no speed. */
+static json_t *staging(const wr_staging *s, const char *direction, bool timed)
 {
   json_t *o = json_object();
   json_object_set_new(o, "direction", json_string(direction));
   json_object_set_new(o, "copies", number(s->copies));
   json_object_set_new(o, "bytes", number(s->bytes));
   json_object_set_new(o, "ns", number(s->ns));
-  json_object_set_new(o, "bytes_per_second", speed(s->bytes, s->ns));
+  json_object_set_new(o, "bytes_per_second", timed ? speed(s->bytes, s->ns) : json_null());
   json_object_set_new(o, "left_copies", number(s->left_copies));
   json_object_set_new(o, "left_bytes", number(s->left_bytes));
   json_object_set_new(o, "left_ns", number(s->left_ns));
-  json_object_set_new(o, "left_bytes_per_second", speed(s->left_bytes, s->left_ns));
+  json_object_set_new(o, "left_bytes_per_second",
+                      timed ? speed(s->left_bytes, s->left_ns) : json_null());
   bool known = s->told && s->percent;
   json_object_set_new(o, "gain", known ? json_real((double)s->percent / 100) : json_null());
   json_object_set_new(o, "measured_by",
@@ -120,7 +122,7 @@ json_t *wr_cache_json(const wr_cache *c)
 {
   const wr_cache_side *d = &c->side[WR_CACHE_DEVICE], *p = &c->side[WR_CACHE_PINNED];
   uint64_t hits = d->hits + p->hits, misses = d->misses + p->misses;
-  json_t *o = json_object(), *curve = json_array(), *both = json_array();
+  json_t *o = json_object(), *curve = json_array(), *each = json_array();
   json_object_set_new(o, "mode", json_string(c->mode));
   json_object_set_new(o, "hits", number(hits));
   json_object_set_new(o, "misses", number(misses));
@@ -137,9 +139,10 @@ json_t *wr_cache_json(const wr_cache *c)
   json_object_set_new(o, "held_peak_bytes", number(c->held_peak_bytes));
   json_object_set_new(o, "given_back", tallies(c->given));
   json_object_set_new(o, "tainted", tallies(c->tainted));
-  json_array_append_new(both, staging(&c->staging[0], "h2d"));
-  json_array_append_new(both, staging(&c->staging[1], "d2h"));
-  json_object_set_new(o, "staging", both);
+  json_array_append_new(each, staging(&c->staging[0], "h2d", true));
+  json_array_append_new(each, staging(&c->staging[1], "d2h", true));
+  json_array_append_new(each, staging(&c->staging[2], "p2p", false));
+  json_object_set_new(o, "staging", each);
   json_object_set_new(o, "uninitialised", unwritten(c));
   json_object_set_new(o, "pools", pools(c));
   json_object_set_new(o, "curve_slice_ns", number(c->end_ns / WR_CURVE));

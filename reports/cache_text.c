@@ -98,9 +98,13 @@ static void waits(wr_page *p, const wr_cache *c)
     LINE(p, false, "waits: %s frees did not wait for work under way", COUNT(c->waits_avoided));
 }
 
-static void staging(wr_page *p, const wr_staging *s, const char *what)
+static void staging(wr_page *p, const wr_staging *s, const char *what, bool peers)
 {
-  if (s->copies || s->left_copies)
+  bool any_copy = s->copies || s->left_copies;
+  if (any_copy && peers) /* a call is over before its copy is, and tells no speed */
+    LINE(p, false, "%s: %s staged (%s), %s by the driver (%s)", what, COUNT(s->copies),
+         BYTES(s->bytes), COUNT(s->left_copies), BYTES(s->left_bytes));
+  else if (any_copy)
     LINE(p, false, "%s, pageable: %s staged (%s at %s), %s by the driver (%s at %s)", what,
          COUNT(s->copies), BYTES(s->bytes), wr_speed(s->bytes, s->ns).text, COUNT(s->left_copies),
          BYTES(s->left_bytes), wr_speed(s->left_bytes, s->left_ns).text);
@@ -215,8 +219,9 @@ void wr_cache_section(wr_page *p, const wr_cache *c, bool whole)
     why_line(p, c->missed, "misses");
   if (!whole) why_line(p, c->left, "left to the driver");
   waits(p, c);
-  staging(p, &c->staging[0], "host → device");
-  staging(p, &c->staging[1], "device → host");
+  staging(p, &c->staging[0], "host → device", false);
+  staging(p, &c->staging[1], "device → host", false);
+  staging(p, &c->staging[2], "device → device", true);
   if (whole)
     reasons(p, c);
   else

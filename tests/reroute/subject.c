@@ -456,6 +456,42 @@ static void threads_end(void)
          (int)sim_count("cuEventCreate"));
 }
 
+/* A copy between devices that is too large for the first ring, twice, and what arrived: each page
+ * begins with a number of its own. */
+static void large_peer(void)
+{
+  enum { PAGE = 4096 };
+  static const size_t bytes = ((size_t)1100 << 20) + 3 * PAGE;
+  char *p[2], *host;
+  size_t wrong = 0;
+  for (int i = 1; i >= 0; i--) {
+    MUST(cudaSetDevice(i));
+    p[i] = get(bytes);
+  }
+  MUST(cudaMallocHost((void **)&host, bytes / PAGE * sizeof(size_t)));
+  for (size_t i = 0; i < bytes / PAGE; i++)
+    memcpy(host + i * sizeof i, &i, sizeof i);
+  MUST(cudaMemset(p[0], 0, bytes));
+  MUST(cudaMemcpy2D(p[0], PAGE, host, sizeof(size_t), sizeof(size_t), bytes / PAGE,
+                    cudaMemcpyHostToDevice));
+  for (int round = 0; round < 2; round++) {
+    cudaStream_t s;
+    MUST(cudaStreamCreate(&s));
+    MUST(round ? cudaMemcpyPeer(p[1], 1, p[0], 0, bytes)
+               : cudaMemcpyPeerAsync(p[1], 1, p[0], 0, bytes, s));
+    MUST(cudaDeviceSynchronize());
+    memset(host, 0xff, bytes / PAGE * sizeof(size_t));
+    MUST(cudaSetDevice(1));
+    MUST(cudaMemcpy2D(host, sizeof(size_t), p[1], PAGE, sizeof(size_t), bytes / PAGE,
+                      cudaMemcpyDeviceToHost));
+    for (size_t i = 0; i < bytes / PAGE; i++)
+      wrong += memcmp(host + i * sizeof i, &i, sizeof i) != 0;
+    MUST(cudaMemset(p[1], 0, bytes));
+    MUST(cudaSetDevice(0));
+  }
+  printf("wrong: %zu\n", wrong);
+}
+
 static void pressure(void)
 {
   press(false, 3000);
@@ -483,6 +519,7 @@ static const struct what {
     {"captured", captured},
     {"sites", sites},
     {"relief", relief},
+    {"large_peer", large_peer},
     {"threads_end", threads_end},
     {"pools", pools},
     {"pools_asked", pools_asked},

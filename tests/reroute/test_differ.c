@@ -67,6 +67,20 @@ START_TEST(a_random_program_gives_the_same_bytes_and_codes_in_each_mode)
 }
 END_TEST
 
+#if SEEDS >= 1000
+START_TEST(a_copy_of_more_than_a_gib_between_devices_is_staged)
+{
+  static const char *const modes[] = {"strict", "relaxed"};
+  const outcome *o = sh_status(0,
+                               "WEIR_STAGING=on $WEIR run -o t.db --sim=2 --mode=%s -- "
+                               "$BUILD/tests/reroute/subject large_peer",
+                               modes[_i]);
+  ck_assert_str_eq(o->out, "wrong: 0\n");
+  ck_assert_int_eq(ask("t.db", STAGED " and copy = 10"), 2);
+}
+END_TEST
+#endif
+
 int main(void)
 {
   Suite *s = suite_create("reroute/differ");
@@ -74,6 +88,9 @@ int main(void)
   tcase_add_checked_fixture(c, enter_scratch, leave_scratch);
   tcase_set_timeout(c, 0);
   tcase_add_loop_test(c, a_random_program_gives_the_same_bytes_and_codes_in_each_mode, 0, SEEDS);
+#if SEEDS >= 1000
+  tcase_add_loop_test(c, a_copy_of_more_than_a_gib_between_devices_is_staged, 0, 2);
+#endif
   suite_add_tcase(s, c);
   return run_suite(s);
 }

@@ -96,6 +96,20 @@ START_TEST(copies_between_devices_without_peer_access_are_staged)
 }
 END_TEST
 
+/* From one to the other: measured by the first program, and known to the next. */
+START_TEST(whether_it_is_worth_it_between_devices_is_kept_for_the_next_program)
+{
+#define VERDICTS "select count(*) from event where kind = 13 and copy = 3 and a = 10 and bytes "
+  for (int m = 0; m < 2; m++) {
+    sh_status(0, "XDG_CACHE_HOME=$PWD WEIR_SIM_MEMORY=1G $WEIR run -o t.db --sim=2 --mode=strict --"
+                 " $BUILD/tests/reroute/trap peer_order");
+    ck_assert_int_eq(ask("t.db", VERDICTS "> 0"), m ? 0 : 1);
+    ck_assert_int_eq(ask("t.db", VERDICTS "= 0"), m);
+  }
+  sh_status(0, "test $(ls weir/staging-*-to-* | wc -l) = 1");
+}
+END_TEST
+
 START_TEST(every_trap_of_the_program_is_in_the_table)
 {
   const outcome *o =
@@ -119,6 +133,7 @@ int main(void)
   tcase_add_loop_test(c, a_program_that_relies_on_it_sees_no_difference, 0, TRAPS);
   tcase_add_loop_test(c, the_readme_says_of_every_trap_what_it_proves, 0, TRAPS);
   tcase_add_test(c, copies_between_devices_without_peer_access_are_staged);
+  tcase_add_test(c, whether_it_is_worth_it_between_devices_is_kept_for_the_next_program);
   tcase_add_test(c, every_trap_of_the_program_is_in_the_table);
   suite_add_tcase(s, c);
   return run_suite(s);
