@@ -10,11 +10,12 @@
 #include <sys/mman.h>
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
+#include "core/tensor/slots.h"
 
 enum { ALIGNMENT = 64, SMALL = 512, LARGE = 4 << 20, HUGE_PAGE = 2 << 20 };
 
 /* Where data begins in one allocation with its storage. */
-enum { HEAD = 64 };
+enum { HEAD = 64, TINY = SLOT_STORAGE_BYTES - HEAD };
 _Static_assert(sizeof(weir_storage) <= HEAD, "the head of a storage");
 
 /* ---- devices ----------------------------------------------------------------------------------
@@ -58,7 +59,9 @@ static weir_status no_memory(uint64_t bytes)
 static weir_storage *storage_alloc(uint64_t room)
 {
   weir_storage *s;
-  if (__builtin_expect(room <= SMALL, 1)) {
+  if (__builtin_expect(room <= TINY, 1)) {
+    s = weir_slot_take(SLOT_STORAGE);
+  } else if (room <= SMALL) {
     s = malloc(HEAD + room);
   } else {
     void *at = NULL;
@@ -171,7 +174,10 @@ static void storage_end(weir_storage *s)
   default:
     break;
   }
-  free(s);
+  if (s->kind != STORAGE_INLINE || s->bytes <= TINY)
+    weir_slot_give(SLOT_STORAGE, s);
+  else
+    free(s);
 }
 
 void weir_storage_release(weir_storage *s)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
+#include "core/tensor/slots.h"
 
 enum { NAME_BYTES = 64 };
 
@@ -73,12 +74,12 @@ weir_status weir_dim_of(int *out, int dim, int dims)
  */
 
 /* Row-major strides and the count of elements. */
-static void fill_dense(weir_tensor *t, const weir_shape *shape)
+static inline void fill_dense(weir_tensor *t, int dims, const int64_t *sizes)
 {
   uint64_t step = 1; /* a size of 0 elsewhere makes any stride good */
   int64_t numel = 1;
-  for (int i = shape->count - 1; i >= 0; i--) {
-    int64_t size = shape->size[i];
+  for (int i = dims - 1; i >= 0; i--) {
+    int64_t size = sizes[i];
     t->size[i] = size;
     t->stride[i] = (int64_t)step;
     step *= (uint64_t)(size ? size : 1);
@@ -88,12 +89,13 @@ static void fill_dense(weir_tensor *t, const weir_shape *shape)
   t->dense = true;
 }
 
-static void fill_strided(weir_tensor *t, const weir_shape *shape, const int64_t *strides)
+static inline void fill_strided(weir_tensor *t, int dims, const int64_t *sizes,
+                                const int64_t *strides)
 {
   int64_t step = 1, numel = 1;
   bool dense = true;
-  for (int i = shape->count - 1; i >= 0; i--) {
-    int64_t size = shape->size[i];
+  for (int i = dims - 1; i >= 0; i--) {
+    int64_t size = sizes[i];
     t->size[i] = size;
     t->stride[i] = strides[i];
     dense = dense && (size == 1 || strides[i] == step);
@@ -104,10 +106,13 @@ static void fill_strided(weir_tensor *t, const weir_shape *shape, const int64_t 
   t->dense = dense || !numel;
 }
 
-weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtype dtype,
-                             weir_shape shape, const int64_t *strides, int64_t offset)
+_Static_assert(sizeof(weir_tensor) <= SLOT_TENSOR_BYTES, "a tensor in its slot");
+
+/* `storage`'s count is stolen, also on failure. */
+static inline weir_status make(weir_tensor **out, weir_storage *storage, weir_dtype dtype, int dims,
+                               const int64_t *sizes, const int64_t *strides, char *data)
 {
-  weir_tensor *t = malloc(sizeof *t);
+  weir_tensor *t = weir_slot_take(SLOT_TENSOR);
   if (__builtin_expect(!t, 0)) {
     *out = NULL;
     weir_storage_release(storage);
@@ -115,17 +120,24 @@ weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtyp
   }
   atomic_init(&t->refs, 1);
   t->dtype = (uint8_t)dtype;
-  t->dims = (uint8_t)shape.count;
+  t->dims = (uint8_t)dims;
   t->storage = storage;
   t->name = NULL;
-  t->data = (char *)storage->data;
-  if (offset) t->data += offset * (int64_t)weir_itemsize(dtype);
+  t->data = data;
   if (strides)
-    fill_strided(t, &shape, strides);
+    fill_strided(t, dims, sizes, strides);
   else
-    fill_dense(t, &shape);
+    fill_dense(t, dims, sizes);
   *out = t;
   return WEIR_OK;
+}
+
+weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtype dtype,
+                             weir_shape shape, const int64_t *strides, int64_t offset)
+{
+  char *data = storage->data;
+  if (offset) data += offset * (int64_t)weir_itemsize(dtype);
+  return make(out, storage, dtype, shape.count, shape.size, strides, data);
 }
 
 weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
@@ -141,15 +153,20 @@ weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device dev
   return st;
 }
 
+weir_status weir_tensor_part(weir_tensor **out, const weir_tensor *t, int dims,
+                             const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+  weir_storage *s = t->storage;
+  char *data = t->data; /* NULL: of no bytes */
+  atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+  if (data) data += offset * (int64_t)weir_itemsize((weir_dtype)t->dtype);
+  return make(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
+}
+
 weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
                              const int64_t *strides, int64_t offset)
 {
-  weir_storage *s = t->storage;
-  atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-  int64_t from = t->data - (char *)s->data; /* bytes; views of no bytes stay at the start */
-  weir_status st = weir_tensor_make(out, s, (weir_dtype)t->dtype, shape, strides, 0);
-  if (!st && s->data) (*out)->data += from + offset * (int64_t)weir_itemsize((weir_dtype)t->dtype);
-  return st;
+  return weir_tensor_part(out, t, shape.count, shape.size, strides, offset);
 }
 
 /* ---- counting ---------------------------------------------------------------------------------
@@ -169,7 +186,7 @@ void weir_tensor_release(weir_tensor *t)
     return;
   weir_storage_release(t->storage);
   if (__builtin_expect(t->name != NULL, 0)) free(t->name);
-  free(t);
+  weir_slot_give(SLOT_TENSOR, t);
 }
 
 void weir_tensor_drop(weir_tensor **t)

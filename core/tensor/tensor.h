@@ -98,6 +98,9 @@ weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device dev
 /* A view of t. Errors: ENOMEM. */
 weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
                              const int64_t *strides, int64_t offset);
+/* The same, of sizes and strides that are borrowed for the call. */
+weir_status weir_tensor_part(weir_tensor **out, const weir_tensor *t, int dims,
+                             const int64_t *sizes, const int64_t *strides, int64_t offset);
 /* A shape as torch writes it, "[2, 3]", for messages; returns out->at. */
 typedef struct weir_text {
   char at[WEIR_MAX_DIMS * 24];

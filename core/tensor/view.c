@@ -12,17 +12,20 @@ typedef struct view {
   int64_t stride[WEIR_MAX_DIMS];
 } view;
 
-static view view_of(const weir_tensor *t)
+/* Of t's dimensions; the others are not set. */
+static inline void view_of(view *v, const weir_tensor *t)
 {
-  view v = {.shape = weir_shape_of(t->dims, t->size)};
-  for (int i = 0; i < t->dims; i++)
-    v.stride[i] = t->stride[i];
-  return v;
+  v->shape.count = t->dims;
+  for (int i = 0; i < t->dims; i++) {
+    v->shape.size[i] = t->size[i];
+    v->stride[i] = t->stride[i];
+  }
 }
 
-static weir_status finish(weir_tensor **out, const weir_tensor *t, const view *v, int64_t offset)
+static inline weir_status finish(weir_tensor **out, const weir_tensor *t, const view *v,
+                                 int64_t offset)
 {
-  return weir_tensor_view(out, t, v->shape, v->stride, offset);
+  return weir_tensor_part(out, t, v->shape.count, v->shape.size, v->stride, offset);
 }
 
 static void take_out(view *v, int dim)
@@ -105,19 +108,20 @@ static bool strides_for(const weir_tensor *t, view *v)
 }
 
 /* *out NULL and no error: no strides show it. */
-static weir_status try_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
+static inline weir_status try_view(weir_tensor **out, const weir_tensor *t, weir_shape *shape)
 {
   *out = NULL;
-  weir_status st = infer(&shape, t);
+  weir_status st = infer(shape, t);
   if (st) return st;
-  if (__builtin_expect(t->dense, 1)) return weir_tensor_view(out, t, shape, NULL, 0);
-  view v = {.shape = shape};
+  if (__builtin_expect(t->dense, 1))
+    return weir_tensor_part(out, t, shape->count, shape->size, NULL, 0);
+  view v = {.shape = *shape};
   return strides_for(t, &v) ? finish(out, t, &v, 0) : WEIR_OK;
 }
 
 weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
-  weir_status st = try_view(out, t, shape);
+  weir_status st = try_view(out, t, &shape);
   if (st || *out) return st;
   return weir_fail(WEIR_EINVAL, "view size is not compatible with input tensor's size and stride "
                                 "(at least one dimension spans across two contiguous subspaces). "
@@ -126,7 +130,7 @@ weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 
 weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
-  weir_status st = try_view(out, t, shape);
+  weir_status st = try_view(out, t, &shape);
   if (st || *out) return st;
   WEIR_TENSOR copy = NULL;
   st = weir_contiguous(&copy, t);
@@ -154,8 +158,9 @@ weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int 
 
 weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
 {
-  view v = view_of(t);
+  view v;
   *out = NULL;
+  view_of(&v, t);
   weir_status st = weir_dim_of(&dim, dim, t->dims + 1);
   if (!st) st = check_count(t->dims + 1);
   if (st) return st;
@@ -170,8 +175,9 @@ weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
 
 weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
 {
-  view v = view_of(t);
+  view v;
   *out = NULL;
+  view_of(&v, t);
   weir_status st = weir_dim_of(&dim, dim, t->dims);
   if (st) return st;
   if (t->dims && t->size[dim] == 1) take_out(&v, dim);
@@ -227,8 +233,9 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
 
 weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b)
 {
-  view v = view_of(t);
+  view v;
   *out = NULL;
+  view_of(&v, t);
   weir_status st = weir_dim_of(&a, a, t->dims);
   if (!st) st = weir_dim_of(&b, b, t->dims);
   if (st) return st;
@@ -281,7 +288,8 @@ static weir_status out_of_range(const char *what, int64_t least, int64_t most, i
 static weir_status part(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
                         int64_t length, int64_t step)
 {
-  view v = view_of(t);
+  view v;
+  view_of(&v, t);
   v.shape.size[dim] = length;
   if (__builtin_mul_overflow(v.stride[dim], step, &v.stride[dim]))
     v.stride[dim] = t->stride[dim]; /* of one element or none: it is never used */
@@ -304,7 +312,7 @@ weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t
   int64_t size = t->size[dim];
   start = clamp(start < 0 ? start + size : start, 0, size);
   end = clamp(end < 0 ? end + size : end, start, size);
-  int64_t length = (end - start) / step + ((end - start) % step != 0);
+  int64_t length = step == 1 ? end - start : (end - start) / step + ((end - start) % step != 0);
   return part(out, t, dim, start, length, step);
 }
 
@@ -328,8 +336,9 @@ weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_
 weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_t index)
 {
   weir_text text;
-  view v = view_of(t);
+  view v;
   *out = NULL;
+  view_of(&v, t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "select() cannot be applied to a 0-dim tensor.");
   weir_status st = weir_dim_of(&dim, dim, t->dims);
   if (st) return st;
