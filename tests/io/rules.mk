@@ -12,3 +12,34 @@ $(IO_TESTS): $(O)/tests/io/%: $(OBJ)/tests/io/%.o $(IO_TEST_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
+
+$(O)/tests/io/test_numpy: $(OBJ)/tests/io/test_numpy.o $(OBJ)/tests/tools/command.o $(LIB)/libweir.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+
+TESTS_ALL += $(O)/tests/io/test_numpy
+NOT_ASAN  += tests/io/test_numpy
+NOT_TSAN  += tests/io/test_numpy
+
+# Both readers under libFuzzer, for FUZZ_SECONDS; without clang only the seeds are read. All of the library
+# is built for it, in a tree of its own.
+FUZZ_TARGETS += fuzz-io
+IO_FUZZ      := $(O)/tests/io/fuzz
+IO_FUZZ_OBJS := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(OBJ)/tests/io/fuzz_io.o
+
+io-fuzz-objs: $(IO_FUZZ_OBJS) $(OBJ)/tests/io/fuzz_alone.o
+
+fuzz-io: $(OBJ)/tests/io/fuzz_io.o
+	@mkdir -p $(IO_FUZZ)/corpus && tests/io/seeds.py $(IO_FUZZ)/seeds
+	@if command -v $(FUZZ_CC) >/dev/null; then \
+	  $(MAKE) -s O=$(IO_FUZZ)/tree CC=$(FUZZ_CC) SAN=fuzzer-no-link,address,undefined CPU_LOOP_FLAGS=-O3 WARN=-Wno-unknown-pragmas io-fuzz-objs && \
+	  $(FUZZ_CC) -fsanitize=fuzzer,address,undefined -o $(IO_FUZZ)/fuzz_io $(IO_FUZZ_OBJS:$(O)/%=$(IO_FUZZ)/tree/%) -lm -ldl -pthread; \
+	else $(MAKE) -s O=$(IO_FUZZ)/tree SAN=address,undefined io-fuzz-objs && \
+	  $(CC) -fsanitize=address,undefined -o $(IO_FUZZ)/fuzz_io $(IO_FUZZ_OBJS:$(O)/%=$(IO_FUZZ)/tree/%) \
+	  $(IO_FUZZ)/tree/obj/tests/io/fuzz_alone.o -lm -ldl -pthread; fi
+	@export ASAN_OPTIONS=allocator_may_return_null=1; $(IO_FUZZ)/fuzz_io $(IO_FUZZ)/seeds/* >/dev/null && \
+	if command -v $(FUZZ_CC) >/dev/null; then cd $(IO_FUZZ) && \
+	  ./fuzz_io -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 corpus seeds; \
+	else echo "fuzz-io: $(FUZZ_CC) is not installed (apt-get install clang); only the seeds were read" >&2; exit 1; fi
+.PHONY: fuzz-io io-fuzz-objs

@@ -63,5 +63,10 @@ for setting in cache no-cache expandable; do
     check "$setting, $mode" $same
   done
 done
+if [ $# = 0 ] || [ "$*" = dlpack ]; then
+  status=0
+  "$python" "$here/dlpack.py" "$WEIR_LIBRARY" >"$scratch/dlpack.out" 2>&1 || status=$?
+  check "tensors to and from NumPy and PyTorch by DLPack" $status
+fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

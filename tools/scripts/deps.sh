@@ -33,12 +33,14 @@ cmd valgrind        valgrind           all
 cmd mandoc          mandoc             all
 lib libmimalloc.so.2 libmimalloc2.0    all
 cmd patchelf        patchelf           all
+py  numpy           python3-numpy      all
 ROWS
 }
 
 have() { # KIND NAME
   case $1 in
   cmd) command -v "$2" >/dev/null 2>&1 ;;
+  py) python3 -c "import $2" 2>/dev/null || /usr/bin/python3 -c "import $2" 2>/dev/null ;;
   pc) pkg-config --exists "$2" 2>/dev/null ;;
   lib) ldconfig -p 2>/dev/null | grep -q "$2" || PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q "$2" ;;
   esac

@@ -1,0 +1,77 @@
+/* fuzz_io.c: the readers of .npy and .safetensors under a fuzzer (clang's, or
+ * fuzz_alone.c). What is read in is written out and read again, and must be the same. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/weir.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static volatile uint64_t sink;
+
+static void touch(const weir_tensor *t)
+{
+  const uint8_t *p = weir_tensor_data(t);
+  size_t n = (size_t)weir_tensor_numel(t) * weir_dtype_size(weir_tensor_dtype(t));
+  for (size_t i = 0; i < n; i++)
+    sink += p[i];
+}
+
+static void same(const weir_tensor *a, const weir_tensor *b)
+{
+  size_t n = (size_t)weir_tensor_numel(a) * weir_dtype_size(weir_tensor_dtype(a));
+  if (!b || weir_tensor_dtype(a) != weir_tensor_dtype(b) ||
+      weir_tensor_numel(a) != weir_tensor_numel(b) || weir_tensor_dim(a) != weir_tensor_dim(b) ||
+      (n && weir_tensor_is_contiguous(a) &&
+       memcmp(weir_tensor_data(a), weir_tensor_data(b), n) != 0))
+    abort();
+}
+
+static void npy(const char *path, const char *again)
+{
+  weir_tensor *t, *back;
+  if (weir_npy_read(&t, path, NULL)) return;
+  touch(t);
+  if (weir_npy_write(again, t) || weir_npy_read(&back, again, NULL)) abort();
+  same(t, back);
+  weir_tensor_release(t);
+  weir_tensor_release(back);
+}
+
+static void safetensors(const char *path, const char *again)
+{
+  weir_tensors *set, *back;
+  if (weir_safetensors_load(&set, path, NULL)) return;
+  if (weir_safetensors_save(again, set) || weir_safetensors_load(&back, again, NULL)) abort();
+  if (weir_tensors_count(set) != weir_tensors_count(back)) abort();
+  for (size_t i = 0; i < weir_tensors_count(set); i++) {
+    touch(weir_tensors_at(set, i));
+    same(weir_tensors_at(set, i), weir_tensors_get(back, weir_tensors_name(set, i)));
+  }
+  for (size_t i = 0; i < weir_tensors_metadata_count(set); i++) {
+    const char *key = weir_tensors_metadata_key(set, i);
+    const char *text = weir_tensors_metadata(back, key);
+    if (!text || strcmp(text, weir_tensors_metadata(set, key)) != 0) abort();
+  }
+  weir_tensors_release(set);
+  weir_tensors_release(back);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  static char path[64], again[64];
+  static int fd = -1;
+  if (fd < 0) {
+    fd = memfd_create("input", 0);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    (void)snprintf(again, sizeof again, "/dev/shm/weir-fuzz-%d", (int)getpid());
+  }
+  if (ftruncate(fd, 0) || pwrite(fd, data, size, 0) != (ssize_t)size) abort();
+  npy(path, again);
+  safetensors(path, again);
+  (void)unlink(again);
+  return 0;
+}

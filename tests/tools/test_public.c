@@ -1,0 +1,66 @@
+/* test_public.c: the public headers, in every language a program may be in. */
+#include <string.h>
+#include "tests/tools/command.h"
+
+/* Each header alone, and all together, in the languages a program may be in. */
+START_TEST(every_header_is_pedantic_c_and_cxx)
+{
+  static const char *const languages[] = {"cc -x c -std=c99", "cc -x c -std=c11",
+                                          "c++ -x c++ -std=c++17"};
+  sh_status(
+      0,
+      "cd $WEIR_SOURCE && for h in core/weir.h core/weir/*.h; do\n"
+      "  echo \"#include \\\"$h\\\"\" | %s -Wall -Wextra -Wpedantic -Werror -I. -fsyntax-only - "
+      "|| { echo $h; exit 1; }\n"
+      "done",
+      languages[_i]);
+}
+END_TEST
+
+/* A program in C++ calls functions of C. */
+START_TEST(cxx_links_with_the_library)
+{
+  sh_status(0,
+            "cat >p.cc <<'EOF'\n"
+            "#include \"core/weir.h\"\n"
+            "int main() {\n"
+            "  weir_tensor *t;\n"
+            "  if (weir_zeros(&t, weir_shape_of(0, nullptr), nullptr)) return 1;\n"
+            "  weir_tensor_release(t);\n"
+            "}\n"
+            "EOF\n"
+            "c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -I$WEIR_SOURCE p.cc -o p -L$BUILD/lib "
+            "-lweir && LD_LIBRARY_PATH=$BUILD/lib ./p");
+}
+END_TEST
+
+/* What is exported is declared, and what is declared is exported. */
+START_TEST(the_headers_and_the_export_map_agree)
+{
+  sh_status(
+      0,
+      "cd $WEIR_SOURCE && echo '#include \"core/weir.h\"' | cc -I. -E -P - | tr '\\n' ' ' | "
+      "grep -oE '__visibility__\\(\"default\"\\)|visibility\\(\"default\"\\)\\)\\) "
+      "[^;(]*\\bweir_[a-z0-9_]+\\(' | "
+      "grep -oE 'weir_[a-z0-9_]+\\($' | tr -d '(' | sort -u >$OLDPWD/declared\n"
+      "sed -n 's/^    \\(weir_[a-z0-9_]*\\);/\\1/p' core/libweir.map | sort -u >$OLDPWD/exported\n"
+      "cd $OLDPWD && test $(wc -l <declared) -gt 300 && diff declared exported");
+}
+END_TEST
+
+int main(void)
+{
+  Suite *s = suite_create("tools/public");
+  TCase *t = tcase_create("public");
+  tcase_set_timeout(t, 0);
+  tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
+  tcase_add_loop_test(t, every_header_is_pedantic_c_and_cxx, 0, 3);
+  tcase_add_test(t, cxx_links_with_the_library);
+  tcase_add_test(t, the_headers_and_the_export_map_agree);
+  suite_add_tcase(s, t);
+  SRunner *r = srunner_create(s);
+  srunner_run_all(r, CK_ENV);
+  int failed = srunner_ntests_failed(r);
+  srunner_free(r);
+  return failed != 0;
+}
