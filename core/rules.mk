@@ -19,9 +19,9 @@ CORE_TENSOR_OBJS       := $(CORE_JSON_OBJS) $(call objs,core/trace/spool_writer.
 CORE_WHOLE_OBJS        := $(call objs,core/memory/whole.c core/base/bias.c)
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
-# The cpu's loops: vectors wherever the result is the same to the bit. Nobody asks for errno, traps or
-# what infinities of complex numbers come to; x86-64 has a second level.
-CPU_LOOP_FLAGS := -O3 -fno-math-errno -fno-trapping-math -fcx-limited-range
+# The cpu's loops: vectors wherever the result is the same to the bit. Nobody asks for errno or
+# traps; x86-64 has a second level.
+CPU_LOOP_FLAGS := -O3 -fno-math-errno -fno-trapping-math
 EXTRA_core/device/cpu_kernels.c      := $(CPU_LOOP_FLAGS)
 EXTRA_core/device/cpu_kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
 TILE_FLAGS := -O3 -ffp-contract=fast

@@ -94,6 +94,21 @@ static inline bool complex_close(complex128 x, complex128 y, const cpu_args *s)
   return x == y || near || (s->p[2].i && nan_x && nan_y);
 }
 
+/* Of floats, in double: nothing overflows on the way, and infinities come to what the formulas
+ * give. */
+static inline complex128 times(complex128 x, complex128 y)
+{
+  return CMPLX(creal(x) * creal(y) - cimag(x) * cimag(y),
+               creal(x) * cimag(y) + cimag(x) * creal(y));
+}
+
+static inline complex128 over(complex128 x, complex128 y)
+{
+  double size = creal(y) * creal(y) + cimag(y) * cimag(y);
+  complex128 r = times(x, conj(y));
+  return CMPLX(creal(r) / size, cimag(r) / size);
+}
+
 /* Large angles are the C library's. */
 static inline double any_sine(double x, uint64_t quarter)
 {
@@ -191,19 +206,19 @@ static inline double any_sine(double x, uint64_t quarter)
   X(E, EXP, T, (T)cexp(x))                                                                         \
   X(E, LOG, T, (T)clog(x))                                                                         \
   X(E, SQRT, T, (T)csqrt(x))                                                                       \
-  X(E, RSQRT, T, (T)(1 / csqrt(x)))                                                                \
+  X(E, RSQRT, T, (T)over(1, csqrt(x)))                                                             \
   X(E, SIN, T, (T)csin(x))                                                                         \
   X(E, COS, T, (T)ccos(x))                                                                         \
   X(E, TANH, T, (T)ctanh(x))                                                                       \
-  X(E, SIGMOID, T, (T)(1 / (1 + cexp(-x))))                                                        \
+  X(E, SIGMOID, T, (T)over(1, 1 + cexp(-x)))                                                       \
   X(E, LOGICAL_NOT, bool, x == 0)                                                                  \
   X(E, ISFINITE, bool, isfinite(creal(x)) && isfinite(cimag(x)))                                   \
   X(E, ADD, T, (T)(x + y))                                                                         \
   X(E, SUB, T, (T)(x - y))                                                                         \
-  X(E, ADD_ALPHA, T, (T)(x + y * CMPLX(s->alpha.f, s->alpha.imag)))                                \
-  X(E, SUB_ALPHA, T, (T)(x - y * CMPLX(s->alpha.f, s->alpha.imag)))                                \
-  X(E, MUL, T, (T)(x * y))                                                                         \
-  X(E, DIV, T, (T)(x / y))                                                                         \
+  X(E, ADD_ALPHA, T, (T)(x + times(y, CMPLX(s->alpha.f, s->alpha.imag))))                          \
+  X(E, SUB_ALPHA, T, (T)(x - times(y, CMPLX(s->alpha.f, s->alpha.imag))))                          \
+  X(E, MUL, T, (T)times(x, y))                                                                     \
+  X(E, DIV, T, (T)over(x, y))                                                                      \
   X(E, POW, T, (T)cpow(x, y))                                                                      \
   X(E, EQ, bool, x == y)                                                                           \
   X(E, NE, bool, x != y)                                                                           \
@@ -437,7 +452,7 @@ static void complex_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
   complex128 p = CMPLX(s->f[0], s->f[1]);
   (void)first;
   for (int64_t i = 0; i < n; i++)
-    p *= (complex128)x[i];
+    p = times(p, x[i]);
   s->f[0] = creal(p), s->f[1] = cimag(p);
 }
 

@@ -208,7 +208,8 @@ static void piece(void *arg, int64_t from, int64_t to)
     args.first = from;
     void *place = w->kernel && w->result == l->out.dtype ? weir_cpu_place(&out, n) : NULL;
     if (w->kernel) w->kernel(place ? place : result, x[0], x[1], x[2], n, &args);
-    if (!place) give(&out, l->out.dtype, w->kernel ? result : x[0], w->result, n, room);
+    const void *from_kernel = w->kernel ? result : x[0];
+    if (!place && from_kernel) give(&out, l->out.dtype, from_kernel, w->result, n, room);
   }
 }
 

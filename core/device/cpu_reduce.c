@@ -196,6 +196,7 @@ static void large_results(work *w)
       join(w, &sums[0], &sums[p]);
     finish(w, w->output, &sums[0]);
   }
+  w->sums = NULL;
 }
 
 weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r)

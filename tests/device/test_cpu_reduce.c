@@ -271,7 +271,7 @@ START_TEST(a_large_sum_is_exact_to_its_last_place_with_any_threads)
     ck_assert_int_eq(weir_set_num_threads(k ? 4 : 1), WEIR_OK);
     ck_assert_int_eq(reduce(&r), WEIR_OK);
   }
-  ck_assert(memcmp(&sum[0], &sum[1], sizeof *sum) == 0);
+  ck_assert_double_eq(sum[0], sum[1]);
   ck_assert_double_eq(sum[0], (double)units * 0x1p-30);
 }
 END_TEST
