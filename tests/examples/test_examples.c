@@ -142,6 +142,29 @@ START_TEST(the_allocator_example_runs_and_says_what_is_missing)
 }
 END_TEST
 
+/* Programs on Weir's own library (those that are told to do without CUDA by an argument, first). */
+static const char *const engine[] = {"infer", "linear", "loader", "streams", "parallel"};
+enum { ENGINE = sizeof engine / sizeof engine[0], WITH_SWITCH = 4 };
+
+/* The same output every way: no device, all hidden, the switch. */
+START_TEST(an_engine_example_is_right_without_a_device)
+{
+  char path[64], first[4096];
+  (void)snprintf(path, sizeof path, "examples/%s", engine[_i]);
+  struct outcome o = run("WEIR_SIM_DEVICES=0", path, "");
+  ck_assert_msg(o.status == 0, "%s ended with %d and said: %s", path, o.status, o.output);
+  ck_assert_uint_gt(strlen(o.output), 10);
+  memcpy(first, o.output, sizeof first);
+  o = run("WEIR_SIM_DEVICES=2 CUDA_VISIBLE_DEVICES=", path, "");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_str_eq(o.output, first);
+  if (_i >= WITH_SWITCH) return;
+  o = run("WEIR_SIM_FAIL='cuInit:*=999'", path, "--disable-cuda");
+  ck_assert_int_eq(o.status, 0);
+  ck_assert_str_eq(o.output, first);
+}
+END_TEST
+
 /* A sanitized library cannot be loaded into a python that is not. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WITH_PYTHON
@@ -171,6 +194,7 @@ int main(void)
   tcase_add_loop_test(c, an_example_stops_at_an_error, 0, EXAMPLES);
   tcase_add_test(c, the_driver_example_is_right_with_one_device_and_two);
   tcase_add_test(c, the_allocator_example_runs_and_says_what_is_missing);
+  tcase_add_loop_test(c, an_engine_example_is_right_without_a_device, 0, ENGINE);
 #ifdef WITH_PYTHON
   tcase_add_test(c, the_python_example_is_right_with_one_device_and_two);
 #endif

@@ -2,13 +2,18 @@
 # engine is linked in; libweir-cuda.so is opened by it, as in tests/cuda.
 
 NNT        := $(O)/tests/nn
-NNT_SUITES := $(patsubst tests/nn/%.c,$(NNT)/%,$(sort $(wildcard tests/nn/test_*.c)))
+# What calculates on CUDA devices is tried when their kernels, and their matrix products, are there.
+NNT_CUDA   := $(if $(wildcard cuda/kernels/rules.mk),test_module test_loader $(if $(shell grep -s '\.gemm' cuda/compute.c),test_layers test_parallel))
+NNT_SUITES := $(addprefix $(NNT)/,test_select $(NNT_CUDA))
 NNT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(call objs,tests/nn/rig.c)
+
+# The engine's requests of host memory go through rig.c, which can refuse one.
+NNT_WRAP   := $(foreach f,malloc calloc realloc strdup posix_memalign,-Wl,--wrap=$(f))
 
 TESTS += $(NNT_SUITES)
 
-$(NNT_SUITES): $(NNT)/%: $(OBJ)/tests/nn/%.o $(NNT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
+$(NNT_SUITES): $(NNT)/%: $(OBJ)/tests/nn/%.o $(NNT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(if $(NNT_CUDA),$(SIM)/libweir-twins.so)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(NNT_WRAP) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
