@@ -354,8 +354,7 @@ weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
   const weir_tensor *a = e->t[0];
   weir_device device = weir_device_of(a);
   if (!to) {
-    st = weir_tensor_new(&to, rules[e->op].truth ? WEIR_BOOL : (weir_dtype)a->dtype, device, false,
-                         weir_shape_of(a->dims, a->size));
+    st = weir_tensor_new_as(&to, rules[e->op].truth ? WEIR_BOOL : (weir_dtype)a->dtype, a);
     if (st) return st;
   }
   loop_params(&l, e);

@@ -163,6 +163,33 @@ weir_status weir_tensor_part(weir_tensor **out, const weir_tensor *t, int dims,
   return make(out, s, (weir_dtype)t->dtype, dims, sizes, strides, data);
 }
 
+weir_status weir_tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor *like)
+{
+  weir_storage *s;
+  *out = NULL;
+  weir_status st = weir_storage_new(&s, (uint64_t)like->numel * weir_itemsize(dtype),
+                                    weir_device_of(like), false);
+  if (st) return st;
+  weir_tensor *t = malloc(sizeof *t);
+  if (__builtin_expect(!t, 0)) {
+    weir_storage_release(s);
+    return weir_fail(WEIR_ENOMEM, "no host memory for a tensor (%zu bytes)", sizeof *t);
+  }
+  atomic_init(&t->refs, 1);
+  t->dtype = (uint8_t)dtype;
+  t->dims = like->dims;
+  t->dense = true;
+  t->storage = s;
+  t->name = NULL;
+  t->data = s->data;
+  t->numel = like->numel;
+  memcpy(t->size, like->size, sizeof t->size); /* all: a few moves, not a loop */
+  memcpy(t->stride, like->stride, sizeof t->stride);
+  *out = t;
+  weir_announce_made(t);
+  return WEIR_OK;
+}
+
 weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
                              const int64_t *strides, int64_t offset)
 {

@@ -95,6 +95,10 @@ weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtyp
  * Errors: EINVAL (shape, overflow), ENOMEM, EOOM. */
 weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
                             weir_shape shape);
+/* The same, its sizes and strides being those of `like`, which is dense, and its device. dtype:
+ * like's or a shorter one. Nothing of it is a struct on the way: what is written in halves and read
+ * whole costs as much as all the rest. */
+weir_status weir_tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_tensor *like);
 /* A view of t. Errors: ENOMEM. */
 weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
                              const int64_t *strides, int64_t offset);
