@@ -139,10 +139,10 @@ weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
                            const weir_dlpack_options *options)
 {
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
-  given *g;
+  given *g = NULL;
   *out = NULL;
   weir_status st = give_or_copy(&g, t, &o, offsetof(given, as.versioned.tensor));
-  if (st) return st;
+  if (st || !g) return st;
   weir_dlpack *d = &g->as.versioned;
   d->version.major = WEIR_DLPACK_MAJOR;
   d->version.minor = WEIR_DLPACK_MINOR;
@@ -157,12 +157,12 @@ weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir
                                        const weir_dlpack_options *options)
 {
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
-  given *g;
+  given *g = NULL;
   *out = NULL;
   if (o.read_only)
     return weir_fail(WEIR_EINVAL, "an unversioned DLPack tensor cannot say that it is read-only");
   weir_status st = give_or_copy(&g, t, &o, offsetof(given, as.plain.tensor));
-  if (st) return st;
+  if (st || !g) return st;
   weir_dlpack_unversioned *d = &g->as.plain;
   d->manager_ctx = g;
   d->deleter = delete_plain;
@@ -250,8 +250,8 @@ static weir_status data_of(char **out, const weir_dlpack_tensor *d, int64_t nume
     return weir_fail(WEIR_EINVAL, "a DLPack tensor of %lld elements without data",
                      (long long)numel);
   *out = data + d->byte_offset;
-  size_t align = item > sizeof(double) ? sizeof(double) : item;
-  if ((uintptr_t)*out % align)
+  size_t align = d->dtype.code == WEIR_DLPACK_COMPLEX ? item / 2 : item;
+  if (align && (uintptr_t)*out % align)
     return weir_fail(WEIR_EINVAL, "the data of a DLPack tensor at %p is not aligned to %zu bytes",
                      (void *)*out, align);
   return WEIR_OK;
@@ -261,12 +261,12 @@ static weir_status take(weir_tensor **out, const weir_dlpack_tensor *d,
                         void (*release)(void *context), void *context)
 {
   weir_dtype dtype = WEIR_DTYPE_NONE;
-  weir_device device;
-  weir_shape shape;
-  weir_storage *s;
-  int64_t numel;
+  weir_device device = {WEIR_DEVICE_CPU, 0};
+  weir_shape shape = {0};
+  weir_storage *s = NULL;
+  int64_t numel = 0;
   uint64_t extent = 0;
-  char *data;
+  char *data = NULL;
   weir_status st = dtype_of(&dtype, d);
   size_t item = weir_itemsize(dtype);
   if (!st) st = shape_of(&shape, &numel, d, dtype);
@@ -274,7 +274,7 @@ static weir_status take(weir_tensor **out, const weir_dlpack_tensor *d,
   if (!st) st = data_of(&data, d, numel, item);
   if (!st) st = device_of(&device, d);
   if (!st) st = weir_storage_over(&s, data, extent * item, device, NULL, NULL);
-  if (st) return st;
+  if (st || !s) return st;
   s->pinned = d->device.type == WEIR_DLPACK_CUDA_HOST;
   st = weir_tensor_make(out, s, dtype, shape, d->strides, 0);
   if (st) return st;

@@ -50,7 +50,7 @@ weir_status weir_file_read(const weir_file *f, void *to, uint64_t at, uint64_t b
     if (n < 0) return weir_fail_errno(WEIR_EIO, errno, "cannot read %s", f->path);
     if (n == 0)
       return weir_fail(WEIR_ECORRUPT, "%s ends at byte %llu, before byte %llu", f->path,
-                       (unsigned long long)(at + done), (unsigned long long)(at + bytes));
+                       (unsigned long long)at + done, (unsigned long long)at + bytes);
     done += (uint64_t)n;
   }
   return WEIR_OK;
@@ -123,7 +123,7 @@ weir_status weir_file_write(weir_file *f, const void *from, uint64_t bytes)
 
 weir_status weir_file_end(weir_file *f, weir_status st)
 {
-  bool made = f->target && f->fd >= 0;
+  bool made = f->target && f->beside && f->fd >= 0;
   if (made && !st && fsync(f->fd)) st = write_failed(f);
   if (f->fd >= 0 && close(f->fd) && made && !st) st = write_failed(f);
   if (made && !st && rename(f->beside, f->target))

@@ -9,7 +9,8 @@
 
 static weir_status no_memory(void)
 {
-  return weir_fail(WEIR_ENOMEM, "no host memory left for a list of tensors");
+  (void)weir_fail(WEIR_ENOMEM, "no host memory left for a list of tensors");
+  return WEIR_ENOMEM;
 }
 
 weir_status weir_tensors_create(weir_tensors **out)
@@ -72,8 +73,10 @@ static weir_status grow(weir_named_list *l)
   if (l->count < l->room / 2) return WEIR_OK;
   size_t room = l->room ? l->room * 2 : 16;
   if (room > UINT32_MAX) return no_memory();
-  weir_named_item *items = realloc(l->items, room / 2 * sizeof *items);
+  weir_named_item *items = calloc(room / 2, sizeof *items);
   if (!items) return no_memory();
+  if (l->count) memcpy(items, l->items, l->count * sizeof *items);
+  free(l->items);
   l->items = items;
   uint32_t *table = realloc(l->table, room * sizeof *table);
   if (!table) return no_memory();
@@ -111,8 +114,8 @@ static weir_status check_name(const char *name, const char *what)
 
 weir_status weir_tensors_put(weir_tensors *set, const char *name, weir_tensor *t)
 {
+  if (!set || !t) return weir_fail(WEIR_EINVAL, "a list and a tensor are needed");
   weir_status st = check_name(name, "a tensor's name");
-  if (!st && (!set || !t)) st = weir_fail(WEIR_EINVAL, "a list and a tensor are needed");
   if (st) return st;
   weir_named_item *there = weir_named_find(&set->tensors, name);
   if (!there) {
@@ -160,9 +163,9 @@ static void take_away(weir_named_list *l, weir_named_item *item)
 
 weir_status weir_tensors_set_metadata(weir_tensors *set, const char *key, const char *text)
 {
+  if (!set) return weir_fail(WEIR_EINVAL, "a list is needed");
   weir_status st = check_name(key, "a key");
   if (!st && text) st = check_name(text, "a key's text");
-  if (!st && !set) st = weir_fail(WEIR_EINVAL, "a list is needed");
   if (st) return st;
   weir_named_item *there = weir_named_find(&set->metadata, key);
   if (!text) {

@@ -69,7 +69,7 @@ static weir_status text(literal *l, char out[TEXT])
 
 static weir_status descr(literal *l, weir_file_array *array)
 {
-  char name[TEXT];
+  char name[TEXT] = "";
   space(l);
   if (l->at < l->end && (*l->at == '[' || *l->at == '(' || *l->at == '{'))
     return weir_fail(WEIR_ENOTSUP, "%s holds an array of structures", l->path);
@@ -138,7 +138,7 @@ static weir_status parse(literal *l, weir_file_array *array)
   bool comma = true;
   if (!mark(l, '{')) return wrong(l, "a dict is expected");
   while (!mark(l, '}')) {
-    char key[TEXT];
+    char key[TEXT] = "";
     int k = 0;
     if (!comma) return wrong(l, "a comma is expected");
     weir_status st = text(l, key);

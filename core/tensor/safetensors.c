@@ -175,8 +175,11 @@ static weir_status parse(header *h)
     entry *e = NULL;
     if ((st = weir_json_key(&j, &name))) break;
     if (strcmp(name, METADATA) != 0) {
-      if (!(st = new_entry(h, &e))) e->name = name;
-      if (!st) st = read_entry(h, &j, e);
+      st = new_entry(h, &e);
+      if (e) {
+        e->name = name;
+        st = read_entry(h, &j, e);
+      }
     } else {
       if (metadata)
         return weir_fail(WEIR_ECORRUPT, "%s: " METADATA " is there twice", h->file->path);
@@ -287,10 +290,13 @@ weir_status weir_safetensors_load(weir_tensors **out, const char *path, const we
  * Tensors of larger elements first, as the format's own writer orders them: each is aligned then.
  */
 
+typedef struct place {
+  const weir_named_item *item; /* borrowed: the set's */
+} place;
+
 static int by_size(const void *a, const void *b)
 {
-  const weir_named_item *x = *(const weir_named_item *const *)a,
-                        *y = *(const weir_named_item *const *)b;
+  const weir_named_item *x = ((const place *)a)->item, *y = ((const place *)b)->item;
   size_t m = weir_itemsize(((weir_tensor *)x->value)->dtype);
   size_t n = weir_itemsize(((weir_tensor *)y->value)->dtype);
   return m != n ? (m > n ? -1 : 1) : strcmp(x->name, y->name);
@@ -314,7 +320,7 @@ static void dump_entry(weir_dump *d, const weir_tensor *t, uint64_t *at)
   weir_dump_end(d, '}');
 }
 
-static void dump_header(FILE *to, const weir_tensors *set, weir_named_item **order)
+static void dump_header(FILE *to, const weir_tensors *set, const place *order)
 {
   weir_dump d;
   uint64_t at = 0;
@@ -328,15 +334,15 @@ static void dump_header(FILE *to, const weir_tensors *set, weir_named_item **ord
     weir_dump_end(&d, '}');
   }
   for (size_t i = 0; i < set->tensors.count; i++) {
-    weir_dump_key(&d, order[i]->name);
-    dump_entry(&d, order[i]->value, &at);
+    weir_dump_key(&d, order[i].item->name);
+    dump_entry(&d, order[i].item->value, &at);
   }
   weir_dump_end(&d, '}');
 }
 
 /* *out is new: the length and the header, padded so that the elements are aligned. */
 static weir_status make_header(char **out, size_t *bytes, const weir_tensors *set,
-                               weir_named_item **order)
+                               const place *order)
 {
   static const char room[8] = {0};
   *out = NULL;
@@ -364,20 +370,21 @@ weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
 {
   weir_file f;
   char *head = NULL;
-  size_t bytes, count = weir_tensors_count(set);
+  size_t bytes = 0;
   if (!set) return weir_fail(WEIR_EINVAL, "a list of tensors is needed");
+  size_t count = set->tensors.count;
   if (weir_tensors_get(set, METADATA))
     return weir_fail(WEIR_EINVAL, "no tensor can have the name " METADATA);
-  weir_named_item **order = malloc((count + 1) * sizeof *order);
+  place *order = calloc(count + 1, sizeof *order);
   if (!order) return weir_fail(WEIR_ENOMEM, "no host memory left for %zu names", count);
   for (size_t i = 0; i < count; i++)
-    order[i] = &set->tensors.items[i];
+    order[i].item = &set->tensors.items[i];
   if (count) qsort(order, count, sizeof *order, by_size);
   weir_status st = make_header(&head, &bytes, set, order);
   if (!st && !(st = weir_file_begin(&f, path))) {
     st = weir_file_write(&f, head, bytes);
     for (size_t i = 0; !st && i < count; i++)
-      st = weir_file_put(&f, order[i]->value, false);
+      st = weir_file_put(&f, order[i].item->value, false);
     st = weir_file_end(&f, st);
   }
   free(head);
