@@ -296,7 +296,7 @@ static weir_status settle(const weir_tensor *t)
 static weir_status copied(weir_tensor **t, bool copy)
 {
   weir_tensor *own = NULL;
-  if (!copy) return WEIR_OK;
+  if (!copy || !*t) return WEIR_OK;
   weir_status st = weir_clone(&own, *t);
   if (!st) st = settle(own);
   if (st) { /* `from` stays the caller's */

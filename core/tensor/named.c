@@ -70,12 +70,12 @@ static void rebuild(weir_named_list *l)
 /* Room for one more item. */
 static weir_status grow(weir_named_list *l)
 {
-  if (l->count < l->room / 2) return WEIR_OK;
+  if (l->items && l->count < l->room / 2) return WEIR_OK;
   size_t room = l->room ? l->room * 2 : 16;
   if (room > UINT32_MAX) return no_memory();
   weir_named_item *items = calloc(room / 2, sizeof *items);
   if (!items) return no_memory();
-  if (l->count) memcpy(items, l->items, l->count * sizeof *items);
+  if (l->items) memcpy(items, l->items, l->count * sizeof *items);
   free(l->items);
   l->items = items;
   uint32_t *table = realloc(l->table, room * sizeof *table);
