@@ -68,8 +68,10 @@ WEIR_PUBLIC const char *weir_module_name(const weir_module *m); /* its class's (
 WEIR_PUBLIC void *weir_module_data(const weir_module *m);       /* (borrowed) */
 
 /* Each steals the tensor or module, also where it fails. Names are copied, have no dots and are not
- * empty. Errors: EINVAL ("attribute 'weight' already exists", "parameter name can't contain "."",
- * a module within itself), ENOMEM. */
+ * empty. Tensors are called by their paths from the uppermost module on (weir_tensor_name), and
+ * what a thread allocates in a call is of the module it calls in reports (trace.h). Errors: EINVAL
+ * ("attribute 'weight' already exists", "parameter name can't contain "."", a module within
+ * itself), ENOMEM. */
 
 /* NULL: a parameter that could be and is not, such as the bias of a layer without one. */
 WEIR_PUBLIC weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_tensor *t);

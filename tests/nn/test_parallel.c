@@ -255,6 +255,28 @@ START_TEST(all_devices_calculate_at_once_each_current_in_its_thread)
 }
 END_TEST
 
+START_TEST(modules_are_applied_to_their_own_inputs_or_none_gives_a_result)
+{
+  weir_module *m[2];
+  weir_tensor *in[2] = {rig_tensor(weir_shape(3), CPU, 1), rig_tensor(weir_shape(5), CPU, 2)};
+  weir_tensor *out[2];
+  const weir_device here[2] = {CPU, CPU};
+  weir_ok(weir_module_relu(&m[0]));
+  weir_ok(weir_module_linear(&m[1], 5, 2, NULL));
+  weir_ok(weir_parallel_apply(out, m, in, 1, here, 2));
+  ck_assert_int_eq(weir_tensor_numel(out[0]), 3);
+  ck_assert_int_eq(weir_tensor_numel(out[1]), 2);
+  ck_assert(rig_number(out[0], 0) >= 0);
+  drop_all(out, 2);
+  weir_tensor *swapped[2] = {in[1], in[0]};
+  ck_assert_int_eq(weir_parallel_apply(out, m, swapped, 1, here, 2), WEIR_EINVAL);
+  ck_assert(!out[0] && !out[1]);
+  drop_all(in, 2);
+  weir_module_release(m[0]);
+  weir_module_release(m[1]);
+}
+END_TEST
+
 START_TEST(the_first_devices_error_is_returned_with_its_sentence)
 {
   with(4);
@@ -488,6 +510,7 @@ int main(void)
   tcase_add_test(c, what_does_not_fit_together_is_not_gathered);
   tcase_add_test(c, a_replica_has_its_own_tensors_and_the_structure_of_the_module);
   tcase_add_test(c, all_devices_calculate_at_once_each_current_in_its_thread);
+  tcase_add_test(c, modules_are_applied_to_their_own_inputs_or_none_gives_a_result);
   tcase_add_test(c, the_first_devices_error_is_returned_with_its_sentence);
   tcase_add_loop_test(c, the_result_is_that_of_one_device, 0, 4);
   tcase_add_test(c, a_batch_smaller_than_the_devices_uses_fewer);
