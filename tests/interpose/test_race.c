@@ -1,5 +1,5 @@
 /* test_race.c: the interposer's own logic under many threads, for ThreadSanitizer above all:
- * caches, pending work, staging, peer copies, taint, questions, captures.
+ * caches, pending work, staging, peer copies, the driver's pools, taint, questions, captures.
  *
  * The hooks' objects are linked in (hooks_rig.c), over the software device as the driver, which is
  * instrumented where the test is. Each thread calls wrappers as a program's thread would, on memory
@@ -33,6 +33,12 @@ enum { MIB = 1 << 20, THREADS = 12, DEVICES = 2, TURNS = 30 };
   X(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)                                             \
   X(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)                                             \
   X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
+  X(cuMemcpyPeer, PFN_cuMemcpyPeer_v4000)                                                          \
+  X(cuMemAllocAsync, PFN_cuMemAllocAsync_v11020)                                                   \
+  X(cuMemAllocFromPoolAsync, PFN_cuMemAllocFromPoolAsync_v11020)                                   \
+  X(cuMemFreeAsync, PFN_cuMemFreeAsync_v11020)                                                     \
+  X(cuMemPoolTrimTo, PFN_cuMemPoolTrimTo_v11020)                                                   \
+  X(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020)                                                 \
   X(cuStreamCreate, PFN_cuStreamCreate_v2000)                                                      \
   X(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000)                                                 \
   X(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)                                            \
@@ -131,14 +137,40 @@ static void to_the_other_device(worker *w, unsigned n, unsigned value)
     DO(call.cuMemAlloc_v2(&p[i], n * sizeof value));
   }
   DO(call.cuMemsetD32Async(p[1], value, n, w->stream));
-  DO(call.cuMemcpyPeerAsync(p[0], contexts[(w->number + 1) % DEVICES], p[1],
-                            contexts[w->number % DEVICES], n * sizeof value, w->stream));
-  DO(call.cuStreamSynchronize(w->stream));
+  CUcontext to = contexts[(w->number + 1) % DEVICES], from = contexts[w->number % DEVICES];
+  if (next(w) % 2)
+    DO(call.cuMemcpyPeerAsync(p[0], to, p[1], from, n * sizeof value, w->stream));
+  else /* behind the memset all the same, and ahead of what follows */
+    DO(call.cuMemcpyPeer(p[0], to, p[1], from, n * sizeof value));
+  if (next(w) % 2) DO(call.cuStreamSynchronize(w->stream));
   DO(call.cuMemFree_v2(p[1]));
   DO(call.cuCtxSetCurrent(contexts[(w->number + 1) % DEVICES]));
   check(w, p[0], n, value);
   DO(call.cuMemFree_v2(p[0]));
   DO(call.cuCtxSetCurrent(contexts[w->number % DEVICES]));
+}
+
+/* The device's pool, and one that comes and goes while others ask what is in all of them. */
+static void pools(worker *w, unsigned n, unsigned value)
+{
+  PFN_cuMemPoolCreate_v11020 create =
+      (PFN_cuMemPoolCreate_v11020)(uintptr_t)rig_original(WEIR_BANK_DRIVER, "cuMemPoolCreate");
+  CUmemPoolProps props = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+      .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)(w->number % DEVICES)}};
+  CUmemoryPool pool = NULL;
+  CUdeviceptr p = 0, q = 0;
+  DO(create(&pool, &props));
+  DO(call.cuMemAllocFromPoolAsync(&p, n * sizeof value, pool, w->stream));
+  DO(call.cuMemAllocAsync(&q, n * sizeof value, w->stream));
+  DO(call.cuMemsetD32Async(p, value, n, w->stream));
+  DO(call.cuMemsetD32Async(q, ~value, n, w->stream));
+  check(w, p, n, value);
+  check(w, q, n, ~value);
+  DO(call.cuMemFreeAsync(p, w->stream));
+  DO(call.cuMemFreeAsync(q, w->stream));
+  DO(call.cuMemPoolTrimTo(pool, 0));
+  DO(call.cuMemPoolDestroy(pool));
 }
 
 static void stream_anew(worker *w)
@@ -194,6 +226,10 @@ static void turn(worker *w)
   case 7:
   case 8:
     to_the_other_device(w, n, value);
+    break;
+  case 9:
+  case 10:
+    pools(w, n, value);
     break;
   default:
     fill_and_free(w, n, value);
