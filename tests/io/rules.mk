@@ -2,16 +2,19 @@
 
 IO_TEST_OBJS := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS)) \
                 $(call objs,tests/io/io.c tests/core/support.c tests/memory/fake.c)
-IO_TESTS     := $(addprefix $(O)/tests/io/,test_json test_npy test_safetensors test_dlpack)
+IO_TESTS     := $(addprefix $(O)/tests/io/,test_json test_npy test_safetensors test_dlpack test_devices)
 
 TESTS          += $(IO_TESTS)
 VALGRIND_TESTS += $(O)/tests/io/test_safetensors
 ONE_THREAD     += $(addprefix tests/io/,test_json)
 
+io_comma := ,
+$(O)/tests/io/test_devices: IO_LD := $(addprefix -Wl$(io_comma)--wrap=,malloc calloc realloc strdup posix_memalign)
+
 $(IO_TESTS): $(O)/tests/io/%: $(OBJ)/tests/io/%.o $(IO_TEST_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(IO_LD) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
 
 $(O)/tests/io/test_numpy: $(OBJ)/tests/io/test_numpy.o $(OBJ)/tests/tools/command.o $(LIB)/libweir.so
 	@mkdir -p $(@D)
