@@ -49,6 +49,7 @@ typedef struct cpu_level {
   cpu_kernel op[CPU_OPS][WEIR_DTYPES];         /* by compute dtype; NULL: there is none */
   cpu_cast cast[WEIR_DTYPES][WEIR_DTYPES];     /* [to][from] */
   cpu_fold fold[WEIR_REDUCE_COUNT][CPU_WIDES]; /* NULL: there is none */
+  void (*add_row)(double *sum, double *lost, const double *x, int64_t n);     /* n sums at once */
   void (*random)(double *out, const weir_random *r, int64_t from, int64_t n); /* from is even */
 } cpu_level;
 

@@ -410,6 +410,11 @@ static void real_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
   }
 }
 
+static void add_row(double *sum, double *lost, const double *x, int64_t n)
+{
+  LOOP add_exactly(&sum[i], &lost[i], x[i]);
+}
+
 static void complex_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
 {
   const float *x = in;
@@ -564,4 +569,5 @@ const cpu_level CPU_LEVEL = {
                          ARGMIN, int_min, real_min, NULL) FOLD(MAX_INDEX, int_max, real_max, NULL)
                          FOLD(MIN_INDEX, int_min, real_min, NULL) FOLD(ALL, int_all, NULL, NULL)
                              FOLD(ANY, int_any, NULL, NULL)},
+    .add_row = add_row,
     .random = random_block};

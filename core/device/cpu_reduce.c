@@ -5,16 +5,17 @@
  * error of a sum is a few units of the result's last place however many there are, and none of it
  * depends on the number of threads: what one thread does alone is cut into the same pieces.
  *
- * Many results: the threads share the results. Few results of many elements each: they share the
- * elements, in pieces of PIECE (more where there would be more than PIECES), whose sums are then
- * put together in order.
+ * Sums whose elements are few, or far apart where the results' are not: a tile of results is summed
+ * at once, a row of elements at a time. Else, many results: the threads share the results. Few
+ * results of many elements each: they share the elements, in pieces of PIECE (more where there
+ * would be more than PIECES), whose sums are then put together in order.
  */
 #include <math.h>
 #include <string.h>
 #include "core/device/cpu.h"
 #include "core/device/threads.h"
 
-enum { PIECE = 1 << 16, PIECES = 256 };
+enum { PIECE = 1 << 16, PIECES = 256, TILE = 256, FEW = 64 };
 
 typedef struct work {
   const weir_reduce *r;
@@ -199,6 +200,83 @@ static void large_results(work *w)
   w->sums = NULL;
 }
 
+/* ---- tiles of results -------------------------------------------------------------------------
+ */
+
+static bool is_tiled(const work *w)
+{
+  const weir_reduce *r = w->r;
+  if (w->wide != WEIR_FLOAT64 || (r->op != WEIR_REDUCE_SUM && r->op != WEIR_REDUCE_MEAN))
+    return false;
+  if (!r->kept || r->dims == r->kept || r->size[r->kept - 1] < 8 || !r->each) return false;
+  if (r->each > PIECE && r->outputs < FEW) return false;
+  return r->each < FEW || r->in.stride[r->dims - 1] != 1;
+}
+
+/* To the next element in the reduced dimensions: how many elements that is from the last. */
+static int64_t step(const weir_reduce *r, int64_t place[WEIR_DIMS])
+{
+  int64_t by = 0;
+  for (int d = r->dims - 1; d >= r->kept; d--) {
+    by += r->in.stride[d];
+    if (++place[d] < r->size[d]) break;
+    by -= r->size[d] * r->in.stride[d];
+    place[d] = 0;
+  }
+  return by;
+}
+
+/* n elements, those of neighbouring results, as doubles: x itself or in `room`. */
+static const double *row_of(const work *w, const char *at, int64_t n,
+                            char room[2][TILE * CPU_ELEMENT])
+{
+  const weir_reduce *r = w->r;
+  const cpu_level *level = weir_cpu_level();
+  weir_operand o = {
+      .data = (void *)at, .dtype = r->in.dtype, .stride = {r->in.stride[r->kept - 1]}};
+  cpu_walk walk;
+  weir_cpu_walk(&walk, &o, 1, &n, 0);
+  const void *x = weir_cpu_take(&walk, n, room[0]);
+  if (o.dtype != w->in) {
+    level->cast[w->in][o.dtype](room[1], x, n);
+    x = memcpy(room[0], room[1], (size_t)n * weir_cpu_bytes(w->in));
+  }
+  if (w->in == WEIR_FLOAT64) return x;
+  level->cast[WEIR_FLOAT64][w->in](room[1], x, n);
+  return (const double *)(const void *)room[1];
+}
+
+static void some_tiles(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  const weir_reduce *r = w->r;
+  int64_t last = r->size[r->kept - 1], tiles = (last - 1) / TILE + 1;
+  int64_t bytes = (int64_t)weir_cpu_bytes(r->in.dtype);
+  _Alignas(64) char room[2][TILE * CPU_ELEMENT];
+  for (int64_t t = from; t < to; t++) {
+    int64_t first = t % tiles * TILE, n = last - first < TILE ? last - first : TILE;
+    int64_t output = t / tiles * last + first, place[WEIR_DIMS] = {0};
+    double sum[TILE] = {0}, lost[TILE] = {0};
+    const char *at = moved(&r->in, r, output).data;
+    for (int64_t i = 0; i < r->each; i++) {
+      weir_cpu_level()->add_row(sum, lost, row_of(w, at, n, room), n);
+      at += step(r, place) * bytes;
+    }
+    for (int64_t j = 0; j < n; j++) {
+      cpu_sum s = {.f = {sum[j]}, .c = {lost[j]}};
+      finish(w, output + j, &s);
+    }
+  }
+}
+
+static void share_tiles(work *w)
+{
+  const weir_reduce *r = w->r;
+  int64_t last = r->size[r->kept - 1], tiles = r->outputs / last * ((last - 1) / TILE + 1);
+  int64_t each = r->each * (last < TILE ? last : TILE);
+  weir_parallel(tiles, CPU_GRAIN / each + 1, some_tiles, w);
+}
+
 weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r)
 {
   static const char *const names[] = {
@@ -218,7 +296,9 @@ weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r)
   int64_t least = (r->each + PIECES - 1) / PIECES;
   w.piece = least > PIECE ? least : PIECE;
   int64_t grain = CPU_GRAIN / (r->each + 1) + 1;
-  if (r->each > PIECE)
+  if (is_tiled(&w))
+    share_tiles(&w);
+  else if (r->each > PIECE)
     large_results(&w);
   else
     weir_parallel(r->outputs, grain, some_results, &w);
