@@ -377,6 +377,29 @@ START_TEST(a_move_that_fails_half_way_leaves_the_module_whole)
 }
 END_TEST
 
+/* The nth copy to the device fails, and then the device's memory. */
+START_TEST(a_driver_that_fails_leaves_the_module_whole_and_a_later_move_succeeds)
+{
+  char list[64];
+  rig_devices(1);
+  WEIR_MODULE m = tree();
+  const weir_tensor *w = weir_module_parameter(m, "weight");
+  ck_assert(weir_cuda_is_available());
+  for (int nth = 1; nth <= 5; nth++) {
+    (void)snprintf(list, sizeof list, "cuMemcpyHtoDAsync_v2:%d=1", nth);
+    rig_fail_driver(nth == 5 ? "cuMemCreate:*=2,cuMemAlloc_v2:*=2" : list);
+    if (nth == 5) weir_ok(weir_memory_empty_cache(CUDA(0)));
+    ck_assert_int_eq(weir_module_cuda(m, CUDA(0)), nth == 5 ? WEIR_EOOM : WEIR_ECUDA);
+    rig_fail_driver(NULL);
+    ck_assert_ptr_eq(weir_module_parameter(m, "weight"), w);
+    ck_assert(rig_on(weir_module_parameter(m, "part.weight"), CPU));
+    ck_assert(rig_on(weir_module_buffer(m, "hidden"), CPU));
+  }
+  weir_ok(weir_module_cuda(m, CUDA(0)));
+  ck_assert(rig_number(weir_module_buffer(m, "steps"), 0) == 7);
+}
+END_TEST
+
 /* ---- state ------------------------------------------------------------------------------------
  */
 
@@ -562,6 +585,7 @@ int main(void)
   tcase_add_test(c, a_module_is_not_moved_to_integers_nor_copied_nor_pinned);
   tcase_add_test(c, without_cuda_a_move_there_says_so_and_changes_nothing);
   tcase_add_test(c, a_move_that_fails_half_way_leaves_the_module_whole);
+  tcase_add_test(c, a_driver_that_fails_leaves_the_module_whole_and_a_later_move_succeeds);
   tcase_add_test(c, a_state_has_the_tensors_themselves_by_path);
   tcase_add_loop_test(c, what_is_saved_is_loaded_into_the_devices_and_dtypes_that_are_there, 0, 2);
   tcase_add_test(c, a_strict_load_says_what_is_missing_unexpected_and_of_another_size);

@@ -476,6 +476,35 @@ END_TEST
 /* ---- want of memory ---------------------------------------------------------------------------
  */
 
+/* The nth copy to a device, or between two, fails. */
+START_TEST(a_copy_that_fails_fails_the_call_and_the_next_succeeds)
+{
+  char list[96];
+  with(2);
+  weir_module *m = model(), *p;
+  weir_tensor *y, *right;
+  WEIR_TENSOR x = rig_tensor(weir_shape(4, 1, 8, 8), CPU, 5);
+  weir_ok(weir_module_cuda(m, CUDA(0)));
+  weir_ok(weir_data_parallel(&p, m, NULL));
+  weir_ok(weir_module_call(&right, p, x));
+  int failures = 0;
+  for (weir_status st = WEIR_ECUDA; st; failures += st != WEIR_OK) {
+    int n = failures + 1;
+    (void)snprintf(list, sizeof list, "cuMemcpyHtoDAsync_v2:%d=1,cuMemcpyPeerAsync:%d=1", n, n);
+    rig_fail_driver(list);
+    st = weir_module_call(&y, p, x);
+    rig_fail_driver(NULL);
+    ck_assert(!st || (st == WEIR_ECUDA && !y));
+  }
+  ck_assert_int_ge(failures, 4); /* 4 parameters are replicated */
+  rig_same(y, right, 1e-6);
+  weir_tensor_release(y);
+  weir_tensor_release(right);
+  weir_module_release(p);
+  weir_module_release(m);
+}
+END_TEST
+
 START_TEST(every_request_of_host_memory_may_fail)
 {
   with(2);
@@ -519,6 +548,7 @@ int main(void)
   tcase_add_test(c, devices_that_are_not_there_are_refused);
   tcase_add_test(c, several_inputs_are_scattered_alike);
   tcase_add_test(c, work_is_in_the_order_of_the_callers_streams_and_the_host_waits_for_nothing);
+  tcase_add_test(c, a_copy_that_fails_fails_the_call_and_the_next_succeeds);
   tcase_add_test(c, every_request_of_host_memory_may_fail);
   return rig_run(suite);
 }
