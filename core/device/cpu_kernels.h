@@ -524,34 +524,77 @@ static void int_any(cpu_sum *s, const void *in, int64_t n, int64_t first)
 /* ---- random numbers ---------------------------------------------------------------------------
  */
 
-CPU_INLINE void random_of(double *out, const weir_random *r, weir_random_kind kind, int64_t from,
-                          int64_t n)
+enum { HALVES = CPU_BLOCK / 2 };
+
+/* The words of `blocks` blocks, each where its number needs it. */
+static void random_words(uint32_t words[4][HALVES], uint64_t seed, uint64_t first, int64_t blocks)
 {
-  uint64_t block = r->offset + (uint64_t)from / 2;
-  for (int64_t i = 0; i < n / 2; i++) {
-    weir_philox_block w = weir_philox(r->seed, block + (uint64_t)i);
-    out[2 * i] = weir_philox_number(kind, r->dtype, r->a, r->b, w.word[0], w.word[1]);
-    out[2 * i + 1] = weir_philox_number(kind, r->dtype, r->a, r->b, w.word[2], w.word[3]);
+  for (int64_t i = 0; i < blocks; i++) {
+    weir_philox_block b = weir_philox(seed, first + (uint64_t)i);
+    words[0][i] = b.word[0];
+    words[1][i] = b.word[1];
+    words[2][i] = b.word[2];
+    words[3][i] = b.word[3];
   }
-  if (n % 2) out[n - 1] = weir_philox_element(r, from + n - 1);
 }
 
+/* One of the two numbers of each block; kind and dtype are known where this is expanded. */
+CPU_INLINE void random_numbers(double *out, const weir_random *r, weir_random_kind kind,
+                               weir_dtype dtype, const uint32_t *w0, const uint32_t *w1, int64_t n)
+{
+  double a = r->a, b = r->b;
+  LOOP out[i] = weir_philox_number(kind, dtype, a, b, w0[i], w1[i]);
+}
+
+#define RANDOM_OF(kind, dtype)                                                                     \
+  static void random_##kind##_##dtype(double *out, const weir_random *r, const uint32_t *w0,       \
+                                      const uint32_t *w1, int64_t n)                               \
+  {                                                                                                \
+    random_numbers(out, r, WEIR_RANDOM_##kind, WEIR_##dtype, w0, w1, n);                           \
+  }
+RANDOM_OF(UNIFORM, FLOAT32)
+RANDOM_OF(UNIFORM, FLOAT16)
+RANDOM_OF(UNIFORM, BFLOAT16)
+RANDOM_OF(UNIFORM, FLOAT64)
+RANDOM_OF(NORMAL, FLOAT32)
+RANDOM_OF(NORMAL, FLOAT16)
+RANDOM_OF(NORMAL, BFLOAT16)
+RANDOM_OF(NORMAL, FLOAT64)
+RANDOM_OF(INTEGER, FLOAT64)
+RANDOM_OF(BERNOULLI, FLOAT64)
+
+typedef void (*random_loop)(double *out, const weir_random *r, const uint32_t *w0,
+                            const uint32_t *w1, int64_t n);
+
+static random_loop random_loop_of(const weir_random *r)
+{
+  bool normal = r->kind == WEIR_RANDOM_NORMAL;
+  if (r->kind == WEIR_RANDOM_INTEGER) return random_INTEGER_FLOAT64;
+  if (r->kind == WEIR_RANDOM_BERNOULLI) return random_BERNOULLI_FLOAT64;
+  switch (r->dtype) {
+  case WEIR_FLOAT32:
+    return normal ? random_NORMAL_FLOAT32 : random_UNIFORM_FLOAT32;
+  case WEIR_FLOAT16:
+    return normal ? random_NORMAL_FLOAT16 : random_UNIFORM_FLOAT16;
+  case WEIR_BFLOAT16:
+    return normal ? random_NORMAL_BFLOAT16 : random_UNIFORM_BFLOAT16;
+  default:
+    return normal ? random_NORMAL_FLOAT64 : random_UNIFORM_FLOAT64;
+  }
+}
+
+/* At most a block of elements. */
 static void random_block(double *out, const weir_random *r, int64_t from, int64_t n)
 {
-  switch (r->kind) {
-  case WEIR_RANDOM_UNIFORM:
-    random_of(out, r, WEIR_RANDOM_UNIFORM, from, n);
-    break;
-  case WEIR_RANDOM_NORMAL:
-    random_of(out, r, WEIR_RANDOM_NORMAL, from, n);
-    break;
-  case WEIR_RANDOM_INTEGER:
-    random_of(out, r, WEIR_RANDOM_INTEGER, from, n);
-    break;
-  case WEIR_RANDOM_BERNOULLI:
-    random_of(out, r, WEIR_RANDOM_BERNOULLI, from, n);
-    break;
-  }
+  uint32_t words[4][HALVES] = {{0}};
+  double even[HALVES], odd[HALVES];
+  int64_t blocks = (n + 1) / 2;
+  random_loop loop = random_loop_of(r);
+  random_words(words, r->seed, r->offset + (uint64_t)from / 2, blocks);
+  loop(even, r, words[0], words[1], blocks);
+  loop(odd, r, words[2], words[3], blocks);
+  for (int64_t i = 0; i < n; i++)
+    out[i] = i % 2 ? odd[i / 2] : even[i / 2];
 }
 
 /* ---- the table --------------------------------------------------------------------------------

@@ -38,6 +38,13 @@
 #define WEIR_RN_SQRT(x)   sqrt(x)
 #endif
 
+/* So that a host's compiler can make vectors of the loop around. */
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define WEIR_UNROLL_10 _Pragma("GCC unroll 10")
+#else
+#define WEIR_UNROLL_10
+#endif
+
 typedef struct weir_philox_block {
   uint32_t word[4];
 } weir_philox_block;
@@ -52,6 +59,7 @@ WEIR_HD weir_philox_block weir_philox_of(uint32_t c0, uint32_t c1, uint32_t c2, 
                                          uint32_t k0, uint32_t k1)
 {
   weir_philox_block b;
+  WEIR_UNROLL_10
   for (int round = 0; round < 10; round++) {
     uint64_t p0 = (uint64_t)0xd2511f53u * c0, p1 = (uint64_t)0xcd9e8d57u * c2;
     c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
@@ -78,8 +86,10 @@ WEIR_HD weir_philox_block weir_philox(uint64_t seed, uint64_t counter)
  * ln m = 2 artanh(s), s = (m - 1) / (m + 1), |s| < 0.172, by its series. */
 WEIR_HD double weir_philox_ln(uint64_t x)
 {
-  double d = (double)x; /* exact */
-  uint64_t u;
+  double d;
+  uint64_t u = 0x4330000000000000u | x; /* 2^52 + x */
+  memcpy(&d, &u, sizeof d);
+  d = WEIR_RN_ADD(d, -0x1p52);
   memcpy(&u, &d, sizeof u);
   u += 0x3ff0000000000000u - 0x3fe6a09e667f3bcdu; /* 1 and sqrt(1/2) */
   int32_t e = (int32_t)(u >> 52) - 0x3ff;
@@ -162,18 +172,19 @@ WEIR_HD int weir_philox_digits(weir_dtype dtype)
 WEIR_HD double weir_philox_number(weir_random_kind kind, weir_dtype dtype, double a, double b,
                                   uint32_t w0, uint32_t w1)
 {
-  uint64_t w = (uint64_t)w0 << 32 | w1;
+  int digits = weir_philox_digits(kind == WEIR_RANDOM_BERNOULLI ? WEIR_FLOAT64 : dtype);
+  double all = WEIR_RN_ADD(WEIR_RN_MUL((double)w0, 0x1p21), (double)(w1 >> 11)); /* exact */
+  double whole = digits == 53 ? all : (double)(w0 >> (digits < 32 ? 32 - digits : 0));
   if (kind == WEIR_RANDOM_NORMAL)
     return weir_philox_round(WEIR_RN_ADD(a, WEIR_RN_MUL(b, weir_philox_normal(w0, w1))), dtype);
   if (kind == WEIR_RANDOM_INTEGER) {
     int64_t low = (int64_t)a;
     uint64_t range = (uint64_t)(int64_t)b - (uint64_t)low;
-    return (double)(int64_t)((uint64_t)low + weir_philox_scale(w, range));
+    return (double)(int64_t)((uint64_t)low + weir_philox_scale((uint64_t)w0 << 32 | w1, range));
   }
-  if (kind == WEIR_RANDOM_BERNOULLI) return (double)(int64_t)(w >> 11) * 0x1p-53 < a ? 1.0 : 0.0;
-  int digits = weir_philox_digits(dtype);
+  if (kind == WEIR_RANDOM_BERNOULLI) return whole * 0x1p-53 < a ? 1.0 : 0.0;
   double unit = digits == 53 ? 0x1p-53 : digits == 24 ? 0x1p-24 : digits == 11 ? 0x1p-11 : 0x1p-8;
-  double u = WEIR_RN_MUL((double)(int64_t)(w >> (64 - digits)), unit);
+  double u = WEIR_RN_MUL(whole, unit);
   double x = WEIR_RN_ADD(a, WEIR_RN_MUL(WEIR_RN_ADD(b, -a), u));
   x = weir_philox_round(x, dtype);
   return x >= weir_philox_round(b, dtype) && b > a ? weir_philox_round(a, dtype) : x;
