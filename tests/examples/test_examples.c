@@ -165,6 +165,34 @@ START_TEST(an_engine_example_is_right_without_a_device)
 }
 END_TEST
 
+/* Where the device's kernels are in the tree (rules.mk). */
+#ifdef ENGINE_ON_DEVICES
+START_TEST(an_engine_example_says_the_same_with_any_number_of_devices)
+{
+  static const char *const devices[] = {"WEIR_SIM_DEVICES=1", "WEIR_SIM_DEVICES=2",
+                                        "WEIR_SIM_DEVICES=8"};
+  char path[64];
+  (void)snprintf(path, sizeof path, "examples/%s", engine[_i]);
+  struct outcome first = run("WEIR_SIM_DEVICES=0", path, "");
+  for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+    struct outcome o = run(devices[i], path, "");
+    ck_assert_msg(o.status == 0, "%s ended with %d and said: %s", path, o.status, o.output);
+    ck_assert_str_eq(o.output, first.output);
+  }
+}
+END_TEST
+
+START_TEST(an_engine_example_uses_the_device_where_there_is_one)
+{
+  char path[64];
+  (void)snprintf(path, sizeof path, "examples/%s", engine[_i]);
+  ck_assert_int_eq(
+      run("WEIR_SIM_MEMORY=64M WEIR_SIM_FAIL='cuMemCreate:*=2,cuMemAlloc_v2:*=2'", path, "").status,
+      1);
+}
+END_TEST
+#endif
+
 /* A sanitized library cannot be loaded into a python that is not. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WITH_PYTHON
@@ -195,6 +223,10 @@ int main(void)
   tcase_add_test(c, the_driver_example_is_right_with_one_device_and_two);
   tcase_add_test(c, the_allocator_example_runs_and_says_what_is_missing);
   tcase_add_loop_test(c, an_engine_example_is_right_without_a_device, 0, ENGINE);
+#ifdef ENGINE_ON_DEVICES
+  tcase_add_loop_test(c, an_engine_example_says_the_same_with_any_number_of_devices, 0, ENGINE);
+  tcase_add_loop_test(c, an_engine_example_uses_the_device_where_there_is_one, 0, ENGINE);
+#endif
 #ifdef WITH_PYTHON
   tcase_add_test(c, the_python_example_is_right_with_one_device_and_two);
 #endif
