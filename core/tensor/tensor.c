@@ -143,13 +143,13 @@ weir_status weir_tensor_make(weir_tensor **out, weir_storage *storage, weir_dtyp
 weir_status weir_tensor_new(weir_tensor **out, weir_dtype dtype, weir_device device, bool pinned,
                             weir_shape shape)
 {
-  int64_t numel;
+  int64_t numel = 0;
   weir_storage *s;
   *out = NULL;
   weir_status st = weir_shape_numel(&numel, shape, dtype);
   if (!st) st = weir_storage_new(&s, (uint64_t)numel * weir_itemsize(dtype), device, pinned);
   if (!st) st = weir_tensor_make(out, s, dtype, shape, NULL, 0);
-  if (!st) weir_announce_made(*out);
+  if (!st && *out) weir_announce_made(*out);
   return st;
 }
 
@@ -170,24 +170,9 @@ weir_status weir_tensor_new_as(weir_tensor **out, weir_dtype dtype, const weir_t
   weir_status st = weir_storage_new(&s, (uint64_t)like->numel * weir_itemsize(dtype),
                                     weir_device_of(like), false);
   if (st) return st;
-  weir_tensor *t = malloc(sizeof *t);
-  if (__builtin_expect(!t, 0)) {
-    weir_storage_release(s);
-    return weir_fail(WEIR_ENOMEM, "no host memory for a tensor (%zu bytes)", sizeof *t);
-  }
-  atomic_init(&t->refs, 1);
-  t->dtype = (uint8_t)dtype;
-  t->dims = like->dims;
-  t->dense = true;
-  t->storage = s;
-  t->name = NULL;
-  t->data = s->data;
-  t->numel = like->numel;
-  memcpy(t->size, like->size, sizeof t->size); /* all: a few moves, not a loop */
-  memcpy(t->stride, like->stride, sizeof t->stride);
-  *out = t;
-  weir_announce_made(t);
-  return WEIR_OK;
+  st = make(out, s, dtype, like->dims, like->size, NULL, s->data);
+  if (!st && *out) weir_announce_made(*out);
+  return st;
 }
 
 weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape shape,
