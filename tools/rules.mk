@@ -30,6 +30,9 @@ $(O)/man/made: tools/man/gen.py core/weir.h core/base/status.h $(wildcard core/w
 	$(Q)$< $(O)/man $(VERSION)
 	@touch $@
 
+# For clang-tidy: they include <weir.h>, as a program does.
+$(foreach e,tools/examples/newcomer.c $(wildcard tools/man/examples/*.c),$(eval EXTRA_$(e) = -Icore))
+
 man: $(O)/man/made
 all: man
 .PHONY: man

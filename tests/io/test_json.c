@@ -9,7 +9,7 @@ static char text[1 << 16];
 static weir_json over(const char *from)
 {
   size_t n = strlen(from);
-  memcpy(text, from, n);
+  memcpy(text, from, n + 1);
   text[n] = '"'; /* whoever reads on would find an end */
   return weir_json_of(text, n);
 }

@@ -33,6 +33,6 @@ static weir_status run(const char *file)
 int main(int argc, char **argv)
 {
   if (argc == 2 && run(argv[1]) == WEIR_OK) return 0;
-  fprintf(stderr, "%s\n", argc == 2 ? weir_error_message() : "usage: newcomer MATRIX.npy");
+  (void)fprintf(stderr, "%s\n", argc == 2 ? weir_error_message() : "usage: newcomer MATRIX.npy");
   return 1;
 }

@@ -13,7 +13,7 @@ int main(void)
   if (weir_zeros(&x, weir_shape(10, 3), NULL) || weir_zeros(&y, weir_shape(10), NULL) ||
       weir_tensor_dataset(&rows, (weir_tensor *[]){x, y}, 2) ||
       weir_loader_create(&loader, &rows, &o) || weir_loader_begin(&it, loader)) {
-    fprintf(stderr, "%s\n", weir_error_message());
+    (void)fprintf(stderr, "%s\n", weir_error_message());
     return 1;
   }
   while (!weir_loader_next(&batch, it) && batch.count) {

@@ -14,7 +14,7 @@ int main(void)
   if (!st) st = weir_safetensors_load(&back, "state.safetensors", NULL);
   if (!st) st = weir_to_dlpack(&lent, weir_tensors_get(back, "layer.weight"), NULL);
   if (!st) st = weir_from_dlpack(&same, lent, NULL); /* the same memory */
-  if (st) fprintf(stderr, "%s\n", weir_error_message());
+  if (st) (void)fprintf(stderr, "%s\n", weir_error_message());
   weir_tensors_release(state);
   weir_tensors_release(back);
   return !st && weir_tensor_numel(same) == 6 ? 0 : 1;

@@ -16,6 +16,6 @@ int main(void)
   if (weir_memory_empty_cache(gpu)) goto failed;
   return weir_memory_reserved(gpu) ? 1 : 0;
 failed:
-  fprintf(stderr, "%s\n", weir_error_message());
+  (void)fprintf(stderr, "%s\n", weir_error_message());
   return 1;
 }

@@ -11,7 +11,7 @@ int main(void)
   if (!st) st = weir_module_sequential(&net, layers, 2);
   if (!st) st = weir_ones(&x, weir_shape(3, 10), NULL);
   if (!st) st = weir_module_call(&y, net, x);
-  if (st) fprintf(stderr, "%s\n", weir_error_message());
+  if (st) (void)fprintf(stderr, "%s\n", weir_error_message());
   weir_module_release(net);
   weir_module_release(relu);
   weir_module_release(linear);

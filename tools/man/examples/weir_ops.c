@@ -8,7 +8,7 @@ int main(void)
   weir_scalar sum;
   if (weir_tensor_from(&a, x, WEIR_FLOAT32, weir_shape(2, 2), NULL) || weir_matmul(&b, a, a) ||
       weir_add_scalar(&c, b, weir_float(1)) || weir_sum(&s, c) || weir_item(&sum, s)) {
-    fprintf(stderr, "%s\n", weir_error_message());
+    (void)fprintf(stderr, "%s\n", weir_error_message());
     return 1;
   }
   printf("%g\n", sum.f);

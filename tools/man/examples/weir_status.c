@@ -5,7 +5,7 @@
 static void heard(weir_log_level level, const char *message, void *user)
 {
   (void)user;
-  fprintf(stderr, "%d: %s\n", (int)level, message);
+  (void)fprintf(stderr, "%d: %s\n", (int)level, message);
 }
 
 int main(void)

@@ -18,6 +18,6 @@ int main(void)
     goto failed;
   return 0;
 failed:
-  fprintf(stderr, "%s\n", weir_error_message());
+  (void)fprintf(stderr, "%s\n", weir_error_message());
   return 1;
 }

@@ -10,7 +10,7 @@ int main(void)
       weir_view(&t, a, weir_shape(2, 3)) || weir_select(&row, t, 0, 1) ||
       weir_fill_(row, weir_int(7)) || /* a view: t and a see it */
       weir_tensor_to_string(&text, t)) {
-    fprintf(stderr, "%s\n", weir_error_message());
+    (void)fprintf(stderr, "%s\n", weir_error_message());
     return 1;
   }
   puts(text);

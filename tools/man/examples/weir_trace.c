@@ -11,6 +11,6 @@ int main(void)
   weir_module_path_pop();
   weir_tensor_release(t);
   if (!st) st = weir_trace_stop();
-  if (st) fprintf(stderr, "%s\n", weir_error_message());
+  if (st) (void)fprintf(stderr, "%s\n", weir_error_message());
   return st ? 1 : 0;
 }
