@@ -55,6 +55,8 @@ typedef struct cpu_level {
 
 extern const cpu_level weir_cpu_level_base, weir_cpu_level_avx2;
 const cpu_level *weir_cpu_level(void); /* of this machine (borrowed, static) */
+/* The highest level that is used: 0 base, 1 AVX2, 2 AVX-512. Tests lower it. */
+extern int weir_cpu_level_most;
 
 /* ---- cpu_walk.c: operands, block by block -----------------------------------------------------
  */

@@ -53,8 +53,10 @@ typedef struct product {
 static const cpu_tile_level *tile_level(void)
 {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return &weir_cpu_tile_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &weir_cpu_tile_avx2;
+  int most = weir_cpu_level_most;
+  if (most > 1 && __builtin_cpu_supports("avx512f")) return &weir_cpu_tile_avx512;
+  if (most > 0 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return &weir_cpu_tile_avx2;
 #endif
   return &weir_cpu_tile_base;
 }

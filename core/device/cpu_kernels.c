@@ -4,10 +4,12 @@
 #define CPU_LEVEL weir_cpu_level_base
 #include "core/device/cpu_kernels.h"
 
+int weir_cpu_level_most = 2;
+
 const cpu_level *weir_cpu_level(void)
 {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return &weir_cpu_level_avx2;
+  if (weir_cpu_level_most > 0 && __builtin_cpu_supports("avx2")) return &weir_cpu_level_avx2;
 #endif
   return &weir_cpu_level_base;
 }
