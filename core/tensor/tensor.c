@@ -116,7 +116,8 @@ static inline weir_status make(weir_tensor **out, weir_storage *storage, weir_dt
   if (__builtin_expect(!t, 0)) {
     *out = NULL;
     weir_storage_release(storage);
-    return weir_fail(WEIR_ENOMEM, "no host memory for a tensor (%zu bytes)", sizeof *t);
+    (void)weir_fail(WEIR_ENOMEM, "no host memory for a tensor (%zu bytes)", sizeof *t);
+    return WEIR_ENOMEM;
   }
   atomic_init(&t->refs, 1);
   t->dtype = (uint8_t)dtype;

@@ -139,7 +139,7 @@ START_TEST(results_are_where_their_operand_is)
 {
   devices(2);
   WEIR_TENSOR t = counting(weir_shape(2, 2), WEIR_FLOAT32, device(_i));
-  weir_tensor *out[5];
+  weir_tensor *out[5] = {NULL};
   WEIR_WITH_DEVICE(cuda1)
   {
     weir_ok(weir_clone(&out[0], t));

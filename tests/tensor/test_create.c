@@ -207,7 +207,7 @@ START_TEST(like_and_new_keep_dtype_and_device_whatever_is_current)
   WEIR_TENSOR t = counting(weir_shape(2, 3), WEIR_INT16, device(_i));
   weir_options other = as(WEIR_FLOAT64, cpu);
   int64_t values[] = {5, 6};
-  weir_tensor *out[9];
+  weir_tensor *out[9] = {NULL};
   WEIR_WITH_DEVICE(cuda1)
   {
     weir_ok(weir_empty_like(&out[0], t, NULL));
@@ -313,11 +313,15 @@ START_TEST(random_numbers_are_a_seeds_whatever_device)
     is_on(a, device(_i));
     weir_ok(weir_tensor_read(x, sizeof x, WEIR_FLOAT32, a));
     weir_ok(weir_tensor_read(y, sizeof y, WEIR_FLOAT32, b));
-    ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
+    for (int i = 0; i < 64; i++)
+      ck_assert(x[i] == y[i]);
     for (int i = 0; i < 64; i++)
       ck_assert(kind ? fabsf(x[i]) < 7 : x[i] >= 0 && x[i] < 1);
     weir_ok(weir_tensor_read(y, sizeof y, WEIR_FLOAT32, c));
-    ck_assert_int_ne(memcmp(x, y, sizeof x), 0);
+    int equal = 0;
+    for (int i = 0; i < 64; i++)
+      equal += x[i] == y[i];
+    ck_assert_int_lt(equal, 64);
   }
 }
 END_TEST
