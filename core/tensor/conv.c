@@ -72,7 +72,7 @@ static weir_status check_channels(const conv *c, const weir_tensor *weight)
         WEIR_EINVAL,
         "Given groups=%lld, weight of size %s, expected input%s to have %lld channels, "
         "but got %lld channels instead",
-        groups, shape, input_text(&x, c), (long long)(weight->size[1] * c->groups),
+        groups, shape, input_text(&x, c), (long long)weight->size[1] * groups,
         (long long)c->channels);
   return WEIR_OK;
 }
@@ -91,18 +91,17 @@ static weir_status check_bias(const weir_tensor *weight, const weir_tensor *bias
 
 static weir_status check_kernel(const conv *c)
 {
+  int64_t padded[2], span[2];
   for (int i = 0; i < 2; i++) {
-    int64_t room = c->in[i] + 2 * c->pad[i], span = c->dilation[i] * (c->kernel[i] - 1) + 1;
-    int64_t padded[2] = {c->in[0] + 2 * c->pad[0], c->in[1] + 2 * c->pad[1]};
-    if (room < span)
-      return weir_fail(WEIR_EINVAL,
-                       "Calculated padded input size per channel: (%lld x %lld). Kernel size: "
-                       "(%lld x %lld). Kernel size can't be greater than actual input size",
-                       (long long)padded[0], (long long)padded[1],
-                       (long long)(c->dilation[0] * (c->kernel[0] - 1) + 1),
-                       (long long)(c->dilation[1] * (c->kernel[1] - 1) + 1));
+    padded[i] = c->in[i] + 2 * c->pad[i];
+    span[i] = c->dilation[i] * (c->kernel[i] - 1) + 1;
   }
-  return WEIR_OK;
+  if (padded[0] >= span[0] && padded[1] >= span[1]) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "Calculated padded input size per channel: (%lld x %lld). Kernel size: (%lld x "
+                   "%lld). Kernel size can't be greater than actual input size",
+                   (long long)padded[0], (long long)padded[1], (long long)span[0],
+                   (long long)span[1]);
 }
 
 /* Row 25's sentence: a type is a dtype on a kind of device. */
@@ -280,7 +279,7 @@ static weir_status dense(weir_tensor **out, const weir_tensor *t)
 weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
-  conv c;
+  conv c = {.groups = 1};
   weir_target t;
   WEIR_TENSOR input = NULL;
   WEIR_TENSOR kernel = NULL;
@@ -444,7 +443,7 @@ static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool
 weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool2d_options *options)
 {
-  pool p;
+  pool p = {0};
   *out = NULL;
   weir_status st = check_pool(&p, a, options);
   if (st) return st;

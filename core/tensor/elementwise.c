@@ -349,7 +349,7 @@ weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
   weir_loop l;
   weir_tensor *to = e->self;
   weir_status st;
-  if (!e->self) *out = NULL;
+  if (!e->self) *out = NULL; /* NOLINT(clang-analyzer-core.NullDereference): NULL only in place */
   if (!plain(e)) return run_long(out, e);
   const weir_tensor *a = e->t[0];
   weir_device device = weir_device_of(a);

@@ -75,8 +75,8 @@ static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, 
 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
-  weir_shape shape;
-  weir_dtype dtype;
+  weir_shape shape = {0, {0}};
+  weir_dtype dtype = WEIR_DTYPE_NONE;
   int64_t from = 0;
   *out = NULL;
   weir_status st = check_list(tensors, count, "weir.cat(): expected a non-empty list of Tensors");
@@ -112,7 +112,7 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
 weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
   weir_categories c = {0};
-  weir_dtype dtype;
+  weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_shape shape = {0, {0}};
   *out = NULL;
   weir_status st = check_list(tensors, count, "stack expects a non-empty TensorList");

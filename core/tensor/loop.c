@@ -34,6 +34,7 @@ weir_operand weir_operand_of(const weir_tensor *t, const weir_loop *l)
   for (int i = 0; i < lead; i++)
     o.stride[i] = 0;
   for (int i = 0; i < t->dims; i++)
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): dims sizes are set */
     o.stride[lead + i] = t->size[i] == 1 && l->size[lead + i] != 1 ? 0 : t->stride[i];
   return o;
 }

@@ -325,7 +325,7 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const char *name)
 {
   weir_status st = check_pair(a, b, name);
-  if (st) return st;
+  if (st || !a || !b) return st; /* not without tensors: said for the analyser */
   if (a->dims != 2)
     return weir_fail(WEIR_EINVAL, "%s: self must be a matrix, got %d-D tensor", name, a->dims);
   if (b->dims != 2)
@@ -366,12 +366,12 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
 {
   weir_tensor *wide = NULL;
   *out = NULL;
-  weir_status st =
-      c && b ? weir_same_device(c, b) : weir_fail(WEIR_EINVAL, "addmm needs three tensors");
+  if (!a || !b || !c) return weir_fail(WEIR_EINVAL, "addmm needs three tensors");
+  weir_status st = weir_same_device(c, b);
   if (!st && c->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
                    weir_dtype_title((weir_dtype)c->dtype), weir_dtype_title((weir_dtype)b->dtype));
-  if (!st && a && a->dtype != b->dtype)
+  if (!st && a->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "mat1 and mat2 must have the same dtype, but got %s and %s",
                    weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
   if (!st) st = check_mm(a, b, "addmm");

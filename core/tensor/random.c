@@ -98,9 +98,9 @@ void weir_manual_seed(uint64_t seed)
 
 weir_status weir_manual_seed_device(weir_device device, uint64_t seed)
 {
-  weir_generator *g;
+  weir_generator *g = NULL;
   weir_status st = weir_default_generator(&g, device);
-  if (!st) weir_generator_manual_seed(g, seed);
+  if (g) weir_generator_manual_seed(g, seed);
   return st;
 }
 
