@@ -146,7 +146,7 @@ static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
   bool copy;
   weir_status st = generator_for(&g, t);
   if (!st) st = weir_overlap_check(&copy, t, NULL);
-  if (st || !t->numel) return st;
+  if (st || !g || !t->numel) return st;
   if (t->dense) return run(r, t, g);
   st = weir_tensor_new(&dense, (weir_dtype)t->dtype, weir_device_of(t), false,
                        weir_shape_of(t->dims, t->size));
