@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cuda/device.h"
+#include "cuda/launch.h"
 
 enum { DEVICES = 64, ADDRESS_UNIT = 512 };
 
@@ -460,7 +460,8 @@ static void fill(weir_cuda_device *d, int index)
                               .copy_to_host = copy_to_host,
                               .copy_to_device = copy_to_device,
                               .copy = weir_cuda_copy,
-                              .copy_peer = weir_cuda_copy_peer};
+                              .copy_peer = weir_cuda_copy_peer,
+                              .compute = &weir_cuda_compute};
   weir_cuda_streams(&d->backend);
   weir_cuda_graphs(&d->backend);
 }

@@ -16,6 +16,7 @@ typedef struct weir_cuda_device {
   struct weir_cuda_range *ranges; /* owned; VMM: what is reserved and mapped (vmm.c) */
   CUdevice guests[64];            /* VMM: devices that pages are given to, too */
   unsigned guest_count;
+  _Atomic int processors; /* its multiprocessors; 0: not asked yet */
 } weir_cuda_device;
 
 /* What a call into the driver changes of its thread and gives back afterwards: the context that is

@@ -54,6 +54,9 @@
   X(cuMemcpyHtoDAsync, 3020)                                                                       \
   X(cuMemcpyDtoDAsync, 3020)                                                                       \
   X(cuMemcpyPeerAsync, 4000)                                                                       \
+  X(cuLibraryLoadData, 12000)                                                                      \
+  X(cuLibraryGetKernel, 12000)                                                                     \
+  X(cuLaunchKernel, 4000)                                                                          \
   X(cuStreamCreate, 2000)                                                                          \
   X(cuStreamCreateWithPriority, 5050)                                                              \
   X(cuStreamGetPriority, 5050)                                                                     \

@@ -1,8 +1,11 @@
 # libweir-cuda.so: the CUDA backend; libweir.so opens it. Needs libc only: the driver is opened at run
 # time.
 
-CUDA_OBJS := $(call objs,cuda/backend.c cuda/copy.c cuda/driver.c cuda/graph.c cuda/stream.c cuda/told.c cuda/vmm.c)
-$(foreach c,backend copy driver graph stream told vmm,$(eval EXTRA_cuda/$(c).c = $$(CUDAINC)))
+include cuda/kernels/rules.mk
+
+CUDA_NAMES := backend compute copy driver graph launch map reduce stream told vmm
+CUDA_OBJS  := $(call objs,$(CUDA_NAMES:%=cuda/%.c)) $(KERNELS_OBJS)
+$(foreach c,$(CUDA_NAMES),$(eval EXTRA_cuda/$(c).c = $$(CUDAINC)))
 
 $(LIB)/libweir-cuda.so: $(CUDA_OBJS) cuda/libweir-cuda.map
 	@mkdir -p $(@D)

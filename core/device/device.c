@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "core/device/plugin.h"
 #include "core/memory/devices.h"
+#include "core/memory/pool.h"
 #include "core/memory/told.h"
 #include "core/weir.h"
 
@@ -108,9 +109,19 @@ static weir_status find_plugin(const weir_cuda_plugin **out)
   return WEIR_OK;
 }
 
+static weir_status allocate(void **out, uint64_t bytes, int device, void *stream)
+{
+  weir_pool *pool;
+  weir_heap *heap;
+  weir_status st = weir_pool_of((weir_device){WEIR_DEVICE_CUDA, device}, &pool);
+  if (!st) st = weir_pool_heap(pool, stream, &heap);
+  return st ? st : weir_front_malloc(heap, bytes, out);
+}
+
 static weir_status start(void)
 {
-  static weir_cuda_core core = {.fail = weir_fail};
+  static weir_cuda_core core = {
+      .fail = weir_fail, .allocate = allocate, .release = weir_front_free};
   weir_told_start();
   core.listener = weir_told_preload();
   weir_status st = find_plugin(&cuda.plugin);

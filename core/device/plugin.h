@@ -18,6 +18,10 @@ typedef struct weir_cuda_core {
   weir_status (*fail)(weir_status status, const char *format, ...)
       __attribute__((format(printf, 2, 3))); /* weir_fail() */
   const weir_listener *listener;             /* static; NULL: nobody listens */
+  /* Device memory that work in `stream` needs for itself: had and given back in the stream's order,
+   * from the allocator. Not for the functions that the allocator calls. */
+  weir_status (*allocate)(void **out, uint64_t bytes, int device, void *stream);
+  weir_status (*release)(void *memory);
 } weir_cuda_core;
 
 typedef struct weir_cuda_plugin {

@@ -1,13 +1,15 @@
 /* launch.c: kernels: their host twins, their launches and what is asked about them.
  *
  * A twin is looked for by name in the global scope, then in every loaded object (a plug-in's
- * symbols are not in the global scope). A kernel without one is skipped and said once. Arguments
- * are copied at the launch, as cuLaunchKernel promises.
+ * symbols are not in the global scope), and those of Weir's own kernels in libweir-twins.so. A
+ * kernel without one is skipped and said once. Arguments are copied at the launch, as
+ * cuLaunchKernel promises.
  */
 #include "cuda/sim/graph.h"
 #include "cuda/sim/module.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <search.h>
 #include <stdio.h>
@@ -17,6 +19,7 @@
 #define MAX_THREADS 1024u
 #define MAX_SHARED  49152
 #define MAX_OPTIN   166912
+#define ENGINE      "weir_" /* with this the names of the engine's kernels begin */
 
 /* ---- twins --------------------------------------------------------------------------------------
  */
@@ -60,11 +63,26 @@ static void *search_objects(const char *symbol)
   return found;
 }
 
+/* The twins of Weir's own kernels, in a library beside this one: they need the maths library, which
+ * this one does not. */
+static void *engine_twin(const char *symbol)
+{
+  char path[PATH_MAX];
+  static const char anchor; /* something of this library's */
+  Dl_info here;
+  if (!dladdr(&anchor, &here) || !strrchr(here.dli_fname, '/')) return NULL;
+  int folder = (int)(strrchr(here.dli_fname, '/') - here.dli_fname);
+  int n = snprintf(path, sizeof path, "%.*s/libweir-twins.so", folder, here.dli_fname);
+  if (n < 0 || n >= (int)sizeof path) return NULL;
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  return library ? dlsym(library, symbol) : NULL;
+}
+
 static const struct weir_twin *checked(const struct weir_twin *twin, const char *name)
 {
   if (!twin) return NULL;
-  if (twin->version == WEIR_TWIN_VERSION && twin->run) return twin;
-  sim_say_once(NULL, "weir sim: the host twin of kernel %s is of version %u, not %u: not used",
+  if (twin->version >= 1 && twin->version <= WEIR_TWIN_VERSION && twin->run) return twin;
+  sim_say_once(NULL, "weir sim: the host twin of kernel %s is of version %u, not 1 to %u: not used",
                name, twin->version, WEIR_TWIN_VERSION);
   return NULL;
 }
@@ -76,6 +94,7 @@ const struct weir_twin *sim_twin_named(const char *name)
   if (n < 0 || n >= (int)sizeof symbol) return NULL;
   void *found = dlsym(RTLD_DEFAULT, symbol);
   if (!found) found = search_objects(symbol);
+  if (!found && strncmp(name, ENGINE, strlen(ENGINE)) == 0) found = engine_twin(symbol);
   return checked(found, name);
 }
 
@@ -133,6 +152,7 @@ struct launch_op {
   const struct weir_twin *twin;
   struct weir_twin_thread thread; /* grid, block, shared; the indices move */
   void **arguments;               /* into the bytes after this struct */
+  bool whole_block;               /* one call of the twin is a block */
 };
 
 static void run_block(struct launch_op *l)
@@ -140,6 +160,10 @@ static void run_block(struct launch_op *l)
   struct weir_twin_thread *t = &l->thread;
   uint32_t *i = t->thread_index;
   if (t->shared) memset(t->shared, 0, t->shared_bytes);
+  if (l->whole_block) {
+    l->twin->run(l->arguments, t);
+    return;
+  }
   for (i[2] = 0; i[2] < t->block[2]; i[2]++)
     for (i[1] = 0; i[1] < t->block[1]; i[1]++)
       for (i[0] = 0; i[0] < t->block[0]; i[0]++)
@@ -230,6 +254,7 @@ static CUresult launch_new(const struct weir_twin *twin, void **params, void **e
   struct launch_op *l = sim_op_new(head + room, run_launch);
   if (!l) return CUDA_ERROR_OUT_OF_MEMORY;
   l->twin = twin;
+  l->whole_block = twin->version > 1 && (twin->flags & WEIR_TWIN_BLOCK);
   l->arguments = (void **)(l + 1);
   char *at = (char *)l + head;
   for (uint32_t i = 0; i < count; i++) {

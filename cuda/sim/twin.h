@@ -6,7 +6,9 @@
  * without one is skipped, and said so once.
  *
  * run() is called once per CUDA thread, in order of block then thread (x fastest), on the stream's
- * worker; threads of a block do not run at once, so a twin cannot wait for its neighbours.
+ * worker; threads of a block do not run at once, so a twin cannot wait for its neighbours. One with
+ * WEIR_TWIN_BLOCK is called once per block, with thread_index 0, and goes through the threads
+ * itself: phase by phase, so that a phase finds what all threads did in the one before.
  * Launch arguments were copied when the kernel was launched, by argument_sizes.
  *
  * Words: twin: the host version of a kernel.
@@ -21,8 +23,10 @@
 extern "C" {
 #endif
 
-#define WEIR_TWIN_VERSION 1u
+#define WEIR_TWIN_VERSION 2u /* 1, which ends before `flags`, is taken too */
 #define WEIR_TWIN_PREFIX  "weir_twin_"
+
+enum { WEIR_TWIN_BLOCK = 1 }; /* flags: one call of run() is a whole block */
 
 /* Where in the grid one call of run() is. */
 struct weir_twin_thread {
@@ -42,6 +46,7 @@ struct weir_twin {
   const char *name;                    /* the kernel's symbol, static */
   const uint32_t *argument_alignments; /* bytes; NULL: each the largest power of two <= 16 dividing
                                           its size. Only read for CU_LAUNCH_PARAM_BUFFER_POINTER */
+  uint32_t flags;
 };
 
 #ifdef __cplusplus

@@ -24,6 +24,24 @@
  * or talk (__shared__ memory, warp functions, atomics, cooperative groups), since threads run one
  * after the other here; __device__ and
  * __constant__ variables, whose host shadows the twin would see; texture and surface functions.
+ *
+ * A kernel whose threads share memory is written in phases, and has a fixed number of threads:
+ *
+ *   WEIR_BLOCK_KERNEL(sums, 256, const float *x, float *sum)
+ *   {
+ *     WEIR_SHARED float part[256];
+ *     WEIR_PHASE { part[threadIdx.x] = x[blockIdx.x * 256 + threadIdx.x]; }
+ *     for (int half = 128; half; half /= 2)
+ *       WEIR_PHASE if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+ *     WEIR_EACH_THREAD if (threadIdx.x == 0) sum[blockIdx.x] = part[0];
+ *   }
+ *
+ * On a GPU a phase is its statement with __syncthreads() behind it, and WEIR_EACH_THREAD the
+ * statement alone; here both are a loop over the block's threads, and the body runs once a block.
+ * Between phases stands only what is the same for all threads. `continue` leaves a phase for this
+ * thread, `break` and `return` are not allowed in one. A thread keeps what it needs in a later
+ * phase in a WEIR_PRIVATE(type, name, threads), which a phase takes with WEIR_MINE(name). A
+ * template of such bodies takes WEIR_PLACE_COMMA first, and is called with WEIR_HERE_COMMA.
  */
 #ifndef WEIR_SIM_KERNEL_H
 #define WEIR_SIM_KERNEL_H
@@ -31,6 +49,15 @@
 #ifdef __CUDA_ARCH__ /* device pass */
 
 #define WEIR_KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
+#define WEIR_BLOCK_KERNEL(name, threads, ...)                                                      \
+  extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+#define WEIR_SHARED                       __shared__
+#define WEIR_PHASE                        for (bool weir_more = true; weir_more; weir_more = false, __syncthreads())
+#define WEIR_EACH_THREAD                  for (bool weir_more = true; weir_more; weir_more = false)
+#define WEIR_PRIVATE(type, name, threads) type name
+#define WEIR_MINE(name)                   name
+#define WEIR_PLACE_COMMA
+#define WEIR_HERE_COMMA
 
 #else
 
@@ -49,6 +76,39 @@ struct weir_index {
       const struct weir_index &blockDim __attribute__((unused)),                                   \
       const struct weir_index &blockIdx __attribute__((unused)),                                   \
       const struct weir_index &threadIdx __attribute__((unused))
+
+#define WEIR_PLACE_COMMA WEIR_PLACE,
+#define WEIR_HERE_COMMA  gridDim, blockDim, blockIdx, threadIdx,
+
+/* A block's threads, one after the other: threadIdx is of the caller's, and 0 at the end. */
+struct weir_threads {
+  const struct weir_index &block;
+  struct weir_index &at;
+  bool more;
+  uint32_t number; /* of the thread in its block */
+  weir_threads(const struct weir_index &size, const struct weir_index &index)
+      : block(size), at(const_cast<struct weir_index &>(index)), more(true), number(0)
+  {
+  }
+  void next()
+  {
+    number++;
+    if (++at.x < block.x) return;
+    at.x = 0;
+    if (++at.y < block.y) return;
+    at.y = 0;
+    if (++at.z < block.z) return;
+    at.z = 0;
+    more = false;
+  }
+};
+
+#define WEIR_SHARED
+#define WEIR_PHASE                                                                                 \
+  for (weir_threads weir_thread(blockDim, threadIdx); weir_thread.more; weir_thread.next())
+#define WEIR_EACH_THREAD                  WEIR_PHASE
+#define WEIR_PRIVATE(type, name, threads) type name[threads]
+#define WEIR_MINE(name)                   name[weir_thread.number]
 
 static inline const struct weir_index &weir_index_of(const uint32_t *three)
 {
@@ -83,7 +143,9 @@ struct weir_unpack<void(const struct weir_index &, const struct weir_index &,
   }
 };
 
-#define WEIR_TWIN(name, ...)                                                                       \
+#define WEIR_TWIN(name, ...) WEIR_TWIN_AS(name, 0, ##__VA_ARGS__)
+
+#define WEIR_TWIN_AS(name, how, ...)                                                               \
   static void weir_body_##name(WEIR_PLACE, ##__VA_ARGS__);                                         \
   extern "C" __attribute__((visibility("default"))) const struct weir_twin weir_twin_##name;       \
   const struct weir_twin weir_twin_##name = {                                                      \
@@ -92,15 +154,20 @@ struct weir_unpack<void(const struct weir_index &, const struct weir_index &,
       weir_unpack<decltype(weir_body_##name)>::sizes,                                              \
       weir_unpack<decltype(weir_body_##name)>::run<weir_body_##name>,                              \
       #name,                                                                                       \
-      weir_unpack<decltype(weir_body_##name)>::alignments};                                        \
+      weir_unpack<decltype(weir_body_##name)>::alignments,                                         \
+      how};                                                                                        \
   static void weir_body_##name(WEIR_PLACE, ##__VA_ARGS__)
 
 #ifdef __CUDACC__ /* nvcc's host pass: the kernel's stub too, whose body it makes itself */
 #define WEIR_KERNEL(name, ...)                                                                     \
   extern "C" __global__ void name(__VA_ARGS__) {}                                                  \
   WEIR_TWIN(name, ##__VA_ARGS__)
+#define WEIR_BLOCK_KERNEL(name, threads, ...)                                                      \
+  extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__) {}                       \
+  WEIR_TWIN_AS(name, WEIR_TWIN_BLOCK, ##__VA_ARGS__)
 #else
-#define WEIR_KERNEL(name, ...) WEIR_TWIN(name, ##__VA_ARGS__)
+#define WEIR_KERNEL(name, ...)                WEIR_TWIN(name, ##__VA_ARGS__)
+#define WEIR_BLOCK_KERNEL(name, threads, ...) WEIR_TWIN_AS(name, WEIR_TWIN_BLOCK, ##__VA_ARGS__)
 #endif
 
 #endif /* __CUDA_ARCH__ */

@@ -5,9 +5,9 @@
 # DT_RPATH, not RUNPATH: it serves the sanitizers' own dlopen, too.
 
 CUDAT        := $(O)/tests/cuda
-CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_copy test_stream test_capture test_pinned test_faults test_reuse test_stress)
+CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_copy test_stream test_capture test_pinned test_faults test_reuse test_stress test_compute)
 CUDAT_LONG   := $(addprefix $(CUDAT)/,test_faults_long test_reuse_long test_stress_long)
-CUDAT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(call objs,tests/cuda/rig.c)
+CUDAT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(call objs,tests/cuda/rig.c)
 CUDAT_INSIDE := $(filter-out $(CUDAT)/test_open,$(CUDAT_SUITES))
 
 TESTS      += $(CUDAT_SUITES)
