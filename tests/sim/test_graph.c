@@ -75,7 +75,7 @@ static void bump(void *const *arg, const struct weir_twin_thread *t)
   **(unsigned **)arg[0] += *(unsigned *)arg[1];
 }
 static const uint32_t bump_sizes[] = {8, 4};
-EXPORT const struct weir_twin weir_twin_bump = {1, 2, bump_sizes, bump, "bump", NULL};
+EXPORT const struct weir_twin weir_twin_bump = {1, 2, bump_sizes, bump, "bump", NULL, 0};
 
 static CUfunction bump_function(void)
 {

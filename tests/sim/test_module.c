@@ -17,7 +17,7 @@ static void axpy(void *const *arg, const struct weir_twin_thread *t)
   if (i < n) y[i] += a * x[i];
 }
 static const uint32_t axpy_sizes[] = {4, 4, 8, 8};
-EXPORT const struct weir_twin weir_twin_axpy = {1, 4, axpy_sizes, axpy, "axpy", NULL};
+EXPORT const struct weir_twin weir_twin_axpy = {1, 4, axpy_sizes, axpy, "axpy", NULL, 0};
 
 /* Marks every thread of a 3-D grid once; sums block indices in shared memory. */
 static void mark(void *const *arg, const struct weir_twin_thread *t)
@@ -30,14 +30,14 @@ static void mark(void *const *arg, const struct weir_twin_thread *t)
   out[block * t->block[0] * t->block[1] * t->block[2] + thread] += ++*sum;
 }
 static const uint32_t mark_sizes[] = {8};
-EXPORT const struct weir_twin weir_twin_mark = {1, 1, mark_sizes, mark, "mark", NULL};
+EXPORT const struct weir_twin weir_twin_mark = {1, 1, mark_sizes, mark, "mark", NULL, 0};
 
 static void crash(void *const *arg, const struct weir_twin_thread *t)
 {
   (void)t;
   **(volatile int **)arg[0] = 1;
 }
-EXPORT const struct weir_twin weir_twin_crash = {1, 1, mark_sizes, crash, "crash", NULL};
+EXPORT const struct weir_twin weir_twin_crash = {1, 1, mark_sizes, crash, "crash", NULL, 0};
 
 static void trap(void *const *arg, const struct weir_twin_thread *t)
 {
@@ -45,7 +45,7 @@ static void trap(void *const *arg, const struct weir_twin_thread *t)
   weir_sim_trap(*(int *)arg[0]);
 }
 static const uint32_t trap_sizes[] = {4};
-EXPORT const struct weir_twin weir_twin_trap = {1, 1, trap_sizes, trap, "trap", NULL};
+EXPORT const struct weir_twin weir_twin_trap = {1, 1, trap_sizes, trap, "trap", NULL, 0};
 
 struct mixed {
   char c[3];
@@ -59,7 +59,7 @@ static void mixed(void *const *arg, const struct weir_twin_thread *t)
   out[2] = ((struct mixed *)arg[3])->c[2];
 }
 static const uint32_t mixed_sizes[] = {1, 8, 8, 3};
-EXPORT const struct weir_twin weir_twin_mixed = {1, 4, mixed_sizes, mixed, "mixed", NULL};
+EXPORT const struct weir_twin weir_twin_mixed = {1, 4, mixed_sizes, mixed, "mixed", NULL, 0};
 
 static const char ptx[] = "// made by hand\n"
                           ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -462,7 +462,7 @@ static void overrun(void *const *arg, const struct weir_twin_thread *t)
   volatile int n = 0;
   deeper(&n);
 }
-EXPORT const struct weir_twin weir_twin_overrun = {1, 0, NULL, overrun, "overrun", NULL};
+EXPORT const struct weir_twin weir_twin_overrun = {1, 0, NULL, overrun, "overrun", NULL, 0};
 
 START_TEST(a_twin_that_overruns_its_stack_is_a_fault)
 {

@@ -14,7 +14,7 @@ static void add_one(void *const *arg, const struct weir_twin_thread *t)
   (*(unsigned char **)arg[0])[t->block_index[0] * t->block[0] + t->thread_index[0]]++;
 }
 static const uint32_t add_sizes[] = {8};
-EXPORT const struct weir_twin weir_twin_add_one = {1, 1, add_sizes, add_one, "add_one", NULL};
+EXPORT const struct weir_twin weir_twin_add_one = {1, 1, add_sizes, add_one, "add_one", NULL, 0};
 
 static const char ptx[] =
     ".version 8.0\n.target sm_80\n.visible .entry add_one(.param .u64 p) { ret; }\n";
