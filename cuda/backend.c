@@ -494,6 +494,7 @@ static weir_status close_device(int index)
 {
   weir_cuda_device *d = &devices[index];
   weir_cuda_forget_peers(d, devices, DEVICES);
+  weir_cuda_blas_close(d);
   CUresult r = weir_cuda.cuDevicePrimaryCtxRelease(d->device);
   return weir_driver_fail(r, "cuDevicePrimaryCtxRelease of cuda:%d", index);
 }

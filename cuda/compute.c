@@ -53,5 +53,8 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
   return st;
 }
 
-const weir_compute weir_cuda_compute = {
-    .map = weir_cuda_map, .reduce = weir_cuda_reduce, .random = fill_random, .im2col = im2col};
+const weir_compute weir_cuda_compute = {.map = weir_cuda_map,
+                                        .reduce = weir_cuda_reduce,
+                                        .random = fill_random,
+                                        .gemm = weir_cuda_gemm,
+                                        .im2col = im2col};

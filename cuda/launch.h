@@ -41,6 +41,19 @@
   X(min_integer, reduce)                                                                           \
   X(min_float32, reduce)                                                                           \
   X(min_float64, reduce)                                                                           \
+  X(gemm_float32, gemm)                                                                            \
+  X(gemm_float16, gemm)                                                                            \
+  X(gemm_bfloat16, gemm)                                                                           \
+  X(gemm_small_float32, gemm)                                                                      \
+  X(gemm_small_float16, gemm)                                                                      \
+  X(gemm_small_bfloat16, gemm)                                                                     \
+  X(gemm_float64, gemm)                                                                            \
+  X(gemm_complex64, gemm)                                                                          \
+  X(gemm_uint8, gemm)                                                                              \
+  X(gemm_int8, gemm)                                                                               \
+  X(gemm_int16, gemm)                                                                              \
+  X(gemm_int32, gemm)                                                                              \
+  X(gemm_int64, gemm)                                                                              \
   X(random_any, others)                                                                            \
   X(im2col_1, others)                                                                              \
   X(im2col_2, others)                                                                              \
@@ -51,6 +64,7 @@
 #define WEIR_IMAGES(X)                                                                             \
   X(map)                                                                                           \
   X(reduce)                                                                                        \
+  X(gemm)                                                                                          \
   X(others)
 
 enum weir_kernel {
@@ -93,9 +107,13 @@ weir_k_number weir_k_number_of(const weir_number *n, weir_dtype compute);
 /* torch's words: "exp" not implemented for 'Int'. */
 weir_status weir_cuda_not_for(const char *what, weir_dtype dtype);
 
-/* map.c, reduce.c, compute.c: the functions of weir_compute. */
+/* map.c, reduce.c, gemm.c, compute.c: the functions of weir_compute. */
 weir_status weir_cuda_map(void *self, void *stream, const weir_loop *l);
 weir_status weir_cuda_reduce(void *self, void *stream, const weir_reduce *r);
+weir_status weir_cuda_gemm(void *self, void *stream, const weir_gemm *g);
+/* blas.c: by cuBLAS; *done false: not by it. */
+weir_status weir_cuda_blas(weir_cuda_device *d, void *stream, const weir_gemm *g, bool *done);
+void weir_cuda_blas_close(const weir_cuda_device *d);
 extern const weir_compute weir_cuda_compute;
 
 #endif

@@ -3,7 +3,7 @@
 
 include cuda/kernels/rules.mk
 
-CUDA_NAMES := backend compute copy driver graph launch map reduce stream told vmm
+CUDA_NAMES := backend blas compute copy driver gemm graph launch map reduce stream told vmm
 CUDA_OBJS  := $(call objs,$(CUDA_NAMES:%=cuda/%.c)) $(KERNELS_OBJS)
 $(foreach c,$(CUDA_NAMES),$(eval EXTRA_cuda/$(c).c = $$(CUDAINC)))
 

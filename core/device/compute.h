@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/base/status.h"
+#include "core/weir/blas.h"
 #include "core/weir/dtype.h"
 
 enum { WEIR_DIMS = 8 }; /* the most dimensions a tensor has: WEIR_MAX_DIMS */
@@ -175,6 +176,7 @@ typedef struct weir_gemm {
   bool tf32;              /* float32 may be rounded to TF32 where the device is quicker so */
   bool reduced_precision; /* float16, bfloat16: partial sums may be rounded to their dtype */
   bool deterministic;     /* the same bits every time */
+  weir_blas blas;         /* who multiplies, on a device that has a choice */
 } weir_gemm;
 
 /* out[n][(c, r, s)][(y, x)] = in[n][c][y stride - pad + r dilation][...], 0 outside; both

@@ -47,6 +47,7 @@ weir_status weir_gemm_run(const weir_target *t, weir_gemm *g)
   g->tf32 = tf32;
   g->reduced_precision = !full_precision;
   g->deterministic = deterministic;
+  g->blas = weir_get_blas();
   return weir_target_done(t, t->compute->gemm(t->self, t->stream, g), "matmul");
 }
 

@@ -541,9 +541,105 @@ START_TEST(im2col_gives_what_the_cpu_gives)
 }
 END_TEST
 
+/* ---- products of matrices ---------------------------------------------------------------------
+ */
+
+typedef struct product { /* a product, and the memory of C, A and B */
+  weir_gemm g;
+  buffer memory[3];
+} product;
+
+/* Rows of a stored matrix lie `ld` apart, matrices of the batch `step`; 0 repeats B. */
+static product product_make(weir_dtype t, int64_t m, int64_t n, int64_t k, int64_t batch)
+{
+  product p = {.g = {.dtype = t, .m = m, .n = n, .k = k, .batch = batch}};
+  weir_gemm *g = &p.g;
+  g->transa = below(2), g->transb = below(2);
+  g->lda = (g->transa ? m : k) + below(4) + 1, g->ldb = (g->transb ? k : n) + below(4) + 1;
+  g->ldc = n + below(4);
+  g->stepa = g->lda * (g->transa ? k : m) + below(5);
+  g->stepb = below(2) ? g->ldb * (g->transb ? n : k) : 0;
+  g->stepc = g->ldc * m + below(5);
+  g->alpha = (double)below(3) - 1, g->beta = (double)below(3);
+  if (g->alpha == 0) g->alpha = 2;
+  const int64_t sizes[] = {g->stepc * batch, g->stepa * batch,
+                           g->ldb * (g->transb ? n : k) * batch};
+  for (int i = 0; i < 3; i++) {
+    p.memory[i] = buffer_new((size_t)(sizes[i] + EDGE) * size_of(t));
+    fill(&p.memory[i], t);
+  }
+  return p;
+}
+
+static void product_aim(product *p, bool there)
+{
+  const char *at[3];
+  for (int i = 0; i < 3; i++)
+    at[i] = there ? (const char *)(uintptr_t)p->memory[i].device : p->memory[i].host;
+  p->g.c = (char *)at[0], p->g.a = at[1], p->g.b = at[2];
+}
+
+static void one_product(weir_dtype t, weir_blas blas, const int64_t *size)
+{
+  product p = product_make(t, size[0], size[1], size[2], size[3]);
+  product_aim(&p, true);
+  p.g.blas = blas;
+  weir_status mine = device->compute->gemm(device->self, NULL, &p.g);
+  const char *why = strdup(weir_error_message());
+  product_aim(&p, false);
+  p.g.blas = WEIR_BLAS_BUILTIN;
+  weir_status cpu = weir_cpu_backend.compute->gemm(weir_cpu_backend.self, NULL, &p.g);
+  char what[96];
+  (void)snprintf(what, sizeof what, "%lld x %lld x %lld of dtype %d, %s %s", (long long)size[0],
+                 (long long)size[1], (long long)size[2], (int)t, p.g.transa ? "At" : "A",
+                 p.g.transb ? "Bt" : "B");
+  ck_assert_msg(mine == cpu, "%s: the cpu says %d, the device %d: %s", what, cpu, mine, why);
+  free((void *)why);
+  compare(&p.memory[0], t, 4, what);
+  for (int i = 0; i < 3; i++)
+    buffer_free(&p.memory[i]);
+}
+
+/* Sums of small whole numbers are exact, in whatever order they are added. */
+START_TEST(products_are_the_cpus_in_every_dtype)
+{
+  static const int64_t sizes[][4] = {{1, 1, 1, 1},    {3, 5, 7, 2},      {64, 64, 8, 1},
+                                     {65, 63, 9, 1},  {130, 257, 33, 1}, {1, 200, 50, 3},
+                                     {200, 1, 31, 1}, {17, 4, 0, 2},     {128, 128, 16, 40}};
+  if (_i >= WEIR_DTYPES || !_i) return;
+  begin();
+  seed = (uint64_t)_i + 31;
+  tame = true;
+  for (int s = 0; s < 9; s++)
+    for (int again = 0; again < (SANITIZED ? 1 : 4); again++)
+      one_product((weir_dtype)_i, WEIR_BLAS_BUILTIN, sizes[s]);
+}
+END_TEST
+
+/* cuBLAS cannot run on a driver that is not NVIDIA's: who leaves the choice never notices. */
+START_TEST(a_product_cublas_cannot_do_is_done_without_it)
+{
+  static const int64_t size[] = {128, 128, 80, 1};
+  if (_i) return;
+  begin();
+  tame = true;
+  for (int again = 0; again < 3; again++)
+    one_product(WEIR_FLOAT32, WEIR_BLAS_AUTO, size);
+  if (!rig_simulated()) return;
+  product p = product_make(WEIR_FLOAT32, 8, 8, 8, 1);
+  product_aim(&p, true);
+  p.g.blas = WEIR_BLAS_VENDOR;
+  ck_assert_int_eq(device->compute->gemm(device->self, NULL, &p.g), WEIR_ENOTSUP);
+  ck_assert_msg(strstr(weir_error_message(), "cuBLAS was asked for") != NULL, "%s",
+                weir_error_message());
+}
+END_TEST
+
 int main(void)
 {
   static const TTest *tests[8];
+  tests[5] = products_are_the_cpus_in_every_dtype;
+  tests[6] = a_product_cublas_cannot_do_is_done_without_it;
   tests[0] = every_operation_gives_what_the_cpu_gives_in_every_dtype;
   tests[1] = every_reduction_gives_what_the_cpu_gives_in_every_dtype;
   tests[2] = a_long_sum_keeps_what_rounding_loses;
