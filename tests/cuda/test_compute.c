@@ -217,7 +217,7 @@ static weir_number number_of(weir_dtype t)
  * order, with holes. */
 static void random_strides(const weir_loop *l, int64_t *stride, bool may_repeat, bool packed)
 {
-  int order[WEIR_DIMS];
+  int order[WEIR_DIMS] = {0};
   for (int i = 0; i < l->dims; i++)
     order[i] = i;
   for (int i = l->dims - 1; i > 0 && !packed; i--) {
