@@ -635,9 +635,65 @@ START_TEST(a_product_cublas_cannot_do_is_done_without_it)
 }
 END_TEST
 
+/* ---- failures ---------------------------------------------------------------------------------
+ */
+
+/* A sum in two launches, with memory between them. */
+static weir_status long_sum(const buffer *in, const buffer *out)
+{
+  weir_reduce q = {.op = WEIR_REDUCE_SUM, .compute = WEIR_FLOAT32, .dims = 1, .outputs = 1};
+  q.size[0] = q.each = 1 << 16;
+  q.in =
+      (weir_operand){.data = (void *)(uintptr_t)in->device, .dtype = WEIR_FLOAT32, .stride = {1}};
+  q.out = (weir_operand){.data = (void *)(uintptr_t)out->device, .dtype = WEIR_FLOAT32};
+  return device->compute->reduce(device->self, NULL, &q);
+}
+
+static int64_t allocated(void)
+{
+  weir_memory_stats stats;
+  weir_ok(weir_memory_get_stats(&stats, (weir_device){WEIR_DEVICE_CUDA, 0}));
+  return stats.allocated_bytes;
+}
+
+START_TEST(a_call_that_fails_names_the_operation_and_leaves_nothing_behind)
+{
+  static const char *const calls[] = {"cuLibraryLoadData", "cuLibraryGetKernel", "cuLaunchKernel",
+                                      "cuThreadExchangeStreamCaptureMode"};
+  if (_i >= 4 || !rig_simulated()) return;
+  begin();
+  buffer in = buffer_new(4 << 16), out = buffer_new(4);
+  fill(&in, WEIR_FLOAT32);
+  void *first;
+  weir_ok(weir_malloc(&first, 8, (weir_device){WEIR_DEVICE_CUDA, 0}, NULL));
+  weir_ok(weir_free(first));
+  int failed = 0;
+  for (bool met = true; met; failed += met) {
+    char list[64];
+    uint64_t before = rig_calls(calls[_i]);
+    (void)snprintf(list, sizeof list, "%s:%d=999", calls[_i], failed + 1);
+    rig_fail(list);
+    weir_status st = long_sum(&in, &out);
+    met = rig_calls(calls[_i]) - before > (uint64_t)failed;
+    rig_fail(NULL);
+    if (_i < 3 && met) {
+      ck_assert_int_eq(st, WEIR_ECUDA);
+      ck_assert_msg(strncmp(weir_error_message(), "sum: ", 5) == 0, "%s", weir_error_message());
+    }
+    ck_assert_int_eq((int)allocated(), 0);
+    if (_i < 2) break; /* the next sum loads it; later ones do not */
+  }
+  ck_assert(failed > 0 || _i < 2);
+  weir_ok(long_sum(&in, &out));
+  buffer_free(&in);
+  buffer_free(&out);
+}
+END_TEST
+
 int main(void)
 {
-  static const TTest *tests[8];
+  static const TTest *tests[9];
+  tests[7] = a_call_that_fails_names_the_operation_and_leaves_nothing_behind;
   tests[5] = products_are_the_cpus_in_every_dtype;
   tests[6] = a_product_cublas_cannot_do_is_done_without_it;
   tests[0] = every_operation_gives_what_the_cpu_gives_in_every_dtype;

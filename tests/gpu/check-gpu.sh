@@ -170,7 +170,7 @@ fi
 # The allocator. A stream that is held must hold no other: each gets a queue of its own.
 export CUDA_DEVICE_MAX_CONNECTIONS=32
 tested='' figures=''
-for suite in cuda_backend cuda_reuse cuda_stress; do
+for suite in cuda_backend cuda_reuse cuda_stress cuda_compute; do
   timeout --kill-after=10 600 "$suites/$suite" >"$work/suite" 2>&1
   rc=$?
   said=$(grep -E '^[0-9]+%: Checks: ' "$work/suite" | tail -1)

@@ -16,7 +16,7 @@ check-gpu: $(GPU_COUNT)
 
 # The allocator's suites for a machine that has a driver and no Check: on libcuda.so.1, wherever the loader
 # finds it, with Check inside.
-GPU_SUITES := $(addprefix $(O)/tests/gpu/cuda_,backend reuse stress)
+GPU_SUITES := $(addprefix $(O)/tests/gpu/cuda_,backend reuse stress compute)
 GPU_CHECK   = $(patsubst -l%,-l:lib%.a,$(filter -lcheck% -lsubunit,$(shell pkg-config --static --libs check 2>/dev/null)))
 
 $(GPU_SUITES): $(O)/tests/gpu/cuda_%: $(OBJ)/tests/cuda/test_%.o $(CUDAT_OBJS) $(LIB)/libweir-cuda.so
