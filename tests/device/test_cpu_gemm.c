@@ -176,8 +176,18 @@ START_TEST(a_library_s_products_are_those_of_plain_sums_too)
   ck_assert_int_eq(weir_get_blas(), WEIR_BLAS_VENDOR);
   if (!strcmp(weir_cpu_blas_name(), "builtin")) {
     float x[3] = {1, 2, 3};
-    weir_gemm g = {WEIR_FLOAT32, 1,     1, 1, 1,     x,     x,    x, 1, 1, 1, 0, 0, 0,
-                   false,        false, 1, 0, false, false, false};
+    weir_gemm g = {.dtype = WEIR_FLOAT32,
+                   .m = 1,
+                   .n = 1,
+                   .k = 1,
+                   .batch = 1,
+                   .a = x,
+                   .b = x,
+                   .c = x,
+                   .lda = 1,
+                   .ldb = 1,
+                   .ldc = 1,
+                   .alpha = 1};
     ck_assert_int_eq(gemm(&g), WEIR_ENOTSUP);
     ck_assert(strstr(weir_error_message(), "libopenblas.so.0") != NULL);
     return;

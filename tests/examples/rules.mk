@@ -12,9 +12,6 @@ $(TX_NO_TWINS): $(TX)/no_twins/%: $(OBJ)/$(EX_DIR)/%.o
 	$(say) LD $@
 	$(Q)$(NVCC) -cudart shared $(EX_SAN) $< -o $@
 
-# The engine's programs on devices: where the kernels are (tests/nn/rules.mk).
-EXTRA_tests/examples/test_examples.c = $(if $(filter test_parallel,$(NNT_CUDA)),-DENGINE_ON_DEVICES)
-
 $(TX)/test_examples: $(OBJ)/tests/examples/test_examples.o
 	@mkdir -p $(@D)
 	$(say) LD $@

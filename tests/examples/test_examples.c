@@ -165,8 +165,6 @@ START_TEST(an_engine_example_is_right_without_a_device)
 }
 END_TEST
 
-/* Where the device's kernels are in the tree (rules.mk). */
-#ifdef ENGINE_ON_DEVICES
 START_TEST(an_engine_example_says_the_same_with_any_number_of_devices)
 {
   static const char *const devices[] = {"WEIR_SIM_DEVICES=1", "WEIR_SIM_DEVICES=2",
@@ -191,7 +189,6 @@ START_TEST(an_engine_example_uses_the_device_where_there_is_one)
       1);
 }
 END_TEST
-#endif
 
 /* A sanitized library cannot be loaded into a python that is not. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -223,10 +220,8 @@ int main(void)
   tcase_add_test(c, the_driver_example_is_right_with_one_device_and_two);
   tcase_add_test(c, the_allocator_example_runs_and_says_what_is_missing);
   tcase_add_loop_test(c, an_engine_example_is_right_without_a_device, 0, ENGINE);
-#ifdef ENGINE_ON_DEVICES
   tcase_add_loop_test(c, an_engine_example_says_the_same_with_any_number_of_devices, 0, ENGINE);
   tcase_add_loop_test(c, an_engine_example_uses_the_device_where_there_is_one, 0, ENGINE);
-#endif
 #ifdef WITH_PYTHON
   tcase_add_test(c, the_python_example_is_right_with_one_device_and_two);
 #endif

@@ -2,9 +2,7 @@
 # engine is linked in; libweir-cuda.so is opened by it, as in tests/cuda.
 
 NNT        := $(O)/tests/nn
-# What calculates on CUDA devices is tried when their kernels, and their matrix products, are there.
-NNT_CUDA   := $(if $(wildcard cuda/kernels/rules.mk),test_module test_loader $(if $(shell grep -s '\.gemm' cuda/compute.c),test_layers test_parallel))
-NNT_SUITES := $(addprefix $(NNT)/,test_select $(NNT_CUDA))
+NNT_SUITES := $(addprefix $(NNT)/,test_select test_module test_loader test_layers test_parallel)
 NNT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(call objs,tests/nn/rig.c)
 
 # The engine's requests of host memory go through rig.c, which can refuse one.
@@ -12,7 +10,7 @@ NNT_WRAP   := $(foreach f,malloc calloc realloc strdup posix_memalign,-Wl,--wrap
 
 TESTS += $(NNT_SUITES)
 
-$(NNT_SUITES): $(NNT)/%: $(OBJ)/tests/nn/%.o $(NNT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(if $(NNT_CUDA),$(SIM)/libweir-twins.so)
+$(NNT_SUITES): $(NNT)/%: $(OBJ)/tests/nn/%.o $(NNT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(NNT_WRAP) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \

@@ -804,7 +804,7 @@ START_TEST(every_request_of_host_memory_may_fail)
     rig_fail_host(0);
     ck_assert(!st || (failed && st != WEIR_EINTERNAL));
   }
-  ck_assert_int_gt(nth, 20);
+  ck_assert_int_gt(nth, 10);
   ck_assert_int_eq(s.ended, ended);
 }
 END_TEST

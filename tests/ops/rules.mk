@@ -1,20 +1,19 @@
 # tests/ops: operations on tensors.
 #   test_NAME_cpu  on the cpu
-#   test_NAME      on the cpu and two software devices: in TESTS as soon as CUDA devices calculate
+#   test_NAME      on the cpu and two software devices
 
 OPST        := $(O)/tests/ops
 OPST_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
-OPST_CPU    := $(addprefix $(OPST)/,test_elementwise_cpu test_more_cpu)
-OPST_SUITES := $(addprefix $(OPST)/,test_elementwise test_more) $(OPST_CPU)
+OPST_SUITES := $(addprefix $(OPST)/,test_elementwise test_more test_elementwise_cpu test_more_cpu)
 
-TESTS += $(if $(wildcard cuda/compute.c cuda/kernels/map.cu),$(OPST_SUITES),$(OPST_CPU))
+TESTS += $(OPST_SUITES)
 
 $(OBJ)/tests/ops/test_%_cpu.o: tests/ops/test_%.c | check-tools
 	@mkdir -p $(@D)
 	$(say) CC "$< (cpu)"
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DCPU_ONLY -c $< -o $@
 
-$(OPST_SUITES): $(OPST)/%: $(OBJ)/tests/ops/%.o $(OPST_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
+$(OPST_SUITES): $(OPST)/%: $(OBJ)/tests/ops/%.o $(OPST_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \

@@ -7,13 +7,13 @@ TENT        := $(O)/tests/tensor
 TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view test_convert test_copy test_async test_order test_print test_life test_faults)
 TENT_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
 
-TESTS      += $(addprefix $(TENT)/,test_dtype test_cpu test_print)
+TESTS      += $(TENT_SUITES) $(TENT)/test_cpu
 ONE_THREAD += $(addprefix tests/tensor/,test_dtype test_print)
 
 # Its allocations, and the engine's, are the suite's own.
 $(TENT)/test_faults: TENT_LD := $(addprefix -Wl$(comma)--wrap=,malloc posix_memalign strndup free)
 
-$(TENT_SUITES): $(TENT)/%: $(OBJ)/tests/tensor/%.o $(TENT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
+$(TENT_SUITES): $(TENT)/%: $(OBJ)/tests/tensor/%.o $(TENT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(TENT_LD) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
