@@ -23,9 +23,9 @@ tools: weir
 all: tools
 .PHONY: weir tools
 
-# ---- the manual: section 3 is made from the public headers ---------------------------------------
+# ---- the manual: sections 3 and 7 are made from core/weir ----------------------------------------
 
-$(O)/man/made: tools/man/gen.py core/weir.h core/base/status.h $(wildcard core/weir/*.h tools/man/examples/*.c)
+$(O)/man/made: tools/man/gen.py core/weir.h core/base/status.h core/weir/README.md $(wildcard core/weir/*.h tools/man/examples/*.c)
 	$(say) MAN $(O)/man
 	$(Q)$< $(O)/man $(VERSION)
 	@touch $@
@@ -59,7 +59,7 @@ lint-shell:
 lint-man: $(O)/man/made
 	$(say) MAN "tools/man"
 	$(Q)mandoc -T lint -W warning tools/man/*.1
-	$(Q)grep -L '^\.so ' $(O)/man/*.3 | xargs mandoc -T lint -W warning
+	$(Q)grep -L '^\.so ' $(O)/man/*.[37] | xargs mandoc -T lint -W warning
 
 lint-exports: all
 	$(say) EXPORTS "$(LIB)"

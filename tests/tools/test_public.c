@@ -48,6 +48,15 @@ START_TEST(the_headers_and_the_export_map_agree)
 }
 END_TEST
 
+/* The table of what the engine promises names functions and tests that are there. */
+START_TEST(the_table_of_promises_is_true)
+{
+  sh_status(0,
+            "cd $WEIR_SOURCE && python3 tests/tools/semantics.py . $(make -s O=$BUILD print-TESTS "
+            "print-TESTS_ALL | tr ' ' '\\n' | sed 's|.*/\\(tests/.*\\)|\\1|')");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("tools/public");
@@ -57,6 +66,7 @@ int main(void)
   tcase_add_loop_test(t, every_header_is_pedantic_c_and_cxx, 0, 3);
   tcase_add_test(t, cxx_links_with_the_library);
   tcase_add_test(t, the_headers_and_the_export_map_agree);
+  tcase_add_test(t, the_table_of_promises_is_true);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

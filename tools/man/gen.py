@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""gen.py OUT VERSION: the library's manual, section 3, made from its public headers.
+"""gen.py OUT VERSION: the library's manual: section 3, made from its public headers, and weir_semantics(7), made
+from the table in core/weir/README.md.
 
 What the headers say of each function is its documentation; the pages show it by family, with an example
 (examples/FAMILY.c) at the end. Each function has a page of its own name that refers to its family's. A
@@ -201,15 +202,39 @@ class Page:
             self.lines += prose(comment)
 
 
+def semantics(path):
+    """The rows of the table in a Markdown file: what is promised, the functions that keep it, its tests."""
+    lines = []
+    with open(path) as f:
+        for row in re.findall(r'^\| (\d+) \| (.*?) \| (.*?) \| (.*?) \|$', f.read(), re.M):
+            number, promise, functions, tests = (re.sub(r'\\?`', '', cell) for cell in row)
+            lines += ['.TP', '.B %s' % number, escape(promise[:1].upper() + promise[1:]) + '.', '.br',
+                      escape(re.sub(r' (?=weir_|WEIR_)', ', ', functions)) + '.']
+            for test in tests.split('; '):
+                suite, names = test.split(': ')
+                lines += ['.br', '.I ' + escape(suite) + ':', escape(names.replace(' ', ', '))]
+    return lines
+
+
+def write_semantics(out, version, families):
+    path = 'core/weir/README.md'
+    with open('%s/weir_semantics.7' % out, 'w') as f:
+        f.write('\n'.join(['.\\" Made by tools/man/gen.py from %s.' % path, '.TH WEIR_SEMANTICS 7 2026-11-22 "Weir %s"' % version,
+                           '.SH NAME', 'weir_semantics \\- what the engine promises, by which functions, and by which tests it is shown',
+                           '.SH DESCRIPTION', '.na', '.nh', "The engine has PyTorch's device model.",
+                           'Each promise is followed by the functions that keep it and, by suite, the tests that show it.'] + semantics(path) +
+                          ['.SH SEE ALSO', ' ,\n'.join('.BR %s (3)' % x for x in sorted(families))]) + '\n')
+
+
 def main(out, version):
     told = {h for _, _, hs in FAMILIES for h in hs}
     families = list(FAMILIES)
     for h in sorted(os.listdir('core/weir')):
-        if 'core/weir/' + h not in told:
+        if h.endswith('.h') and 'core/weir/' + h not in told:
             families.append(('weir_' + h[:-2], 'see the description', ['core/weir/' + h]))
     os.makedirs(out, exist_ok=True)
     for old in os.listdir(out):
-        if old.endswith('.3'):
+        if old.endswith(('.3', '.7')):
             os.remove(os.path.join(out, old))
     pages = {f for f, _, _ in families}
     for family, about, headers in families:
@@ -231,6 +256,7 @@ def main(out, version):
         for name in sorted(set(page.names) - pages):
             with open('%s/%s.3' % (out, name), 'w') as f:
                 f.write('.so man3/%s.3\n' % family)
+    write_semantics(out, version, pages)
 
 
 main(sys.argv[1], sys.argv[2])

@@ -10,7 +10,7 @@ if [ "$1" = --remove ]; then
   [ -f "$list" ] || { echo "weir: nothing is installed below $root." >&2; exit 1; }
   while read -r f; do rm -f "$root/$f"; done <"$list"
   rm -f "$list"
-  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core/weir include/weir/core/device include/weir/core/memory include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1 share/man/man3; do
+  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core/weir include/weir/core/device include/weir/core/memory include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1 share/man/man3 share/man/man7; do
     rmdir "$root/$d" 2>/dev/null || true
   done
   exit 0
@@ -51,8 +51,8 @@ done
 for f in tools/man/*.1; do
   put 644 "$f" "share/man/man1/$(basename "$f")"
 done
-for f in "$build"/man/*.3; do
-  put 644 "$f" "share/man/man3/$(basename "$f")"
+for f in "$build"/man/*.[37]; do
+  put 644 "$f" "share/man/man${f##*.}/$(basename "$f")"
 done
 
 pc=$(mktemp)
