@@ -257,6 +257,24 @@ static void loop_params(weir_loop *l, const weir_elementwise *e)
   if (e->has_p) memcpy(l->p, e->p, sizeof l->p);
 }
 
+/* On the cpu a zero among integers to divide by shows on the way: nothing may be changed then. */
+static bool may_fail(const weir_elementwise *e, const weir_loop *l, weir_device device)
+{
+  return e->op == WEIR_OP_FLOOR_DIV && weir_is_integral(l->compute) &&
+         device.type == WEIR_DEVICE_CPU;
+}
+
+static weir_status run_apart(const weir_elementwise *e, weir_loop *l, weir_dtype result,
+                             weir_device device)
+{
+  weir_tensor *apart = NULL;
+  weir_status st = weir_loop_out(&apart, l, result, device);
+  if (!st) st = weir_loop_run(device, l);
+  if (!st) st = weir_loop_copy(e->self, apart);
+  weir_tensor_release(apart);
+  return st;
+}
+
 static weir_status run_inputs(weir_tensor **out, const weir_elementwise *e, weir_loop *l,
                               weir_dtype result, weir_device device)
 {
@@ -270,7 +288,9 @@ static weir_status run_inputs(weir_tensor **out, const weir_elementwise *e, weir
   }
   if (!st && e->self) l->out = weir_operand_of(e->self, l);
   if (!st && !e->self) st = weir_loop_out(out, l, result, device);
-  if (!st) st = weir_loop_run(device, l);
+  if (!st)
+    st = e->self && may_fail(e, l, device) ? run_apart(e, l, result, device)
+                                           : weir_loop_run(device, l);
   if (st && !e->self) weir_tensor_drop(out);
   for (int i = 0; i < e->count; i++)
     weir_tensor_release(copies[i]);
@@ -332,6 +352,7 @@ static inline bool plain(const weir_elementwise *e)
     if (!plain_operand(e, i)) return false;
   weir_dtype dtype = (weir_dtype)a->dtype;
   if (rules[e->op].floating && !weir_is_floating(dtype)) return false;
+  if (e->op == WEIR_OP_FLOOR_DIV && e->self && weir_is_integral(dtype)) return false;
   if (e->op == WEIR_OP_POW || e->op == WEIR_OP_WHERE || dtype == WEIR_COMPLEX64) return false;
   if (e->op == WEIR_OP_SUB && e->numbers && e->number[1].dtype == WEIR_BOOL) return false;
   return rules[e->op].dtypes >> dtype & 1;

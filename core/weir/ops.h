@@ -60,12 +60,13 @@ WEIR_PUBLIC weir_status weir_isfinite(weir_tensor **out, const weir_tensor *a);
 /* ---- elementwise, two operands ----------------------------------------------------------------
  * weir_add(&out, a, b), weir_add_scalar(&out, a, weir_float(2)), weir_scalar_add(&out, weir_int(1),
  * b), weir_add_(a, b), weir_add_scalar_(a, weir_float(2)). div is true division: of integers it has
- * the default dtype; floor_divide rounds towards minus infinity. Comparisons and logical_and,
- * logical_or give bool. maximum and minimum pass NaN on. Errors: "The size of tensor a (3) must
- * match the size of tensor b (4) at non-singleton dimension 0"; "Expected all tensors to be on the
- * same device, but found at least two devices, cuda:0 and cuda:1!"; of the forms in place: "output
- * with shape [3] doesn't match the broadcast shape [2, 3]", "result type Float can't be cast to the
- * desired output type Long".
+ * the default dtype; floor_divide rounds towards minus infinity. Integers by zero: on the cpu
+ * EINVAL "ZeroDivisionError"; a CUDA device does not wait to find out, the element becomes 0.
+ * Comparisons and logical_and, logical_or give bool. maximum and minimum pass NaN on. Errors: "The
+ * size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 0"; "Expected
+ * all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!"; of the
+ * forms in place: "output with shape [3] doesn't match the broadcast shape [2, 3]", "result type
+ * Float can't be cast to the desired output type Long".
  */
 #define WEIR_BINARY_MAP(X)                                                                         \
   X(add, ADD)                                                                                      \

@@ -183,6 +183,12 @@ WEIR_PUBLIC weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dty
 
 /* ---- conversion -------------------------------------------------------------------------------
  * *out is t itself, counted once more, where nothing changes and no copy is asked for.
+ *
+ * Elements convert alike on all devices, in all functions: floating point to integers is cut
+ * towards zero; what no int64 can hold, infinities and NaN included, is the most negative int64
+ * (torch leaves it undefined); shorter integers keep the lowest bits of the int64. To bool: whether
+ * it is not 0, so that NaN is true. Of complex numbers the real part. To floating point: to the
+ * nearest, ties to even; to float16 and bfloat16 by way of float32.
  */
 
 WEIR_PUBLIC weir_status weir_to(weir_tensor **out, const weir_tensor *t,

@@ -40,6 +40,19 @@ WEIR_FN c64 minus(c64 x, c64 y)
   return c64{x.re - y.re, x.im - y.im};
 }
 
+/* Of 0 that is -0: not 0 - x. */
+template <typename M> WEIR_FN M negated(M x)
+{
+  if constexpr (integral<M>)
+    return minus<M>(0, x);
+  else
+    return -x;
+}
+WEIR_FN c64 negated(c64 x)
+{
+  return c64{-x.re, -x.im};
+}
+
 template <typename M> WEIR_FN M times(M x, M y)
 {
   if constexpr (integral<M>)
@@ -300,7 +313,7 @@ WEIR_FN void apply(const A &a, M *r, const M *x, const M *y)
   int op = a.op;
   switch (op) {
     WEIR_K_CASE(COPY, x[j])
-    WEIR_K_CASE(NEG, minus(to<M>(0), x[j]))
+    WEIR_K_CASE(NEG, negated(x[j]))
     WEIR_K_CASE(ABS, size_of(x[j]))
     WEIR_K_BOOL(LOGICAL_NOT, !is_true(x[j]))
     WEIR_K_BOOL(ISFINITE, is_finite(x[j]))

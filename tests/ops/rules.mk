@@ -1,6 +1,7 @@
 # tests/ops: operations on tensors.
 #   test_NAME_cpu  on the cpu
 #   test_NAME      on the cpu and two software devices
+#   test_fuzz      the library beside NumPy, through Python
 
 OPST        := $(O)/tests/ops
 OPST_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
@@ -18,3 +19,12 @@ $(OPST_SUITES): $(OPST)/%: $(OBJ)/tests/ops/%.o $(OPST_OBJS) $(SIM)/libcuda.so.1
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
+
+$(OPST)/test_fuzz: $(OBJ)/tests/ops/test_fuzz.o $(OBJ)/tests/tools/command.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so $(SIM)/libcuda.so.1 $(SIM)/libweir-twins.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+
+TESTS_ALL += $(OPST)/test_fuzz
+NOT_ASAN  += tests/ops/test_fuzz
+NOT_TSAN  += tests/ops/test_fuzz

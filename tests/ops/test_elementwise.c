@@ -211,6 +211,69 @@ START_TEST(alpha_scales_the_second_operand)
 }
 END_TEST
 
+/* On the cpu it is torch's error, and nothing has changed; a device does not wait to find out. */
+START_TEST(integers_divided_by_zero_are_an_error_or_zero)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR b = NULL;
+  weir_tensor *r = NULL;
+  devices(2);
+  a = counting(weir_shape(4), WEIR_INT32, device(_i));
+  b = counting(weir_shape(4), WEIR_INT64, device(_i));
+  weir_ok(weir_add_scalar_(a, weir_int(-7)));
+  if (_i) {
+    weir_ok(weir_floor_divide(&r, a, b));
+    EXPECT(r, 0, -6, -3, -2);
+    weir_tensor_drop(&r);
+    weir_ok(weir_floor_divide_scalar(&r, a, weir_int(0)));
+    EXPECT(r, 0, 0, 0, 0);
+    weir_ok(weir_floor_divide_(a, b));
+    EXPECT(a, 0, -6, -3, -2);
+  } else {
+    refused(WEIR_EINVAL, "ZeroDivisionError", weir_floor_divide(&r, a, b));
+    refused(WEIR_EINVAL, "ZeroDivisionError", weir_floor_divide_(a, b));
+    refused(WEIR_EINVAL, "ZeroDivisionError", weir_floor_divide_scalar_(a, weir_int(0)));
+    refused(WEIR_EINVAL, "ZeroDivisionError", weir_floor_divide_scalar(&r, a, weir_int(0)));
+    EXPECT(a, -7, -6, -5, -4);
+  }
+  weir_tensor_drop(&r);
+}
+END_TEST
+
+START_TEST(zero_negated_is_minus_zero)
+{
+  static const weir_dtype dtypes[] = {WEIR_FLOAT16, WEIR_BFLOAT16, WEIR_FLOAT32, WEIR_FLOAT64};
+  devices(2);
+  for (int i = 0; i < 4; i++) {
+    double got[3];
+    WEIR_TENSOR a = counting(weir_shape(3), dtypes[i], device(_i));
+    weir_ok(weir_neg_(a));
+    weir_ok(weir_tensor_read(got, sizeof got, WEIR_FLOAT64, a));
+    ck_assert(signbit(got[0]) && got[0] == 0 && got[1] == -1);
+  }
+}
+END_TEST
+
+/* The same on all devices, where torch promises nothing. */
+START_TEST(what_no_integer_holds_becomes_the_most_negative)
+{
+  static const double from[] = {2.75, -2.75, 300, -1e10, 1e300, INFINITY, -INFINITY, NAN};
+  static const double least = -0x1p63;
+  WEIR_TENSOR f = NULL;
+  WEIR_TENSOR l = NULL;
+  WEIR_TENSOR u = NULL;
+  WEIR_TENSOR b = NULL;
+  devices(2);
+  f = of(from, 8, WEIR_FLOAT64, device(_i));
+  weir_ok(weir_to_dtype(&l, f, WEIR_INT64));
+  EXPECT(l, 2, -2, 300, -1e10, least, least, least, least);
+  weir_ok(weir_to_dtype(&u, f, WEIR_UINT8)); /* the lowest byte of that */
+  EXPECT(u, 2, 254, 44, 0, 0, 0, 0, 0);
+  weir_ok(weir_to_dtype(&b, f, WEIR_BOOL));
+  EXPECT(b, 1, 1, 1, 1, 1, 1, 1, 1);
+}
+END_TEST
+
 START_TEST(operands_broadcast_and_may_lie_in_any_order)
 {
   WEIR_TENSOR a = NULL;
@@ -473,6 +536,9 @@ int main(void)
   const TTest *const tests[] = {functions_of_one_operand,
                                 all_forms_of_two_operands,
                                 alpha_scales_the_second_operand,
+                                integers_divided_by_zero_are_an_error_or_zero,
+                                zero_negated_is_minus_zero,
+                                what_no_integer_holds_becomes_the_most_negative,
                                 operands_broadcast_and_may_lie_in_any_order,
                                 choices_bounds_and_closeness,
                                 what_is_written_may_be_read_only_in_place,
