@@ -69,7 +69,7 @@ CPU_INLINE double cpu_log(double x)
 CPU_INLINE double cpu_tanh(double x)
 {
   double e = cpu_exp(2 * x), z = x * x;
-  double near = x + x * z * (-1.0 / 3 + z * (2.0 / 15 + z * (-17.0 / 315)));
+  double near = x * (1 + z * (-1.0 / 3 + z * (2.0 / 15 + z * (-17.0 / 315)))); /* -0 stays */
   return fabs(x) < 0.03 ? near : (e - 1) / (e + 1);
 }
 
@@ -93,7 +93,7 @@ CPU_INLINE double cpu_sine(double x, uint64_t quarter)
   c = c * z - 1.0 / 720;
   s = s * z - 1.0 / 6;
   c = c * z + 1.0 / 24;
-  s = s * z * r + r;
+  s = (s * z + 1) * r; /* -0 stays -0 */
   c = c * z - 0.5;
   c = c * z + 1;
   double y = q & 1 ? c : s;
