@@ -91,7 +91,7 @@ WEIR_PUBLIC weir_status weir_tensor_from(weir_tensor **out, const void *values, 
 WEIR_PUBLIC weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
                                          const int64_t *strides, const weir_options *options,
                                          void (*release)(void *context), void *context);
-/* Elements as they happen to be. */
+/* Elements as they happen to be; 0; 1. */
 WEIR_PUBLIC weir_status weir_empty(weir_tensor **out, weir_shape shape,
                                    const weir_options *options);
 WEIR_PUBLIC weir_status weir_zeros(weir_tensor **out, weir_shape shape,
@@ -150,17 +150,21 @@ WEIR_PUBLIC void weir_tensor_drop(weir_tensor **t);
 typedef weir_tensor *weir_tensor_owned;
 #define WEIR_TENSOR __attribute__((cleanup(weir_tensor_drop))) weir_tensor_owned
 
+/* What it is. */
 WEIR_PUBLIC weir_dtype weir_tensor_dtype(const weir_tensor *t);
 WEIR_PUBLIC weir_device weir_tensor_device(const weir_tensor *t); /* with an index, always */
 WEIR_PUBLIC weir_shape weir_tensor_shape(const weir_tensor *t);
 WEIR_PUBLIC int weir_tensor_dim(const weir_tensor *t); /* how many dimensions */
-/* Of a dimension; negative ones count from the end. -1 for one there is not. */
+/* Size, and stride in elements, of a dimension; negative ones count from the end. Of one there is
+ * not: -1, and 0. */
 WEIR_PUBLIC int64_t weir_tensor_size(const weir_tensor *t, int dim);
-WEIR_PUBLIC int64_t weir_tensor_stride(const weir_tensor *t, int dim); /* elements; 0: none such */
-WEIR_PUBLIC int64_t weir_tensor_numel(const weir_tensor *t);
+WEIR_PUBLIC int64_t weir_tensor_stride(const weir_tensor *t, int dim);
+WEIR_PUBLIC int64_t weir_tensor_numel(const weir_tensor *t); /* elements */
+/* Whether elements lie row by row, without holes. */
 WEIR_PUBLIC bool weir_tensor_is_contiguous(const weir_tensor *t);
+/* Whether it is on a CUDA device; whether it is on the cpu in page-locked memory. */
 WEIR_PUBLIC bool weir_tensor_is_cuda(const weir_tensor *t);
-WEIR_PUBLIC bool weir_tensor_is_pinned(const weir_tensor *t); /* page-locked */
+WEIR_PUBLIC bool weir_tensor_is_pinned(const weir_tensor *t);
 /* The first element (borrowed, as long as the tensor): host memory, or an address on the device. */
 WEIR_PUBLIC void *weir_tensor_data(const weir_tensor *t);
 /* Whether two share their storage. */
@@ -191,6 +195,8 @@ WEIR_PUBLIC weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dty
  * nearest, ties to even; to float16 and bfloat16 by way of float32.
  */
 
+/* Of another dtype, on another device, in a copy: as options say. Errors: those of creation, and of
+ * the devices' copies. */
 WEIR_PUBLIC weir_status weir_to(weir_tensor **out, const weir_tensor *t,
                                 const weir_options *options);
 /* To the current CUDA device, or the one given: a device whose type is not given is that too.
@@ -198,12 +204,16 @@ WEIR_PUBLIC weir_status weir_to(weir_tensor **out, const weir_tensor *t,
  * system ...". */
 WEIR_PUBLIC weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device device,
                                   bool non_blocking);
+/* On the cpu, complete when it returns. */
 WEIR_PUBLIC weir_status weir_cpu(weir_tensor **out, const weir_tensor *t);
+/* Of `dtype`, where it is. */
 WEIR_PUBLIC weir_status weir_to_dtype(weir_tensor **out, const weir_tensor *t, weir_dtype dtype);
 /* By the name of a tensor type: Tensor.type("weir.cuda.HalfTensor"). */
 WEIR_PUBLIC weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *type,
                                      bool non_blocking);
+/* A copy, always, with the order of dimensions in memory kept. */
 WEIR_PUBLIC weir_status weir_clone(weir_tensor **out, const weir_tensor *t);
+/* Itself where its elements lie row by row, else a copy that does. */
 WEIR_PUBLIC weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t);
 /* A copy in page-locked memory; itself if it is there already. Errors: EINVAL, "cannot pin
  * 'weir.cuda.FloatTensor' only dense CPU tensors can be pinned". */
@@ -211,6 +221,7 @@ WEIR_PUBLIC weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
 /* Copies src into t: broadcasts, casts, between any devices, any strides. Errors: EINVAL, "The size
  * of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 0". */
 WEIR_PUBLIC weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking);
+/* All elements become `value` (EINVAL where the dtype cannot hold it), or 0. */
 WEIR_PUBLIC weir_status weir_fill_(weir_tensor *t, weir_scalar value);
 WEIR_PUBLIC weir_status weir_zero_(weir_tensor *t);
 
@@ -225,21 +236,28 @@ WEIR_PUBLIC weir_status weir_zero_(weir_tensor *t);
 WEIR_PUBLIC weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape);
 /* A view where one can be, else a copy. */
 WEIR_PUBLIC weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape);
+/* Dimensions `from` to `to`, both included, become one: a view where it can be. */
 WEIR_PUBLIC weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int to);
+/* The two dimensions of a matrix exchanged; up to one dimension, itself. Errors: more than two. */
 WEIR_PUBLIC weir_status weir_t(weir_tensor **out, const weir_tensor *t);
+/* Dimensions a and b exchanged. */
 WEIR_PUBLIC weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b);
-/* order: as many as t has dimensions. */
+/* Dimensions in another order: order[0] of t comes first; as many as t has. */
 WEIR_PUBLIC weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *order);
 /* t[start:end:step] in `dim`; negative places count from the end, places beyond it are the end. */
 WEIR_PUBLIC weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
                                    int64_t end, int64_t step);
+/* `length` places from `start` on, in `dim`; all must be there. */
 WEIR_PUBLIC weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
                                     int64_t length);
 /* t[index] in `dim`: one dimension less. */
 WEIR_PUBLIC weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim,
                                     int64_t index);
+/* Without dimension `dim`, if its size is 1; with one of size 1 put in before `dim`. */
 WEIR_PUBLIC weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim);
 WEIR_PUBLIC weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim);
+/* Dimensions of size 1 repeated to the sizes of `shape`, without memory; -1: the size it has; new
+ * ones come first. */
 WEIR_PUBLIC weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shape);
 /* At most `chunks` pieces along `dim`; out has room for that many, *count says how many came. */
 WEIR_PUBLIC weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int chunks,

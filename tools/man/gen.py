@@ -167,10 +167,8 @@ class Page:
         comment, codes, first = None, [], True
         items = list(pieces(source)) + [('gap',)]
         for i, item in enumerate(items):
-            if item[0] == 'comment' and item[2]:
-                self.flush(comment, codes)
-                comment, codes = None, []
-                self.lines += prose(item[1])
+            if item[0] == 'comment' and item[2] and codes:
+                codes[-1] += ' /* %s */' % ' '.join(item[1].split())
             elif item[0] == 'comment':
                 self.flush(comment, codes)
                 comment, codes = None, []
