@@ -35,7 +35,7 @@ static weir_status planes(weir_cuda_device *d, void *stream, const weir_im2col *
                        : bytes == 2 ? WEIR_KERNEL_im2col_2
                        : bytes == 4 ? WEIR_KERNEL_im2col_4
                                     : WEIR_KERNEL_im2col_8;
-  return weir_cuda_launch(d, stream, k, weir_cuda_blocks(d, a.count, WEIR_THREADS), &a, "im2col");
+  return weir_cuda_launch(d, stream, k, weir_cuda_blocks(d, a.count, WEIR_THREADS), &a, "conv2d");
 }
 
 static weir_status im2col(void *self, void *stream, const weir_im2col *c)
@@ -44,7 +44,7 @@ static weir_status im2col(void *self, void *stream, const weir_im2col *c)
   if (!each || !all) return WEIR_OK;
   if (each > INT32_MAX || c->h > INT32_MAX || c->w > INT32_MAX)
     return weir_cuda_fail_as(WEIR_ENOTSUP,
-                             "im2col: a channel of an image gives %lld elements, more than 2^31",
+                             "conv2d: a channel of an image gives %lld elements, more than 2^31",
                              (long long)each);
   int64_t some = INT32_MAX / each;
   weir_status st = WEIR_OK;

@@ -356,6 +356,7 @@ static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar ste
   l.has_alpha = false;
   l.p[0] = start;
   l.p[1] = step;
+  l.p[2] = weir_bool(false);
   l.dims = 1;
   l.size[0] = t->numel;
   l.out = weir_operand_of(t, &l);

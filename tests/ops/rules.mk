@@ -5,19 +5,24 @@
 
 OPST        := $(O)/tests/ops
 OPST_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
-OPST_SUITES := $(addprefix $(OPST)/,test_elementwise test_more test_elementwise_cpu test_more_cpu)
+OPST_SUITES := $(addprefix $(OPST)/,test_elementwise test_more test_faults test_elementwise_cpu test_more_cpu test_faults_cpu)
+opst_comma  := ,
 
-TESTS += $(OPST_SUITES)
+TESTS          += $(OPST_SUITES)
+VALGRIND_TESTS += $(addprefix $(OPST)/,test_elementwise_cpu test_more_cpu test_faults_cpu)
 
 $(OBJ)/tests/ops/test_%_cpu.o: tests/ops/test_%.c | check-tools
 	@mkdir -p $(@D)
 	$(say) CC "$< (cpu)"
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DCPU_ONLY -c $< -o $@
 
+# Its allocations, and the engine's, are the suite's own.
+$(OPST)/test_faults $(OPST)/test_faults_cpu: OPST_LD := $(addprefix -Wl$(opst_comma)--wrap=,malloc calloc realloc aligned_alloc posix_memalign free)
+
 $(OPST_SUITES): $(OPST)/%: $(OBJ)/tests/ops/%.o $(OPST_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so $(SIM)/libweir-twins.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) $(OPST_LD) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
 
 $(OPST)/test_fuzz: $(OBJ)/tests/ops/test_fuzz.o $(OBJ)/tests/tools/command.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so $(SIM)/libcuda.so.1 $(SIM)/libweir-twins.so

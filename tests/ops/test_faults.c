@@ -1,0 +1,573 @@
+/* test_faults.c: every Nth allocation and every Nth call of the driver failing under operations: an
+ * error that is worded, no result, nothing lost, operands whole, and the next try succeeds.
+ *
+ * A step is one operation, or a few that belong together. It is tried by itself: the fault is given
+ * to its first allocation (or call), then to its second, until there is none that it meets. The
+ * linker puts wrapped functions in the place of the C library's allocation functions in all objects
+ * of the engine (rules.mk: --wrap).
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include "core/tensor/slots.h"
+#include "tests/tensor/rig.h"
+
+static unsigned fail_at; /* the Nth allocation from now fails; 0: none */
+static bool met;
+static bool wrong; /* a failure left a result; Check allocates, too, so that it is asked later */
+static _Atomic int64_t live; /* allocations not freed */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
+void __wrap_free(void *memory);
+
+static bool fails(void)
+{
+  bool now = fail_at && !--fail_at;
+  met |= now;
+  return now;
+}
+
+static void *made(void *memory)
+{
+  live += memory != NULL;
+  return memory;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+  return made(fails() ? NULL : __real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+  return made(fails() ? NULL : __real_calloc(count, bytes));
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+  if (fails()) return NULL;
+  void *out = __real_realloc(memory, bytes);
+  live += out && !memory;
+  return out;
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+  return made(fails() ? NULL : __real_aligned_alloc(alignment, bytes));
+}
+
+int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
+{
+  if (fails()) return ENOMEM;
+  int bad = __real_posix_memalign(out, alignment, bytes);
+  live += !bad;
+  return bad;
+}
+
+void __wrap_free(void *memory)
+{
+  live -= memory != NULL;
+  __real_free(memory);
+}
+
+/* ---- what is tried ----------------------------------------------------------------------------
+ */
+
+/* CPU_ONLY: the cpu alone, for valgrind, which has no room for the software device's memory. */
+#ifdef CPU_ONLY
+enum { TRIED = 1 };
+#else
+enum { TRIED = 2 };
+#endif
+
+enum { LONG = 1 << 16 }; /* elements that a device sums in two launches */
+
+typedef struct operands {
+  weir_device device;
+  weir_tensor *a, *b, *turned;        /* 3 x 4, 3 x 4, 4 x 3 */
+  weir_tensor *whole;                 /* 3 x 4, int32, no 0 */
+  weir_tensor *truth;                 /* 3 x 4 */
+  weir_tensor *batch;                 /* 2 x 4 x 3, steps of 2 in the last dimension */
+  weir_tensor *half, *complex;        /* 3 x 4 */
+  weir_tensor *image, *kernel, *bias; /* 2 x 2 x 5 x 5, 4 x 1 x 3 x 3, 4 */
+  weir_tensor *many;                  /* LONG */
+  weir_tensor *row, *number;          /* 3; without dimensions, on the cpu */
+} operands;
+
+static operands o;
+static weir_tensor **const of_operands[] = {&o.a,     &o.b,    &o.turned,  &o.whole, &o.truth,
+                                            &o.batch, &o.half, &o.complex, &o.image, &o.kernel,
+                                            &o.bias,  &o.many, &o.row,     &o.number};
+enum { OPERANDS = sizeof of_operands / sizeof *of_operands };
+
+/* What a step made; released by whoever ran it. */
+typedef struct result {
+  weir_tensor *t[2];
+} result;
+
+#define STEP(name) static weir_status name(__attribute__((unused)) result *r)
+#define OUT        (&r->t[0])
+
+STEP(add)
+{
+  return weir_add(OUT, o.a, o.b);
+}
+STEP(add_strided)
+{
+  return weir_add_alpha(OUT, o.turned, o.row, weir_float(2));
+}
+STEP(add_number_on_the_cpu)
+{
+  return weir_add(OUT, o.a, o.number);
+}
+STEP(add_promoted)
+{
+  return weir_mul(OUT, o.half, o.whole);
+}
+STEP(add_in_place)
+{
+  return weir_add_(o.a, o.b);
+}
+STEP(exp_in_place)
+{
+  return weir_exp_(o.a);
+}
+STEP(divide_in_place)
+{
+  return weir_floor_divide_(o.whole, o.whole);
+}
+STEP(tanh_of_complex)
+{
+  return weir_tanh(OUT, o.complex);
+}
+STEP(compare)
+{
+  return weir_lt_scalar(OUT, o.a, weir_float(3));
+}
+STEP(where)
+{
+  return weir_where(OUT, o.truth, o.a, o.whole);
+}
+STEP(isclose)
+{
+  return weir_isclose(OUT, o.a, o.b, 1e-5, 1e-8, true);
+}
+STEP(cast)
+{
+  return weir_to_dtype(OUT, o.turned, WEIR_BFLOAT16);
+}
+STEP(contiguous)
+{
+  return weir_contiguous(OUT, o.turned);
+}
+STEP(fill_in_place)
+{
+  return weir_fill_(o.turned, weir_float(7));
+}
+STEP(sum)
+{
+  return weir_sum(OUT, o.many);
+}
+STEP(mean_dims)
+{
+  return weir_mean_dims(OUT, o.batch, (const int[]){0, 2}, 2, true);
+}
+STEP(places)
+{
+  return weir_argmax_dim(OUT, o.turned, 1, false);
+}
+STEP(values_and_places)
+{
+  return weir_max_dim(&r->t[0], &r->t[1], o.batch, 1, false);
+}
+STEP(mm)
+{
+  return weir_mm(OUT, o.a, o.turned);
+}
+STEP(mm_of_halves)
+{
+  WEIR_TENSOR t = NULL;
+  weir_status st = weir_t(&t, o.half);
+  return st ? st : weir_mm(OUT, o.half, t);
+}
+STEP(mm_of_complex)
+{
+  WEIR_TENSOR t = NULL;
+  weir_status st = weir_t(&t, o.complex);
+  return st ? st : weir_mm(OUT, o.complex, t);
+}
+STEP(matmul_of_batches)
+{
+  return weir_matmul(OUT, o.a, o.batch);
+}
+STEP(addmm)
+{
+  return weir_addmm(OUT, o.bias, o.turned, o.b, 2, 3);
+}
+STEP(linear)
+{
+  return weir_linear(OUT, o.b, o.a, o.row);
+}
+STEP(conv2d)
+{
+  weir_conv2d_options options = {.padding = {1, 1}, .stride = {2, 1}, .groups = 2};
+  return weir_conv2d(OUT, o.image, o.kernel, o.bias, &options);
+}
+STEP(max_pool2d)
+{
+  weir_pool2d_options options = {.kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 0}};
+  return weir_max_pool2d(OUT, o.image, &options);
+}
+STEP(softmax)
+{
+  return weir_log_softmax(OUT, o.half, 0);
+}
+STEP(clamp)
+{
+  weir_scalar low = weir_float(1.5), high = weir_int(4);
+  return weir_clamp(OUT, o.whole, &low, &high);
+}
+STEP(cat)
+{
+  return weir_cat(OUT, (const weir_tensor *[]){o.a, o.whole, o.half}, 3, 1);
+}
+STEP(stack)
+{
+  return weir_stack(OUT, (const weir_tensor *[]){o.a, o.b}, 2, 2);
+}
+STEP(parts)
+{
+  WEIR_TENSOR part = NULL;
+  WEIR_TENSOR row = NULL;
+  weir_status st = weir_slice(&part, o.turned, 0, 1, 4, 2);
+  if (!st) st = weir_select(&row, part, 1, 0);
+  if (!st) st = weir_unsqueeze(OUT, row, 0);
+  return st;
+}
+STEP(rand_new)
+{
+  weir_options options = on(o.device);
+  return weir_rand(OUT, weir_shape(3, 5), &options);
+}
+STEP(arange)
+{
+  weir_options options = on(o.device);
+  return weir_arange(OUT, weir_int(1), weir_float(9), weir_float(0.5), &options);
+}
+STEP(normal_in_place)
+{
+  return weir_normal_(o.a, 0, 1, NULL);
+}
+STEP(uniform_strided)
+{
+  return weir_uniform_(o.turned, 0, 1, NULL);
+}
+STEP(random_with_a_generator)
+{
+  weir_generator *g;
+  weir_status st = weir_generator_new(&g, o.device);
+  if (!st) st = weir_random_(o.whole, 1, 9, g);
+  weir_generator_release(g);
+  return st;
+}
+STEP(more_than_is_cached)
+{
+  WEIR_TENSOR wide = NULL;
+  weir_status st = weir_expand(&wide, o.many, weir_shape(32, LONG));
+  return st ? st : weir_contiguous(OUT, wide);
+}
+STEP(from_the_host)
+{
+  weir_options options = as(WEIR_FLOAT64, o.device);
+  return weir_tensor_from(OUT, (const float[]){1, 2}, WEIR_FLOAT32, weir_shape(2), &options);
+}
+STEP(copy_of_all)
+{
+  return weir_clone(OUT, o.a);
+}
+STEP(equal)
+{
+  bool same;
+  return weir_equal(&same, o.a, o.b);
+}
+STEP(allclose)
+{
+  bool close;
+  return weir_allclose(&close, o.half, o.half, 1e-3, 1e-3, false);
+}
+STEP(item)
+{
+  WEIR_TENSOR last = NULL;
+  weir_scalar v;
+  weir_status st = weir_narrow(&last, o.many, 0, LONG - 1, 1);
+  return st ? st : weir_item(&v, last);
+}
+
+/* says: how an error of a launch begins; NULL: there is none, or it is one of several operations'.
+ */
+static const struct step {
+  const char *name;
+  weir_status (*run)(result *r);
+  const char *says;
+} steps[] = {{"add", add, "add: "},
+             {"add, strided", add_strided, "add: "},
+             {"add, a number on the cpu", add_number_on_the_cpu, "add: "},
+             {"mul, promoted", add_promoted, "mul: "},
+             {"add_", add_in_place, "add: "},
+             {"exp_", exp_in_place, "exp: "},
+             {"floor_divide_", divide_in_place, "floor_divide: "},
+             {"tanh", tanh_of_complex, "tanh: "},
+             {"lt", compare, "lt: "},
+             {"where", where, "where: "},
+             {"isclose", isclose, "isclose: "},
+             {"to_dtype", cast, "copy_: "},
+             {"contiguous", contiguous, "copy_: "},
+             {"fill_", fill_in_place, "copy_: "},
+             {"sum", sum, "sum: "},
+             {"mean_dims", mean_dims, "mean: "},
+             {"argmax", places, "argmax: "},
+             {"max_dim", values_and_places, "max: "},
+             {"mm", mm, "matmul: "},
+             {"mm of halves", mm_of_halves, "matmul: "},
+             {"mm of complex", mm_of_complex, "matmul: "},
+             {"matmul", matmul_of_batches, NULL},
+             {"addmm", addmm, NULL},
+             {"linear", linear, NULL},
+             {"conv2d", conv2d, NULL},
+             {"max_pool2d", max_pool2d, NULL},
+             {"log_softmax", softmax, NULL},
+             {"clamp", clamp, NULL},
+             {"cat", cat, "copy_: "},
+             {"stack", stack, "copy_: "},
+             {"slice, select, unsqueeze", parts, NULL},
+             {"rand", rand_new, "random: "},
+             {"arange", arange, "arange: "},
+             {"normal_", normal_in_place, "random: "},
+             {"uniform_, strided", uniform_strided, NULL},
+             {"random_", random_with_a_generator, "random: "},
+             {"contiguous, large", more_than_is_cached, NULL},
+             {"tensor_from", from_the_host, NULL},
+             {"clone", copy_of_all, NULL},
+             {"equal", equal, NULL},
+             {"allclose", allclose, NULL},
+             {"item", item, NULL}};
+enum { STEPS = sizeof steps / sizeof *steps };
+
+static weir_status run(const struct step *s)
+{
+  result r = {{NULL, NULL}};
+  weir_status st = s->run(&r);
+  wrong |= st && (r.t[0] || r.t[1]);
+  weir_tensor_release(r.t[0]);
+  weir_tensor_release(r.t[1]);
+  if (o.device.type == WEIR_DEVICE_CUDA) (void)weir_synchronize(o.device);
+  return st;
+}
+
+/* ---- operands, and whether they are whole -----------------------------------------------------
+ */
+
+static void *kept[OPERANDS]; /* their elements, each in its own dtype */
+
+static size_t bytes_of(const weir_tensor *t)
+{
+  return (size_t)weir_tensor_numel(t) * weir_dtype_size(weir_tensor_dtype(t));
+}
+
+static void keep_operands(void)
+{
+  for (int i = 0; i < OPERANDS; i++) {
+    weir_tensor *t = *of_operands[i];
+    if (!kept[i]) kept[i] = __real_malloc(bytes_of(t));
+    weir_ok(weir_tensor_read(kept[i], bytes_of(t), weir_tensor_dtype(t), t));
+  }
+}
+
+static void operands_are_whole(const struct step *s, unsigned n)
+{
+  for (int i = 0; i < OPERANDS; i++) {
+    const weir_tensor *t = *of_operands[i];
+    void *now = __real_malloc(bytes_of(t));
+    weir_ok(weir_tensor_read(now, bytes_of(t), weir_tensor_dtype(t), t));
+    ck_assert_msg(memcmp(now, kept[i], bytes_of(t)) == 0, "%s changed operand %d when %u failed",
+                  s->name, i, n);
+    __real_free(now);
+  }
+}
+
+static weir_tensor *turned_of(weir_tensor *t)
+{
+  weir_tensor *out;
+  weir_ok(weir_transpose(&out, t, -1, -2));
+  weir_tensor_release(t);
+  return out;
+}
+
+static void start(weir_device d)
+{
+  devices(2);
+  weir_slots_most = 0; /* every tensor is an allocation */
+  weir_ok(weir_set_num_threads(1));
+  weir_ok(weir_set_blas(WEIR_BLAS_BUILTIN)); /* the vendor's own allocations are its own affair */
+  WEIR_TENSOR wide = counting(weir_shape(2, 4, 6), WEIR_FLOAT32, d);
+  o.device = d;
+  o.a = counting(weir_shape(3, 4), WEIR_FLOAT32, d);
+  o.b = counting(weir_shape(3, 4), WEIR_FLOAT32, d);
+  o.turned = turned_of(counting(weir_shape(3, 4), WEIR_FLOAT32, d));
+  o.whole = counting(weir_shape(3, 4), WEIR_INT32, d);
+  weir_ok(weir_add_scalar_(o.whole, weir_int(1)));
+  o.truth = counting(weir_shape(3, 4), WEIR_BOOL, d);
+  weir_ok(weir_slice(&o.batch, wide, 2, 0, 6, 2));
+  o.half = counting(weir_shape(3, 4), WEIR_FLOAT16, d);
+  o.complex = counting(weir_shape(3, 4), WEIR_COMPLEX64, d);
+  o.image = counting(weir_shape(2, 2, 5, 5), WEIR_FLOAT32, d);
+  o.kernel = counting(weir_shape(4, 1, 3, 3), WEIR_FLOAT32, d);
+  o.row = counting(weir_shape(3), WEIR_FLOAT32, d);
+  o.bias = counting(weir_shape(4), WEIR_FLOAT32, d);
+  o.many = counting(weir_shape(LONG), WEIR_FLOAT32, d);
+  o.number = counting(weir_shape_of(0, NULL), WEIR_FLOAT32, cpu);
+}
+
+static void run_all(void)
+{
+  for (int i = 0; i < STEPS; i++)
+    ck_assert_msg(run(&steps[i]) == WEIR_OK, "%s: %s", steps[i].name, weir_error_message());
+}
+
+static uint64_t held(void)
+{
+  weir_pinned_stats pinned = {0};
+  if (o.device.type == WEIR_DEVICE_CPU) return 0;
+  weir_ok(weir_pinned_get_stats(&pinned));
+  return weir_memory_allocated(o.device) + (uint64_t)(pinned.active_bytes - pinned.pending_bytes);
+}
+
+/* ---- allocations ------------------------------------------------------------------------------
+ */
+
+static unsigned try_allocations(const struct step *s)
+{
+  uint64_t bytes = held();
+  int64_t blocks = live;
+  unsigned n = 0;
+  do {
+    met = false;
+    fail_at = ++n;
+    weir_status st = run(s);
+    fail_at = 0;
+    ck_assert_msg(!wrong, "%s failed and left a result", s->name);
+    ck_assert_msg(!st || (st == WEIR_ENOMEM && met), "%s, %u: %s", s->name, n,
+                  weir_error_message());
+    if (st)
+      operands_are_whole(s, n);
+    else
+      keep_operands(); /* they are what the step made of them */
+    ck_assert_uint_eq(held(), bytes);
+    ck_assert_msg(live <= blocks, "%s lost %d allocations when %u failed", s->name,
+                  (int)(live - blocks), n);
+  } while (met);
+  return n - 1;
+}
+
+START_TEST(every_host_allocation_fails_once)
+{
+  unsigned all = 0;
+  start(device(_i));
+  run_all(); /* pools, streams and kernels are there now */
+  run_all();
+  keep_operands();
+  for (int i = 0; i < STEPS; i++)
+    all += try_allocations(&steps[i]);
+  ck_assert_uint_gt(all, 100);
+}
+END_TEST
+
+#ifndef CPU_ONLY
+/* ---- calls of the driver ----------------------------------------------------------------------
+ */
+
+static const char *const calls[] = {
+    "cuLaunchKernel",       "cuMemCreate",          "cuMemMap",
+    "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
+    "cuStreamSynchronize",  "cuLibraryLoadData",    "cuLibraryGetKernel"};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static void give_back_what_is_cached(void)
+{
+  weir_ok(weir_memory_empty_cache(o.device));
+  weir_ok(weir_pinned_empty_cache());
+}
+
+/* The Nth call answers `error`; true: there was one. */
+static bool try_call(const struct step *s, const char *name, unsigned n, int error)
+{
+  char list[64];
+  uint64_t bytes = held(), before = rig_calls(name);
+  give_back_what_is_cached();
+  before = rig_calls(name);
+  (void)snprintf(list, sizeof list, "%s:%u=%d", name, n, error);
+  rig_fail(list);
+  weir_status st = run(s);
+  bool reached = rig_calls(name) - before >= n;
+  rig_fail(NULL);
+  ck_assert_msg(!wrong, "%s failed and left a result", s->name);
+  ck_assert_msg(!st || st == WEIR_EOOM || st == WEIR_ECUDA, "%s, %s %u: %s", s->name, name, n,
+                weir_error_message());
+  ck_assert_msg(!st || reached, "%s: %s", s->name, weir_error_message());
+  if (st && name == calls[0] && s->says)
+    ck_assert_msg(strncmp(weir_error_message(), s->says, strlen(s->says)) == 0, "%s: %s", s->name,
+                  weir_error_message());
+  if (st && name == calls[0])
+    ck_assert_ptr_nonnull(strstr(weir_error_message(), ": cuLaunchKernel of weir_"));
+  if (st)
+    operands_are_whole(s, n);
+  else
+    keep_operands();
+  ck_assert_uint_eq(held(), bytes);
+  return reached;
+}
+
+START_TEST(every_call_of_the_driver_fails_once)
+{
+  const char *name = calls[_i];
+  unsigned all = 0;
+  start(cuda0);
+  if (!rig_simulated()) return;
+  keep_operands();
+  if (_i < CALLS - 2) run_all(); /* not yet loaded, for those that load kernels */
+  keep_operands();
+  for (int i = 0; i < STEPS; i++)
+    for (unsigned n = 1; try_call(&steps[i], name, n, 2); n++)
+      all++;
+  run_all();
+  ck_assert_msg(all > 0, "nothing calls %s", name);
+}
+END_TEST
+
+static int of_the_device(void)
+{
+  const TTest *const each[] = {every_call_of_the_driver_fails_once, NULL};
+  return rig_run("ops/faults of the device", each, CALLS);
+}
+#else
+static int of_the_device(void)
+{
+  return 0;
+}
+#endif
+
+int main(void)
+{
+  const TTest *const once[] = {every_host_allocation_fails_once, NULL};
+  int failed = rig_run("ops/faults of the host", once, TRIED);
+  return of_the_device() || failed;
+}
