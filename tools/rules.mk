@@ -122,6 +122,11 @@ $(O)/bench/gpu: $(OBJ)/tools/bench/gpu.o $(LIB)/libweir.so $(LIB)/libweir-cuda.s
 
 EXTRA_tools/bench/gpu.c = $(CUDAINC) -Wno-pedantic
 
+$(O)/bench/gpu_tensor: $(OBJ)/tools/bench/gpu_tensor.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../lib' -ldl
+
 # The picture in README.md: a real report, drawn. The program lies in /tmp so that no one's folders show.
 picture: all
 	$(Q)cp $(O)/examples/train /tmp/train

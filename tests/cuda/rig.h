@@ -62,7 +62,7 @@ void gate_add(lane *l);
 void gate_open(lane *l);
 void gate_open_all(lane *l);
 
-/* True on the software device. */
+/* True on the software device; WEIR_RIG_REAL in the environment: it is taken for a real one. */
 bool rig_simulated(void);
 /* weir_sim_set_fail(); only there. */
 void rig_fail(const char *list);

@@ -1,28 +1,39 @@
 #!/bin/bash
-# check-gpu.sh: on a machine with a GPU: runs the examples, with the shared and with NVIDIA's static
-# runtime, with and without Weir; their outputs must be equal, and every call that CUPTI counts must be
-# in the trace. Then rerouting: the programs of tests/reroute and some of every day, alone and in each
-# mode: their outputs must be equal. Then the allocator's suites, and what it all costs, on the GPU.
-# Writes the date, the machine and the figures to RESULTS.md beside this file.
-# Without a GPU it says so, changes nothing and succeeds.
+# check-gpu.sh [SECTION...]: what only a machine with a GPU can tell. Sections, all of them unless named:
+#   engine     the engine's 35 rows on the device (engine.c), copies beside calculation by CUPTI's times
+#   figures    copies, memory, elementwise work and products, beside PyTorch's; what the allocator costs
+#   allocator  the allocator's and kernels' suites (tests/cuda) with this GPU's driver beneath
+#   calls      the examples, with NVIDIA's shared and static runtime, with and without Weir: their outputs
+#              must be equal, and every call that CUPTI counts must be in the trace
+#   reroute    the programs of tests/reroute alone and in each mode: their outputs must be equal
+#   modes      programs of every day, PyTorch and CuPy among them, in each mode: outputs, times, waits
+# Writes each section's tables, and from those there are RESULTS.md beside this file (or $RESULTS): so the
+# sections can be run one after the other where a command may not take long. Ends with 1 where something
+# differs. Without a GPU it says so, changes nothing and succeeds.
 #
-# Works in the source tree (make check-gpu: O, CUDA_HOME) and in an unpacked bundle.
+# Works in the source tree (make check-gpu: O, CUDA_HOME) and in an unpacked bundle. WEIR_SIM_TRIAL=DIR tries
+# this script itself, with the software device's libraries in DIR in the driver's place.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
+cuda=${CUDA_HOME:-/usr/local/cuda}
 if [ -x "$here/bin/weir" ]; then # a bundle
-  root=$here examples=$here/examples count=$here/examples/lib/libcupti_count.so
-  libraries=$here/examples/lib suites=$here/tests traps=$here/tests
+  root=$here examples=$here/examples cupti=$here/examples/lib
+  libraries=$here/examples/lib suites=$here/tests traps=$here/tests parts=$here/results
   version=$(cat "$here/COMMIT")
 else
-  root=${O:?make check-gpu sets O} examples=$root/examples count=$root/tests/gpu/libcupti_count.so
-  cuda=${CUDA_HOME:-/usr/local/cuda}
-  libraries=$cuda/lib64:$cuda/extras/CUPTI/lib64 suites=$root/tests/gpu traps=$root/tests/reroute
+  root=${O:?make check-gpu sets O} examples=$root/examples cupti=$root/tests/gpu
+  libraries=$cuda/lib64:$cuda/extras/CUPTI/lib64 suites=$root/tests/gpu traps=$root/tests/reroute parts=$root/results
   version=$(git -C "$here" describe --always --dirty 2>/dev/null || echo unknown)
 fi
-export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-results=$here/RESULTS.md
+count=$cupti/libcupti_count.so
+trial=${WEIR_SIM_TRIAL:+-s 64} # figures of the software device say nothing: small ones will do
+export LD_LIBRARY_PATH=${WEIR_SIM_TRIAL:+$WEIR_SIM_TRIAL:}$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+[ -z "$trial" ] || export WEIR_RIG_REAL=1
+results=${RESULTS:-$here/RESULTS.md}
 weir=$root/bin/weir
+# A stream that is held must hold no other: each gets a queue of its own.
+export CUDA_DEVICE_MAX_CONNECTIONS=32
 
 devices() { # succeeds when there is a driver that has a device
   python3 -c 'import ctypes, sys
@@ -42,8 +53,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
-rows=
-
+mkdir -p "$parts"
 seconds() { # COMMAND...: runs it, output to $work/out; prints how long it took
   local begin end
   begin=$(date +%s%N)
@@ -75,20 +85,30 @@ check() { # NAME LINKAGE LAYER PROGRAM...: one row
   fi
   events=$("$weir" report --format json "$work/t.db" | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["events"])')
   [ $same = yes ] || failed=$((failed + 1))
-  rows+="| $name | $linkage | $same | $events | $counted | $plain | $traced |"$'\n'
+  part+="| $name | $linkage | $same | $events | $counted | $plain | $traced |"$'\n'
   printf '  %-14s %-16s same output: %-3s  %s\n' "$name" "$linkage" "$same" "$counted"
 }
 
-for program in train pipeline stencil; do
-  check $program "shared cudart" outer "$examples/$program"
-  check $program "static cudart" driver "$examples/static/$program"
-done
-check driver "driver API" outer "$examples/driver"
-check ctypes_vector "ctypes" outer python3 "$examples/ctypes_vector.py"
+# A section's text goes to $part; what differs is counted in $failed.
+
+section_calls() {
+  local program
+  part="Every example ran alone, under \`weir run\`, and under \`weir run\` with CUPTI counting every API call.
+\"Calls\": the calls in Weir's table, by CUPTI's count and by the trace's.
+
+| program | linked with | same output | events | calls, CUPTI against Weir | s alone | s under Weir |
+|---|---|---|---|---|---|---|
+"
+  for program in train pipeline stencil; do
+    check $program "shared cudart" outer "$examples/$program"
+    [ -n "$trial" ] || check $program "static cudart" driver "$examples/static/$program"
+  done
+  check driver "driver API" outer "$examples/driver"
+  check ctypes_vector "ctypes" outer python3 "$examples/ctypes_vector.py"
+}
 
 # ---- rerouting
 
-trapped=''
 in_mode() { # MODE COMMAND...: its output and status in $work/out
   local mode=$1
   shift
@@ -105,33 +125,40 @@ alike() { # NAME MODES COMMAND...: the same in all modes as alone
     in_mode "$mode" "$@"
     cmp -s "$work/plain" "$work/out" && continue
     failed=$((failed + 1))
-    trapped+="| $name | differs in $mode |"$'\n'
+    part+="| $name | differs in $mode |"$'\n'
     diff "$work/plain" "$work/out" | head -5
     return 1
   done
 }
 
-if [ -x "$traps/trap" ]; then
-  agreed=0 tried=0
+section_reroute() {
+  local agreed=0 tried=0 name modes seed most=40
+  [ -n "$trial" ] && most=4
+  part="Programs that rely on what rerouting could get wrong (tests/reroute), alone and in each mode:
+
+| program | result |
+|---|---|
+"
+  if [ ! -x "$traps/trap" ]; then
+    echo "check-gpu: $traps/trap is not built"
+    failed=$((failed + 1))
+    return
+  fi
   for name in $("$traps/trap"); do
     modes="observe strict relaxed"
     case $name in free_waits | error_found_by_free | managed_waits) modes="observe strict" ;; esac # only cudaFree's wait
     tried=$((tried + 1))
     alike "$name" "$modes" "$traps/trap" "$name" && agreed=$((agreed + 1))
   done
-  for seed in $(seq 0 39); do
+  for ((seed = 0; seed < most; seed++)); do
     tried=$((tried + 1))
     alike "random program $seed" "strict relaxed" "$traps/differ" "$seed" $((seed % 3 * 2 + 1)) 200 && agreed=$((agreed + 1))
   done
-  trapped+="| all | $agreed of $tried programs see no difference |"$'\n'
+  part+="| all | $agreed of $tried programs see no difference |"$'\n'
   printf '  %-14s %s of %s programs see no difference\n' traps "$agreed" "$tried"
-else
-  echo "check-gpu: $traps/trap is not built"
-  failed=$((failed + 1))
-fi
+}
 
-compared=''
-modes() { # NAME PROGRAM...: a row of times and waits
+compare() { # NAME PROGRAM...: a row of times and waits
   local name=$1 row
   shift
   if row=$("$weir" compare -n 3 --format json -- "$@" 2>"$work/err" | python3 "$here/modes.py" "$name" 2>>"$work/err"); then
@@ -140,106 +167,187 @@ modes() { # NAME PROGRAM...: a row of times and waits
     failed=$((failed + 1))
     tail -5 "$work/err"
   fi
-  compared+="${row:-| $name | failed |}"$'\n'
+  part+="${row:-| $name | failed |}"$'\n'
   printf '  %s\n' "${row:-$name failed}"
 }
 
-for program in train pipeline stencil driver memory; do modes $program "$examples/$program"; done
-if python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
-  export PYTORCH_NO_CUDA_MEMORY_CACHING=1
-  modes "PyTorch, its cache off" python3 "$here/torch_train.py"
-  unset PYTORCH_NO_CUDA_MEMORY_CACHING
-else
-  compared+="| PyTorch | none here |"$'\n'
-fi
-if python3 -c 'import cupy' 2>/dev/null; then
-  modes "CuPy, its pools off" python3 "$here/cupy_steps.py"
-else
-  compared+="| CuPy | none here |"$'\n'
-fi
+section_modes() {
+  local program mode
+  part="Programs in each mode (\`weir compare\`, medians of 3; waits: how many / seconds; peak MiB):
 
-speeds=''
-if [ -x "$suites/bandwidth" ]; then
+| program | same output | s bare | s observe | s strict | s relaxed | waits observe | waits strict | waits relaxed | peak observe / strict / relaxed | hits, strict |
+|---|---|---|---|---|---|---|---|---|---|---|
+"
+  for program in train pipeline stencil driver memory; do compare $program "$examples/$program"; done
+  if python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+    export PYTORCH_NO_CUDA_MEMORY_CACHING=1
+    compare "PyTorch, its cache off" python3 "$here/torch_train.py"
+    unset PYTORCH_NO_CUDA_MEMORY_CACHING
+  else
+    part+="| PyTorch | none here |"$'\n'
+  fi
+  if python3 -c 'import cupy' 2>/dev/null; then
+    compare "CuPy, its pools off" python3 "$here/cupy_steps.py"
+  else
+    part+="| CuPy | none here |"$'\n'
+  fi
+  [ -x "$suites/bandwidth" ] && [ -z "$trial" ] || return
+  part+="
+Copies of 256 MiB, GB/s, and pairs of 1 MiB, ns; staging forced on in strict and relaxed:
+
+| mode | pinned to device | pinned to host | pageable to device | pageable to host | cudaMalloc + cudaFree | cudaMallocAsync + cudaFreeAsync |
+|---|---|---|---|---|---|---|
+"
   for mode in bare strict relaxed; do
     in_mode $mode env WEIR_STAGING=on "$suites/bandwidth"
-    speeds+="| $mode | $(awk 'NF == 2 { printf "%s | ", $2 }' "$work/out")"$'\n'
+    part+="| $mode | $(awk 'NF == 2 { printf "%s | ", $2 }' "$work/out")"$'\n'
     sed "s/^/  $mode /" "$work/out"
   done
-fi
+}
 
-# The allocator. A stream that is held must hold no other: each gets a queue of its own.
-export CUDA_DEVICE_MAX_CONNECTIONS=32
-tested='' figures=''
-for suite in cuda_backend cuda_reuse cuda_stress cuda_compute; do
-  timeout --kill-after=10 600 "$suites/$suite" >"$work/suite" 2>&1
-  rc=$?
-  said=$(grep -E '^[0-9]+%: Checks: ' "$work/suite" | tail -1)
-  [ $rc -eq 0 ] || { failed=$((failed + 1)); tail -n 40 "$work/suite"; }
-  [ $rc -eq 124 ] && said="hung"
-  tested+="| $suite | ${said:-ended with status $rc} |"$'\n'
-  printf '  %-14s %s\n' "$suite" "${said:-ended with status $rc}"
+section_allocator() {
+  local suite rc said
+  part="The suites of tests/cuda, with this GPU's driver beneath:
+
+| suite | result |
+|---|---|
+"
+  for suite in cuda_backend cuda_reuse cuda_stress cuda_compute; do
+    timeout --kill-after=10 150 "$suites/$suite" >"$work/suite" 2>&1
+    rc=$?
+    said=$(grep -E '^[0-9]+%: Checks: ' "$work/suite" | tail -1)
+    [ $rc -eq 0 ] || { failed=$((failed + 1)); tail -n 40 "$work/suite"; }
+    [ $rc -eq 124 ] && said="hung"
+    part+="| $suite | ${said:-ended with status $rc} |"$'\n'
+    printf '  %-14s %s\n' "$suite" "${said:-ended with status $rc}"
+  done
+  said=$("$examples/memory" 2>&1)
+  if [ "$said" = "as it should be: CUDA out of memory."$'\n'"0 MiB live, 64 MiB cached" ]; then
+    said="right"
+  else
+    failed=$((failed + 1))
+  fi
+  part+="| examples/memory | ${said//$'\n'/ } |"$'\n'
+  printf '  %-14s %s\n' memory "$said"
+}
+
+# cuBLAS where nothing names it: the CUDA Toolkit's, or the one that came with PyTorch.
+find_cublas() {
+  local d
+  for d in "$cuda/lib64" $(python3 -c 'import nvidia, glob
+for p in nvidia.__path__: print(*glob.glob(p + "/cu*/lib"), *glob.glob(p + "/cublas/lib"))' 2>/dev/null); do
+    if compgen -G "$d/libcublas.so.1[23]" >/dev/null; then
+      export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$d
+      return
+    fi
+  done
+}
+
+section_engine() {
+  local kind said
+  part="Every row of what the engine promises, on cuda:0, results compared with the cpu's (tests/gpu/engine.c):
+
+| row | | |
+|---|---|---|
+"
+  WEIR_ROW_SECONDS=40 timeout --kill-after=10 400 "$suites/engine" >"$work/rows" 2>"$work/err" || failed=$((failed + 1))
+  sed 's/^/  /' "$work/rows"
+  head -3 "$work/err"
+  part+=$(sed -nE 's/^(ok|FAIL) +([0-9]+) (.*[^ ]) +[0-9.]+ s *(.*)$/| \2 \3 | \1 | \4 |/p' "$work/rows")$'\n'
+  said=$(tail -1 "$work/rows")
+  part+="| all | ${said:-nothing was said} | |
+
+Copies in streams of their own beside products in another (tests/gpu/overlap.c), us on the device by CUPTI's
+activity records, and ms by the host's clock: products / copies to the device / from it, each alone / all at once.
+
+| host memory | kernels | to device | from device | to device beside kernels | from device beside kernels | copies beside each other | host |
+|---|---|---|---|---|---|---|---|
+"
+  for kind in pinned pageable; do
+    rm -f "$work/activity"
+    # shellcheck disable=SC2086  # sizes are words
+    CUDA_INJECTION64_PATH=$cupti/libcupti_activity.so CUPTI_ACTIVITY_FILE=$work/activity \
+      timeout 100 "$suites/overlap" $kind ${trial:+128 4} >"$work/host" 2>"$work/err" || { failed=$((failed + 1)); cat "$work/err"; }
+    if [ -s "$work/activity" ]; then
+      said=$(python3 "$here/overlap.py" $kind "$work/activity" "$work/host") || failed=$((failed + 1))
+    else
+      said="| $kind | CUPTI did not start | | | | | | $(awk '{ printf "%s%s", s, $2; s = " / " }' "$work/host") |"
+    fi
+    part+="$said"$'\n'
+    printf '  %s\n' "$said"
+  done
+}
+
+section_figures() {
+  : >"$work/theirs"
+  part="What tensors cost, and the same by PyTorch $(python3 -c 'import torch; print(torch.__version__)' 2>/dev/null || echo '(none here)') (tools/bench/gpu_tensor.c says of what;
+tests/gpu/torch_figures.py). Of ns less is better; the last column is above 1 where Weir's is better. PyTorch's
+calls are Python's: what the host's clock took has that in it.
+
+| what | unit | Weir | PyTorch | |
+|---|---|---|---|---|
+"
+  # shellcheck disable=SC2086  # $trial is words
+  timeout 200 "$root/bench/gpu_tensor" $trial all >"$work/ours" 2>"$work/err" || { failed=$((failed + 1)); tail -3 "$work/err"; }
+  sed 's/^/  /' "$work/ours"
+  if python3 -c 'import torch, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then
+    timeout 200 python3 "$here/torch_figures.py" >"$work/theirs" 2>"$work/err" || { failed=$((failed + 1)); tail -3 "$work/err"; }
+    sed 's/^/  PyTorch: /' "$work/theirs"
+  fi
+  part+=$(python3 "$here/figures.py" "$work/ours" "$work/theirs")"
+
+What the allocator and the driver's own ways cost (ns a call or pair, medians of one run; tools/bench/gpu.c):
+
+| what | ns |
+|---|---|
+"
+  if timeout 100 "$root/bench/gpu" all >"$work/figures" 2>"$work/err"; then
+    part+=$(awk '{ printf "| %s | %s |\n", $1, $2 }' "$work/figures")$'\n'
+    sed 's/^/  ns  /' "$work/figures"
+  else
+    failed=$((failed + 1))
+    part+="| failed | $(head -1 "$work/err") |"$'\n'
+    cat "$work/err"
+  fi
+}
+
+# ---- which
+
+titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" [5]="Rerouting" [6]="Modes")
+all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes)
+[ $# -gt 0 ] || set -- "${all[@]}"
+find_cublas
+for i in "${!all[@]}"; do
+  name=${all[i]} part='' before=$failed
+  case " $* " in *" $name "*) ;; *) continue ;; esac
+  echo "$name:"
+  began=$SECONDS
+  case $name in
+    engine) section_engine ;;
+    figures) section_figures ;;
+    allocator) section_allocator ;;
+    calls) section_calls ;;
+    reroute) section_reroute ;;
+    modes) section_modes ;;
+  esac
+  {
+    echo "## ${titles[i]}"
+    echo
+    echo "$(date -u +%Y-%m-%dT%H:%M:%SZ), commit $version, $((SECONDS - began)) s, $((failed - before)) differences."
+    echo
+    printf '%s\n' "$part"
+  } >"$parts/$i-$name.md"
 done
-said=$("$examples/memory" 2>&1)
-if [ "$said" = "as it should be: CUDA out of memory."$'\n'"0 MiB live, 64 MiB cached" ]; then
-  said="right"
-else
-  failed=$((failed + 1))
-fi
-tested+="| examples/memory | ${said//$'\n'/ } |"$'\n'
-printf '  %-14s %s\n' memory "$said"
-if "$root/bench/gpu" all >"$work/figures" 2>"$work/err"; then
-  figures=$(awk '{ printf "| %s | %s |\n", $1, $2 }' "$work/figures")
-  sed 's/^/  ns  /' "$work/figures"
-else
-  failed=$((failed + 1))
-  figures="| failed | $(head -1 "$work/err") |"
-  cat "$work/err"
-fi
 
 {
   echo "# Weir on a GPU"
   echo
-  echo "Written by \`make check-gpu\`. Every example ran alone, under \`weir run\`, and under \`weir run\` with CUPTI"
-  echo "counting every API call. \"Calls\": the calls in Weir's table, by CUPTI's count and by the trace's."
+  echo "Written by \`make check-gpu\`."
   echo
-  echo "- date: $(date -u +%Y-%m-%dT%H:%M:%SZ)"
-  echo "- commit: $version"
   echo "- GPU: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | sed 's/^ *//; s/$/;/' | tr '\n' ' ')"
   echo "- host: $(uname -srm), $(getconf GNU_LIBC_VERSION)"
   echo
-  echo "| program | linked with | same output | events | calls, CUPTI against Weir | s alone | s under Weir |"
-  echo "|---|---|---|---|---|---|---|"
-  printf '%s' "$rows"
-  echo
-  echo "Rerouting. Programs that rely on what it could get wrong (tests/reroute), alone and in each mode:"
-  echo
-  echo "| program | result |"
-  echo "|---|---|"
-  printf '%s' "$trapped"
-  echo
-  echo "Programs in each mode (\`weir compare\`, medians of 3; waits: how many / seconds; peak MiB):"
-  echo
-  echo "| program | same output | s bare | s observe | s strict | s relaxed | waits observe | waits strict | waits relaxed | peak observe / strict / relaxed | hits, strict |"
-  echo "|---|---|---|---|---|---|---|---|---|---|---|"
-  printf '%s' "$compared"
-  echo
-  echo "Copies of 256 MiB, GB/s, and pairs of 1 MiB, ns; staging forced on in strict and relaxed:"
-  echo
-  echo "| mode | pinned to device | pinned to host | pageable to device | pageable to host | cudaMalloc + cudaFree | cudaMallocAsync + cudaFreeAsync |"
-  echo "|---|---|---|---|---|---|---|"
-  printf '%s' "$speeds"
-  echo
-  echo "The allocator's suites, with this GPU's driver beneath:"
-  echo
-  echo "| suite | result |"
-  echo "|---|---|"
-  printf '%s' "$tested"
-  echo
-  echo "What it costs (ns a call or pair, medians of one run; tools/bench/gpu.c says of what):"
-  echo
-  echo "| what | ns |"
-  echo "|---|---|"
-  echo "$figures"
+  cat "$parts"/[0-9]-*.md
 } >"$results"
 echo "check-gpu: $failed differences; see $results"
 exit $((failed != 0))

@@ -3,11 +3,12 @@
 
 CUPTI_LIB := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcupti.so $(CUDA_HOME)/extras/CUPTI/lib64/libcupti.so))
 CUPTI_INC := $(firstword $(wildcard $(CUDA_HOME)/include/cupti.h $(CUDA_HOME)/extras/CUPTI/include/cupti.h))
-GPU_COUNT := $(if $(CUPTI_LIB),$(if $(CUPTI_INC),$(O)/tests/gpu/libcupti_count.so))
+GPU_COUNT := $(if $(CUPTI_LIB),$(if $(CUPTI_INC),$(O)/tests/gpu/libcupti_count.so $(O)/tests/gpu/libcupti_activity.so))
 
 EXTRA_tests/gpu/cupti_count.c = -isystem $(dir $(CUPTI_INC))
+EXTRA_tests/gpu/cupti_activity.c = -isystem $(dir $(CUPTI_INC))
 
-$(O)/tests/gpu/libcupti_count.so: $(OBJ)/tests/gpu/cupti_count.o
+$(O)/tests/gpu/libcupti_%.so: $(OBJ)/tests/gpu/cupti_%.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared -o $@ $< $(CUPTI_LIB) -Wl,-rpath,$(dir $(CUPTI_LIB)) -lpthread
@@ -25,6 +26,21 @@ $(GPU_SUITES): $(O)/tests/gpu/cuda_%: $(OBJ)/tests/cuda/test_%.o $(CUDAT_OBJS) $
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(CUDA_LIB)/stubs -lcuda \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib:$$ORIGIN/../lib' $(GPU_CHECK) -lrt -lm -ldl -pthread
 
+GPU_ENGINE := $(O)/tests/gpu/engine $(O)/tests/gpu/overlap
+
+# The engine's rows on a device: a program on libweir.so's exports.
+$(O)/tests/gpu/engine: $(call objs,$(addprefix tests/gpu/,engine.c engine_tensors.c engine_order.c engine_models.c)) $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(LIB) -lweir \
+	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib:$$ORIGIN/../lib' -lm -ldl -pthread
+
+$(O)/tests/gpu/overlap: $(OBJ)/tests/gpu/overlap.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $< -L$(LIB) -lweir -Wl,--disable-new-dtags \
+	  -Wl,-rpath,'$$ORIGIN/../../lib:$$ORIGIN/../lib' -lm -ldl
+
 EXTRA_tests/gpu/bandwidth.c = $(CUDAINC)
 
 $(O)/tests/gpu/bandwidth: $(OBJ)/tests/gpu/bandwidth.o
@@ -32,7 +48,16 @@ $(O)/tests/gpu/bandwidth: $(OBJ)/tests/gpu/bandwidth.o
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -o $@ $< -L$(CUDA_LIB) -lcudart
 
-gpu-suites: $(GPU_SUITES) $(O)/bench/gpu $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
+gpu-suites: $(GPU_SUITES) $(GPU_ENGINE) $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
 check-gpu: gpu-suites
-TEST_TOOLS += $(GPU_SUITES) $(O)/tests/gpu/bandwidth
+TEST_TOOLS += $(GPU_SUITES) $(GPU_ENGINE) $(O)/tests/gpu/bandwidth
 .PHONY: gpu-suites
+
+# The same programs on the software device.
+TESTS      += $(O)/tests/gpu/test_gpu
+TEST_TOOLS += $(O)/bench/gpu $(O)/bench/gpu_tensor
+
+$(O)/tests/gpu/test_gpu: $(call objs,tests/gpu/test_gpu.c tests/tools/command.c)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)

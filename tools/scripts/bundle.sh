@@ -35,17 +35,21 @@ fi
 if [ -d "$build/examples" ]; then
   mkdir -p "$root/examples/lib"
   (cd "$build/examples" && find . -type f -perm -100 -o -name '*.py' | tar cf - -T -) | tar xf - -C "$root/examples"
-  for f in "$cuda"/lib64/libcudart.so.1[23] "$cuda"/lib64/libcupti.so.1[23] "$cuda"/extras/CUPTI/lib64/libcupti.so.1[23] "$build/tests/gpu/libcupti_count.so"; do
+  for f in "$cuda"/lib64/libcudart.so.1[23] "$cuda"/lib64/libcupti.so.1[23] "$cuda"/extras/CUPTI/lib64/libcupti.so.1[23] "$build"/tests/gpu/libcupti_*.so; do
     [ -e "$f" ] && install -m 755 "$f" "$root/examples/lib/"
   done
-  [ -e "$root/examples/lib/libcupti_count.so" ] && patchelf --set-rpath '$ORIGIN' "$root/examples/lib/libcupti_count.so"
+  for f in "$root"/examples/lib/libcupti_*.so; do
+    if [ -e "$f" ]; then patchelf --set-rpath '$ORIGIN' "$f"; fi
+  done
 fi
 
-# what check-gpu.sh runs on a GPU: the allocator's suites (Check is in them), the traps, and figures
-for f in "$build"/tests/gpu/cuda_* "$build/tests/gpu/bandwidth" "$build/tests/reroute/trap" "$build/tests/reroute/differ"; do
+# what check-gpu.sh runs on a GPU: the engine's rows, the allocator's suites (Check is in them), the traps, and figures
+for f in "$build"/tests/gpu/cuda_* "$build/tests/gpu/engine" "$build/tests/gpu/overlap" "$build/tests/gpu/bandwidth" "$build/tests/reroute/trap" "$build/tests/reroute/differ"; do
   [ -x "$f" ] && install -D -m 755 "$f" "$root/tests/$(basename "$f")"
 done
-if [ -x "$build/bench/gpu" ]; then install -D -m 755 "$build/bench/gpu" "$root/bench/gpu"; fi
+for f in gpu gpu_tensor; do
+  if [ -x "$build/bench/$f" ]; then install -D -m 755 "$build/bench/$f" "$root/bench/$f"; fi
+done
 
 install -m 755 tests/gpu/check-gpu.sh tests/gpu/*.py "$root/"
 git describe --always --dirty >"$root/COMMIT" 2>/dev/null || echo "$version" >"$root/COMMIT"
