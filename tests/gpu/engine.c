@@ -156,7 +156,8 @@ void alike(const char *what, const weir_tensor *a, const weir_tensor *b, double 
   weir_dtype t = weir_tensor_dtype(a);
   int exact = !weir_dtype_is_floating_point(t) && !weir_dtype_is_complex(t);
   double relative = exact ? 0 : factor * tolerance(t);
-  if (t != weir_tensor_dtype(b) || x.count != y.count || memcmp(&x, &y, sizeof x) != 0)
+  if (t != weir_tensor_dtype(b) || x.count != y.count ||
+      memcmp(x.size, y.size, (size_t)x.count * sizeof *x.size) != 0)
     fail_row(__FILE__, __LINE__, "%s: %s of %d dimensions, and %s of %d", what, weir_dtype_name(t),
              x.count, weir_dtype_name(weir_tensor_dtype(b)), y.count);
   double(*v)[2] = elements(a), (*w)[2] = elements(b);

@@ -87,7 +87,7 @@ void row_guards(void)
 void row_placement(void)
 {
   weir_device last = {WEIR_DEVICE_CUDA, device_count() - 1};
-  weir_tensor *a = full_of(2, 8), *b;
+  weir_tensor *a = full_of(2, 8), *b = NULL;
   WEIR_WITH_DEVICE(last) MUST(weir_add(&b, a, a));
   HOLDS(is_on(b, CUDA) && first(b) == 4);
 }
