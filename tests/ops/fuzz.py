@@ -286,7 +286,7 @@ TRUTH = COMPARE + ['logical_and', 'logical_or', 'logical_not', 'isfinite']
 BINARY = 'add sub mul div floor_divide pow maximum minimum'.split() + COMPARE + ['logical_and', 'logical_or']
 REAL_ONLY = ['relu', 'floor_divide', 'maximum', 'minimum', 'lt', 'le', 'gt', 'ge']
 NO_BOOL = ['neg', 'abs', 'relu', 'floor_divide', 'pow', 'sub']
-SIGNED = ['neg', 'abs', 'mul', 'div', 'sqrt']
+SIGNED = ['neg', 'abs', 'mul', 'div', 'sqrt', 'sin', 'tanh']
 # Units in the last place that are allowed: of the cpu, and of a device, whose functions are CUDA's (its documentation:
 # at most 2 for these in float32; a sigmoid and 1 / sqrt are made of two).
 ULPS = {'exp': 2, 'log': 2, 'sin': 2, 'cos': 2, 'tanh': 2, 'sigmoid': 4, 'rsqrt': 2, 'pow': 4, 'sqrt': 1, 'floor_divide': 1}
