@@ -376,10 +376,10 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
     st = weir_fail(WEIR_EINVAL, "mat1 and mat2 must have the same dtype, but got %s and %s",
                    weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
   if (!st) st = check_mm(a, b, "addmm");
-  if (!st) st = check_mm_dtypes(a, b);
   if (st) return st;
   weir_shape shape = weir_shape(a->size[0], b->size[1]);
   st = weir_expand(&wide, c, shape);
+  if (!st) st = check_mm_dtypes(a, b);
   if (!st) st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
   if (!st && beta != 0) st = weir_loop_copy(*out, wide);
   if (!st && (*out)->numel) st = multiply(*out, a, b, &no_batch, alpha, beta);

@@ -38,6 +38,13 @@ static weir_status clamp_dtype(weir_dtype *out, const weir_tensor *a, const weir
   if (!st) st = weir_categories_result(out, &c);
   if (!st && *out == WEIR_COMPLEX64)
     st = weir_fail(WEIR_ENOTSUP, "clamp is not supported for complex types");
+  if (!st && *out == WEIR_BOOL) {
+    bool one = weir_device_of(a).type == WEIR_DEVICE_CPU && !(low && high);
+    st = weir_not_implemented(!one  ? "clamp_scalar_%s"
+                              : low ? "clamp_min_scalar_%s"
+                                    : "clamp_max_scalar_%s",
+                              weir_device_of(a), WEIR_BOOL);
+  }
   return st;
 }
 
@@ -47,9 +54,6 @@ static weir_status check_range(bool *skip, weir_dtype d, weir_scalar bound, bool
   double v = bound.dtype == WEIR_FLOAT64 ? bound.f : (double)bound.i, least, most;
   weir_dtype_range(d, &least, &most);
   *skip = false;
-  if (d == WEIR_BOOL)
-    return weir_fail(WEIR_ENOTSUP, "\"clamp_%s_scalar_cpu\" not implemented for 'Bool'",
-                     low ? "min" : "max");
   if (isnan(v) || (v >= least && v <= most)) return WEIR_OK;
   if (weir_is_floating(d))
     return isinf(v)

@@ -460,6 +460,15 @@ START_TEST(what_torch_refuses_is_refused_in_its_words)
           weir_where(&none, f3, f3, f3));
   refused(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None",
           weir_clamp(&none, f3, NULL, NULL));
+  weir_scalar yes = weir_bool(true);
+  refused(WEIR_ENOTSUP,
+          _i ? "\"clamp_scalar_cuda\" not implemented for 'Bool'"
+             : "\"clamp_scalar_cpu\" not implemented for 'Bool'",
+          weir_clamp(&none, b, &yes, &yes));
+  refused(WEIR_ENOTSUP,
+          _i ? "\"clamp_scalar_cuda\" not implemented for 'Bool'"
+             : "\"clamp_min_scalar_cpu\" not implemented for 'Bool'",
+          weir_clamp(&none, b, &yes, NULL));
   refused(WEIR_EINVAL, "Float did not match Long", weir_isclose(&none, f3, l, 1e-5, 1e-8, false));
   refused(WEIR_EINVAL, "operand 1 is NULL", weir_add(&none, f3, NULL));
   EXPECT(l, 0, 1, 2);

@@ -232,6 +232,7 @@ START_TEST(products_refuse_what_torchs_do)
   WEIR_TENSOR b = NULL;
   WEIR_TENSOR d = NULL;
   WEIR_TENSOR v = NULL;
+  WEIR_TENSOR t = NULL;
   weir_tensor *none = NULL;
   devices(2);
   a = counting(weir_shape(2, 3), WEIR_FLOAT32, device(_i));
@@ -249,6 +250,11 @@ START_TEST(products_refuse_what_torchs_do)
   refused(WEIR_EINVAL, "batch1 must be a 3D tensor", weir_bmm(&none, a, b));
   refused(WEIR_EINVAL, "self and mat2 must have the same dtype, but got Double and Float",
           weir_addmm(&none, d, a, b, 1, 1));
+  t = counting(weir_shape(3, 2), WEIR_FLOAT32, device(_i));
+  refused(WEIR_EINVAL,
+          "The expanded size of the tensor (2) must match the existing size (4) at non-singleton "
+          "dimension 1.  Target sizes: [2, 2].  Tensor sizes: [4]",
+          weir_addmm(&none, v, a, t, 1, 1));
   ck_assert_ptr_null(none);
 }
 END_TEST

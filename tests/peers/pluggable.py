@@ -19,8 +19,8 @@ torch.cuda.memory.change_current_allocator(weir)
 
 def live():
     value, name = ctypes.c_int64(), b"allocated_bytes.all.current"
-    # a weir_device is a type (1: CUDA) and an index
-    assert library.weir_memory_stat(ctypes.byref(value), Device(1, 0), name) == 0, library.weir_error_message()
+    # a weir_device is a type (2: CUDA, as in DLPack) and an index
+    assert library.weir_memory_stat(ctypes.byref(value), Device(2, 0), name) == 0, library.weir_error_message()
     return value.value
 
 

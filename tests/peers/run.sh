@@ -53,7 +53,7 @@ for setting in cache no-cache expandable; do
   bare=$scratch/$setting-bare
   status=0
   LD_LIBRARY_PATH="$out/lib/sim" WEIR_SIM_DEVICES=2 timeout 600 "$python" "$here/client.py" "$@" >"$bare.out" 2>"$bare.err" || status=$?
-  check "$setting, bare" $status
+  check "$setting, bare: $(tail -n 1 "$bare.out")" $status
   for mode in $modes; do
     run=$scratch/$setting-$mode
     under=0
@@ -66,7 +66,7 @@ done
 if [ $# = 0 ] || [ "$*" = dlpack ]; then
   status=0
   "$python" "$here/dlpack.py" "$WEIR_LIBRARY" >"$scratch/dlpack.out" 2>&1 || status=$?
-  check "tensors to and from NumPy and PyTorch by DLPack" $status
+  check "tensors by DLPack: $(tail -n 1 "$scratch/dlpack.out")" $status
 fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
