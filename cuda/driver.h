@@ -15,6 +15,7 @@
 /* X(function, version of the signature). */
 #define WEIR_CUDA_CALLS(X)                                                                         \
   X(cuInit, 2000)                                                                                  \
+  X(cuDriverGetVersion, 2020)                                                                      \
   X(cuGetErrorName, 6000)                                                                          \
   X(cuGetErrorString, 6000)                                                                        \
   X(cuDeviceGetCount, 2000)                                                                        \

@@ -57,15 +57,37 @@ static CUresult find(enum weir_kernel k, CUkernel *out)
   return r;
 }
 
+/* The driver is older than the compiler of the kernels. It takes in machine code of its own major
+ * version, and PTX of its own version or an older one ("CUDA Compatibility", NVIDIA). */
+static bool too_new(CUresult r, int *driver)
+{
+  bool unknown = r == CUDA_ERROR_INVALID_IMAGE || r == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+                 r == CUDA_ERROR_INVALID_PTX || r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+  return unknown && !weir_cuda.cuDriverGetVersion(driver) && *driver < CUDA_VERSION;
+}
+
+static weir_status fail_loading(const weir_cuda_device *d, CUresult r, enum weir_kernel kernel,
+                                const char *what)
+{
+  int driver = 0, major = CUDA_VERSION / 1000, minor = CUDA_VERSION % 1000 / 10;
+  if (!too_new(r, &driver))
+    return weir_driver_fail(r, "%s: loading the kernel %s on cuda:%d", what, kernels[kernel].name,
+                            d->index);
+  return weir_cuda_fail_as(WEIR_ECUDA,
+                           "%s: the kernels in libweir-cuda.so were compiled by CUDA %d.%d, and "
+                           "the driver of cuda:%d is of CUDA %d.%d (error %d): it takes a driver "
+                           "of CUDA %d.%d or newer, or Weir built with an older CUDA Toolkit",
+                           what, major, minor, d->index, driver / 1000, driver % 1000 / 10, (int)r,
+                           major, minor);
+}
+
 weir_status weir_cuda_launch(weir_cuda_device *d, void *stream, enum weir_kernel kernel,
                              weir_grid grid, const void *argument, const char *what)
 {
   CUkernel k = atomic_load_explicit(&found[kernel], memory_order_acquire);
   CUresult r = CUDA_SUCCESS;
   if (!k) WEIR_CUDA_WITHIN(d, r, find(kernel, &k));
-  if (r)
-    return weir_driver_fail(r, "%s: loading the kernel %s on cuda:%d", what, kernels[kernel].name,
-                            d->index);
+  if (r) return fail_loading(d, r, kernel, what);
   void *arguments[] = {(void *)argument};
   WEIR_CUDA_SEEN(d, r,
                  weir_cuda.cuLaunchKernel((CUfunction)k, grid.x, grid.y, grid.z, WEIR_THREADS, 1, 1,

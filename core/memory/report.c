@@ -214,6 +214,8 @@ static void name_streams(census *c)
 /* ---- the reason -------------------------------------------------------------------------------
  */
 
+enum { SEGMENT_STEP = 2 << 20 }; /* bytes: the driver gives memory in such pages */
+
 static weir_oom_reason find_reason(const weir_pool *p, const weir_oom_info *o)
 {
   uint64_t own = o->free - o->stranded + o->cached, room = o->device_free;
@@ -223,6 +225,8 @@ static weir_oom_reason find_reason(const weir_pool *p, const weir_oom_info *o)
   if (o->limit < o->capacity && growth < room && own + growth < o->requested &&
       own + room >= o->requested)
     return o->limit == p->config.limit_bytes ? WEIR_OOM_BUDGET : WEIR_OOM_FRACTION;
+  uint64_t needed = (o->requested + SEGMENT_STEP - 1) / SEGMENT_STEP * SEGMENT_STEP;
+  if (growth >= needed) return WEIR_OOM_REFUSED;
   uint64_t usable = own + growth;
   if (usable >= o->requested) return WEIR_OOM_FRAGMENTED;
   if ((usable += o->stranded + o->waiting) >= o->requested) return WEIR_OOM_STRANDED;
@@ -245,20 +249,38 @@ static void list(char *text, size_t room, const weir_oom_owner *w, unsigned coun
                              mib(w[i].bytes));
 }
 
+typedef struct size_text {
+  char at[32];
+} size_text;
+
+/* As PyTorch writes sizes: "512 bytes", "20.00 KiB", "2.00 MiB", "79.11 GiB". */
+static const char *say(size_text *out, uint64_t bytes)
+{
+  static const char *const units[] = {"KiB", "MiB", "GiB"};
+  int unit = bytes <= 1 << 20 ? 0 : bytes <= 1 << 30 ? 1 : 2;
+  if (bytes <= 1024)
+    (void)snprintf(out->at, sizeof out->at, "%llu bytes", (unsigned long long)bytes);
+  else
+    (void)snprintf(out->at, sizeof out->at, "%.2f %s", (double)bytes / (1 << (10 + 10 * unit)),
+                   units[unit]);
+  return out->at;
+}
+
 static weir_status word(const weir_oom_info *o)
 {
   char tags[64], owners[110];
+  size_text asked, capacity, free;
   list(tags, sizeof tags, o->tags, o->tag_count);
   list(owners, sizeof owners, o->owners, o->owner_count);
   return weir_fail(WEIR_EOOM,
-                   "CUDA out of memory. Tried to allocate %.2f MiB. GPU %d has a total capacity of "
-                   "%.2f MiB of which %.2f MiB is free: %s. MiB: others %.2f, limit %.2f, reserved "
+                   "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of "
+                   "%s of which %s is free: %s. MiB: others %.2f, limit %.2f, reserved "
                    "%.2f, live %.2f, cached %.2f, free in pieces %.2f (largest %.2f), stranded on "
                    "streams %.2f, waiting %.2f, pinned by graphs %.2f, paused %.2f; by tag: %s; "
                    "largest: %s",
-                   mib(o->requested), o->device, mib(o->capacity), mib(o->device_free),
-                   weir_oom_reason_string(o->reason), mib(o->others), mib(o->limit),
-                   mib(o->reserved), mib(o->live), mib(o->cached), mib(o->free),
+                   say(&asked, o->requested), o->device, say(&capacity, o->capacity),
+                   say(&free, o->device_free), weir_oom_reason_string(o->reason), mib(o->others),
+                   mib(o->limit), mib(o->reserved), mib(o->live), mib(o->cached), mib(o->free),
                    mib(o->largest_free), mib(o->stranded), mib(o->waiting), mib(o->pinned),
                    mib(o->paused), tags, owners);
 }

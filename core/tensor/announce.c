@@ -5,36 +5,69 @@
  */
 #include "core/tensor/announce.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/weir/trace.h"
 
 enum { LEVELS = 32 };
 
-static __thread struct {
+typedef struct place {
   int depth; /* may be more than LEVELS */
   const char *name[LEVELS];
-} path;
+} place;
+
+/* On the heap, from a thread's first module on: the library's thread-local memory is to be little,
+ * for a program that opens it late has little left (glibc: about 1.6 KiB for all libraries). */
+static __thread place *path;
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool watched; /* there is a key */
+
+static void end_thread(void *of_thread)
+{
+  free(of_thread);
+  path = NULL;
+}
+
+static void prepare(void)
+{
+  watched = !pthread_key_create(&key, end_thread);
+}
+
+/* Without memory the thread is in no module, as far as reports know. */
+static __attribute__((cold)) void begin_path(void)
+{
+  (void)pthread_once(&once, prepare);
+  place *p = watched ? calloc(1, sizeof *p) : NULL;
+  if (p && !pthread_setspecific(key, p))
+    path = p;
+  else
+    free(p);
+}
 
 void weir_module_path_push(const char *name)
 {
-  if (path.depth < LEVELS) path.name[path.depth] = name;
-  path.depth++;
+  if (!path) begin_path();
+  if (!path) return;
+  if (path->depth < LEVELS) path->name[path->depth] = name;
+  path->depth++;
 }
 
 void weir_module_path_pop(void)
 {
-  if (path.depth) path.depth--;
+  if (path && path->depth) path->depth--;
 }
 
 /* "net.conv1"; names that are NULL or empty are left out. */
 void weir_module_path_text(char out[WEIR_TENSOR_TEXT])
 {
   size_t at = 0;
-  for (int i = 0; i < path.depth && i < LEVELS; i++) {
-    size_t n = path.name[i] ? strlen(path.name[i]) : 0;
+  for (int i = 0; path && i < path->depth && i < LEVELS; i++) {
+    size_t n = path->name[i] ? strlen(path->name[i]) : 0;
     if (!n || at + n + 2 > WEIR_TENSOR_TEXT) continue;
     if (at) out[at++] = '.';
-    memcpy(out + at, path.name[i], n);
+    memcpy(out + at, path->name[i], n);
     at += n;
   }
   out[at] = 0;

@@ -32,7 +32,7 @@ static struct {
   char folder[PATH_MAX];
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
-static __thread weir_writer pen;
+static __thread weir_writer *pen; /* the thread's, freed at its end; NULL: none yet */
 
 /* Who ends a trace waits for those inside, so that no file goes from under a pen. */
 static _Atomic bool active;
@@ -45,6 +45,8 @@ static void thread_ends(void *writer)
 {
   weir_writer *w = writer;
   if (w->epoch == weir_spool_epoch()) weir_writer_release(w);
+  free(w);
+  pen = NULL;
 }
 
 /* Forked children have the pen, and the mapping, of their parent's file: they write nothing. */
@@ -55,7 +57,7 @@ static void in_child(void)
   atomic_store(&active, false);
   atomic_store(&inside, 0);
   weir_spool_after_fork();
-  memset(&pen, 0, sizeof pen);
+  if (pen) memset(pen, 0, sizeof *pen);
   (void)weir_told_record(NULL);
 }
 
@@ -79,14 +81,25 @@ static void leave(void)
   atomic_fetch_sub(&inside, 1);
 }
 
+/* NULL: no memory, and the record is counted as lost. */
 static weir_writer *writer(void)
 {
-  if (pen.epoch != weir_spool_epoch()) {
-    memset(&pen, 0, sizeof pen);
-    pen.epoch = weir_spool_epoch();
-    (void)pthread_setspecific(own.key, &pen);
+  if (!pen) {
+    pen = calloc(1, sizeof *pen);
+    if (pen && pthread_setspecific(own.key, pen)) {
+      free(pen);
+      pen = NULL;
+    }
   }
-  return &pen;
+  if (!pen) {
+    weir_spool_drop(1, ENOMEM);
+    return NULL;
+  }
+  if (pen->epoch != weir_spool_epoch()) {
+    memset(pen, 0, sizeof *pen);
+    pen->epoch = weir_spool_epoch();
+  }
+  return pen;
 }
 
 static void block_done(weir_told *call, const weir_told_block *what)
@@ -94,7 +107,7 @@ static void block_done(weir_told *call, const weir_told_block *what)
   int kept = errno;
   if (!enter()) return;
   weir_writer *w = writer();
-  weir_trace_event *e = weir_writer_slots(w, 1);
+  weir_trace_event *e = w ? weir_writer_slots(w, 1) : NULL;
   if (e) {
     bool pinned = what->api == WEIR_TOLD_PINNED_MALLOC || what->api == WEIR_TOLD_PINNED_FREE;
     bool alloc = what->api == WEIR_TOLD_MALLOC || what->api == WEIR_TOLD_PINNED_MALLOC;
@@ -124,7 +137,8 @@ static void tensor_fact(const weir_told_tensor *what)
 {
   if (!enter()) return;
   weir_trace_event head = {.start = weir_ticks()};
-  (void)weir_tensor_record(writer(), &head, what);
+  weir_writer *w = writer();
+  if (w) (void)weir_tensor_record(w, &head, what);
   leave();
 }
 
@@ -222,7 +236,7 @@ weir_status weir_trace_stop(void)
     atomic_store(&active, false);
     while (atomic_load(&inside))
       (void)sched_yield();
-    if (pen.epoch == weir_spool_epoch()) weir_writer_release(&pen);
+    if (pen && pen->epoch == weir_spool_epoch()) weir_writer_release(pen);
     weir_spool_close();
     st = put_in_place();
   }

@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* X(identifier, sentence). The first that holds, in this order. */
+/* X(identifier, sentence). REFUSED where it holds, else the first that does, in this order. */
 #define WEIR_OOM_REASONS(X)                                                                        \
   X(TOO_LARGE, "the request is larger than the device")                                            \
   X(BUDGET, "the budget is used up")                                                               \
@@ -18,7 +18,8 @@ extern "C" {
   X(STRANDED, "enough is free, but stranded on streams whose work is not known to be complete")    \
   X(GRAPH, "enough is free, but pinned down by graphs")                                            \
   X(OTHERS, "other processes hold the memory")                                                     \
-  X(FULL, "the memory is truly in use")
+  X(FULL, "the memory is truly in use")                                                            \
+  X(REFUSED, "the driver gives none, though it reports enough free")
 
 typedef enum weir_oom_reason {
 #define WEIR_OOM_ENUM(id, text) WEIR_OOM_##id,

@@ -692,10 +692,32 @@ START_TEST(a_call_that_fails_names_the_operation_and_leaves_nothing_behind)
 }
 END_TEST
 
+START_TEST(a_driver_older_than_the_kernels_compiler_is_told_of)
+{
+  static const int errors[] = {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_NO_BINARY_FOR_GPU};
+  if (_i >= 2 || !rig_simulated()) return;
+  ck_assert_int_eq(setenv("WEIR_SIM_DRIVER", "12040", 1), 0);
+  begin();
+  buffer in = buffer_new(4 << 16), out = buffer_new(4);
+  char list[64], words[128];
+  (void)snprintf(list, sizeof list, "cuLibraryLoadData:1=%d", errors[_i]);
+  (void)snprintf(words, sizeof words, "by CUDA %d.%d, and the driver of cuda:0 is of CUDA 12.4",
+                 CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+  rig_fail(list);
+  ck_assert_int_eq(long_sum(&in, &out), WEIR_ECUDA);
+  ck_assert_msg(strstr(weir_error_message(), words) != NULL, "%s", weir_error_message());
+  rig_fail(NULL);
+  weir_ok(long_sum(&in, &out));
+  buffer_free(&in);
+  buffer_free(&out);
+}
+END_TEST
+
 int main(void)
 {
-  static const TTest *tests[9];
+  static const TTest *tests[10];
   tests[7] = a_call_that_fails_names_the_operation_and_leaves_nothing_behind;
+  tests[8] = a_driver_older_than_the_kernels_compiler_is_told_of;
   tests[5] = products_are_the_cpus_in_every_dtype;
   tests[6] = a_product_cublas_cannot_do_is_done_without_it;
   tests[0] = every_operation_gives_what_the_cpu_gives_in_every_dtype;

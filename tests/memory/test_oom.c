@@ -137,6 +137,31 @@ START_TEST(fragmented)
 }
 END_TEST
 
+static weir_status all_is_free(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+  (void)self;
+  *free_bytes = *total_bytes = 64 * MIB;
+  return WEIR_OK;
+}
+
+START_TEST(refused_by_the_driver)
+{
+  rig_start(&r, 64 * MIB, _i ? 2 * MIB : 0, NULL);
+  r.f.backend.source.mem_info = all_is_free; /* as it says, and gives nothing */
+  fake_fail(&r.f, 1, true, WEIR_EOOM);
+  weir_oom_info o = expect_oom(0, 512, WEIR_OOM_REFUSED);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "Tried to allocate 512 bytes. GPU 0 has "));
+  ck_assert_uint_eq(o.reserved, 0);
+  (void)expect_oom(0, 20 * KIB, WEIR_OOM_REFUSED);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "Tried to allocate 20.00 KiB. GPU 0 has "));
+  (void)expect_oom(0, 30 * MIB, WEIR_OOM_REFUSED);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "Tried to allocate 30.00 MiB. GPU 0 has "));
+  fake_fail(&r.f, 0, false, WEIR_OK);
+  rig_free(&r, rig_malloc(&r, 0, 30 * MIB));
+  rig_stop(&r);
+}
+END_TEST
+
 START_TEST(pinned_down_by_a_graph)
 {
   rig_start(&r, 64 * MIB, 2 * MIB, NULL);
@@ -322,6 +347,7 @@ int main(void)
   tcase_add_test(t, stranded_on_a_stream);
   tcase_add_test(t, waiting_for_an_export);
   tcase_add_test(t, fragmented);
+  tcase_add_loop_test(t, refused_by_the_driver, 0, 2);
   tcase_add_test(t, pinned_down_by_a_graph);
   tcase_add_loop_test(t, budget_and_fraction, 0, 2);
   tcase_add_test(t, the_largest_owners_are_named);

@@ -34,6 +34,28 @@ START_TEST(cxx_links_with_the_library)
 }
 END_TEST
 
+/* glibc has about 1.6 KiB of thread-local memory for all the libraries that a program opens late.
+ */
+START_TEST(a_program_that_opens_others_first_can_open_the_library_too)
+{
+  sh_status(0, "cat >other.c <<'EOF'\n"
+               "__thread char kept[768] __attribute__((tls_model(\"initial-exec\")));\n"
+               "char *other(int i) { return kept + i; }\n"
+               "EOF\n"
+               "cat >opens.c <<'EOF'\n"
+               "#include <dlfcn.h>\n"
+               "#include <stdio.h>\n"
+               "int main(int n, char **names) {\n"
+               "  for (int i = 1; i < n; i++)\n"
+               "    if (!dlopen(names[i], RTLD_NOW)) return puts(dlerror()), 1;\n"
+               "  return 0;\n"
+               "}\n"
+               "EOF\n"
+               "cc -shared -fPIC other.c -o other.so && cc opens.c -o opens -ldl && "
+               "./opens ./other.so $BUILD/lib/libweir.so");
+}
+END_TEST
+
 /* What is exported is declared, and what is declared is exported. */
 START_TEST(the_headers_and_the_export_map_agree)
 {
@@ -65,6 +87,7 @@ int main(void)
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_loop_test(t, every_header_is_pedantic_c_and_cxx, 0, 3);
   tcase_add_test(t, cxx_links_with_the_library);
+  tcase_add_test(t, a_program_that_opens_others_first_can_open_the_library_too);
   tcase_add_test(t, the_headers_and_the_export_map_agree);
   tcase_add_test(t, the_table_of_promises_is_true);
   suite_add_tcase(s, t);

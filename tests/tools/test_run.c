@@ -113,7 +113,8 @@ END_TEST
 
 START_TEST(the_environment_tells_the_program_only_what_it_must_know)
 {
-  outcome *plain = sh_status(0, "env | grep -v '^_=' | sort");
+  outcome *plain =
+      sh_status(0, "WEIR_BLAS=builtin env | grep -v '^_=' | sort"); /* as --sim sets it */
   outcome *under = sh_status(0, RUN "-- env | grep -v '^_=' | grep -v '^WEIR_SPOOL_DIR=' |"
                                     " grep -vE '^LD_(PRELOAD|LIBRARY_PATH)=' | sort");
   ck_assert_str_eq(under->out, plain->out);
@@ -121,8 +122,10 @@ START_TEST(the_environment_tells_the_program_only_what_it_must_know)
                "/*/lib/libweir-preload.so:libc.so.6) ;; *) exit 1; esac'");
   sh_status(0, "LD_LIBRARY_PATH=/x:/y " RUN "-- sh -c 'case $LD_LIBRARY_PATH in "
                "/*/lib/sim:/x:/y) ;; *) exit 1; esac'");
-  sh_status(0, "$WEIR run --sim=3 --stacks=off -o t.db -- sh -c "
-               "'test $WEIR_SIM_DEVICES = 3 && test $WEIR_STACKS = off'");
+  sh_status(0,
+            "$WEIR run --sim=3 --stacks=off -o t.db -- sh -c "
+            "'test $WEIR_SIM_DEVICES = 3 && test $WEIR_STACKS = off && test $WEIR_BLAS = builtin'");
+  sh_status(0, "WEIR_BLAS=auto $WEIR run --sim -o u.db -- sh -c 'test $WEIR_BLAS = auto'");
 }
 END_TEST
 

@@ -159,6 +159,7 @@ void environment_apply_bare(const environment *e)
   if (!e->sim) return;
   prepend("LD_LIBRARY_PATH", e->sim_lib);
   set("WEIR_SIM_DEVICES", e->sim_devices);
+  (void)setenv("WEIR_BLAS", "builtin", 0); /* the machine's cuBLAS takes seconds to refuse it */
 }
 
 void environment_apply(const environment *e)
