@@ -22,7 +22,7 @@ $(OBJ)/plain/%.o: %.S | check-tools
 	$(Q)$(CC) $(CPPFLAGS) -g -fPIC -MMD -MP -c $< -o $@
 
 # These functions must not be compiled into calls of themselves.
-EXTRA_interpose/local_libc.c := -ffreestanding -fno-tree-loop-distribute-patterns
+EXTRA_interpose/local_libc.c := -ffreestanding $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 
 interpose: $(PRELOAD) $(LIB)/libunwind.so.8
 

@@ -338,7 +338,7 @@ static void sites(wr_page *p, const char *title, const wr_sites *s, const char *
   if (s->all > s->count)
     (void)snprintf(aside, sizeof(aside), "the first %zu of %zu", s->count, s->all);
   wr_page_heading(p, title, aside);
-  wr_page_begin(p, "rrrlf" + (bytes && time ? 0 : 1));
+  wr_page_begin(p, bytes && time ? "rrrlf" : "rrlf");
   wr_grid_row(&p->grid);
   CELL(p, "%s", unit);
   if (bytes) CELL(p, "bytes");

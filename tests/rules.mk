@@ -16,6 +16,9 @@ ONE_THREAD     :=
 NOT_AROUND     :=
 VALGRIND_TESTS :=
 FUZZ_TARGETS   :=
+# What nvcc makes and no sanitizer changes: a sanitizer's tree has copies of the plain tree's.
+SAME_PLAIN     := $(KERNELS:%=$(KERNELS_OBJ)/%.fatbin) $(EX_CUDA:%=$(OBJ)/$(EX_DIR)/%.o) \
+                  $(OBJ)/$(EX_DIR)/driver_kernels.fatbin $(EXAMPLES_STATIC)
 
 CHECK_LIBS  = $(call pkg_libs,check)
 EXTRA_tests = $(call pkg_cflags,check sqlite3) $(CUDAINC)

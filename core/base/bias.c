@@ -19,7 +19,7 @@ __thread weir_bias_thread *weir_bias_self __attribute__((tls_model("initial-exec
 
 static bool barrier(int command)
 {
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TSAN
   (void)command;
   return true;
 #else

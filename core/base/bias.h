@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/base/compiler.h"
 
 typedef struct weir_bias_thread {   /* who can have a bias; a line of its own, as others read it */
   _Alignas(64) _Atomic bool inside; /* the thread's alone to write: it is in, or just looking */
@@ -48,7 +49,7 @@ extern __thread weir_bias_thread *weir_bias_self __attribute__((tls_model("initi
 /* The mutex, the bias taken from whoever has it, and given where a run is long enough. */
 void weir_bias_lock_slow(weir_bias *b);
 
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TSAN
 #define WEIR_BIAS_ORDER memory_order_seq_cst /* membarrier is nothing a race detector knows */
 #else
 #define WEIR_BIAS_ORDER memory_order_relaxed

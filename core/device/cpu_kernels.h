@@ -15,11 +15,12 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include "core/base/compiler.h"
 #include "core/device/cpu.h"
 #include "core/device/cpu_math.h"
 #include "core/device/philox.h"
 
-#define LOOP _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)
+#define LOOP WEIR_IVDEP for (int64_t i = 0; i < n; i++)
 
 typedef float _Complex complex64;
 typedef double _Complex complex128;
@@ -180,8 +181,8 @@ static inline double any_sine(double x, uint64_t quarter)
   X(E, DIV, T, x / y)                                                                              \
   X(E, FLOOR_DIV, T, (T)float_floor_div(x, y))                                                     \
   X(E, POW, T, (T)float_pow(x, y))                                                                 \
-  X(E, MAXIMUM, T, (x > y) | (x != x) ? x : y)                                                     \
-  X(E, MINIMUM, T, (x < y) | (x != x) ? x : y)                                                     \
+  X(E, MAXIMUM, T, ((x > y) | (x != x)) ? x : y)                                                   \
+  X(E, MINIMUM, T, ((x < y) | (x != x)) ? x : y)                                                   \
   X(E, CLOSE, bool, float_close(x, y, s))                                                          \
   X(E, RANGE, T, (T)(s->p[0].f + (double)(s->first + i) * s->p[1].f))                              \
   COMPARISONS(X, E)
@@ -483,12 +484,12 @@ static void int_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
       best[k] = x[k < n ? k : 0];                                                                  \
     for (; i + LANES <= n; i += LANES)                                                             \
       for (int k = 0; k < LANES; k++)                                                              \
-        best[k] = (x[i + k] better best[k]) | (x[i + k] != x[i + k]) ? x[i + k] : best[k];         \
+        best[k] = ((x[i + k] better best[k]) | (x[i + k] != x[i + k])) ? x[i + k] : best[k];       \
     T e = best[0];                                                                                 \
     for (int k = 1; k < LANES; k++)                                                                \
-      e = (best[k] better e) | (best[k] != best[k]) ? best[k] : e;                                 \
+      e = ((best[k] better e) | (best[k] != best[k])) ? best[k] : e;                               \
     for (; i < n; i++)                                                                             \
-      e = (x[i] better e) | (x[i] != x[i]) ? x[i] : e;                                             \
+      e = ((x[i] better e) | (x[i] != x[i])) ? x[i] : e;                                           \
     if (s->at >= 0 && !(e better s->field) && !(e != e && s->field == s->field)) return;           \
     while (x[at] != e && !(e != e && x[at] != x[at]))                                              \
       at++;                                                                                        \

@@ -9,10 +9,11 @@
  * Panels: A's has TILE_ROWS elements for each of k steps, B's two vectors; what the matrix does not
  * have is 0 there.
  */
+#include "core/base/compiler.h"
 #include "core/device/cpu_gemm.h"
 #include "core/device/half.h"
 
-#define UNROLL _Pragma("GCC unroll 32")
+#define UNROLL WEIR_UNROLL(32)
 
 /* C (rows `ldc` apart) = alpha A B, or that added to it. */
 #define TILE(T)                                                                                    \

@@ -39,7 +39,9 @@
 #endif
 
 /* So that a host's compiler can make vectors of the loop around. */
-#if defined(__GNUC__) && !defined(__CUDACC__)
+#if defined(__clang__) && !defined(__CUDACC__)
+#define WEIR_UNROLL_10 _Pragma("clang loop unroll_count(10)")
+#elif defined(__GNUC__) && !defined(__CUDACC__)
 #define WEIR_UNROLL_10 _Pragma("GCC unroll 10")
 #else
 #define WEIR_UNROLL_10

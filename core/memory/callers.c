@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "core/base/compiler.h"
 #include "core/trace/stack.h"
 #include "core/trace/unwind.h"
 
@@ -35,7 +36,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
  * is glibc's backtrace(). */
 static void *open_library(const char *path, int flags)
 {
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TSAN
   (void)path, (void)flags;
   return NULL;
 #else

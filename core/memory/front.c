@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "core/base/compiler.h"
 #include "core/device/plugin.h"
 #include "core/memory/history.h"
 
@@ -41,7 +42,7 @@ static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* of the fronts' 
 static uint32_t front_count = 1;
 static bool fence_needed;
 
-#if defined(__SANITIZE_THREAD__)
+#if WEIR_TSAN
 #define ORDER_FIRST memory_order_seq_cst /* membarrier is nothing a race detector knows */
 #else
 #define ORDER_FIRST memory_order_relaxed
@@ -59,7 +60,7 @@ static inline bool enter(weir_front *f)
 {
   atomic_store_explicit(&f->busy, true, ORDER_FIRST);
   atomic_signal_fence(memory_order_seq_cst);
-#if !defined(__SANITIZE_THREAD__)
+#if !WEIR_TSAN
   if (__builtin_expect(fence_needed, 0)) atomic_thread_fence(memory_order_seq_cst);
   if (__builtin_expect(!atomic_load_explicit(&f->stop, memory_order_acquire), 1)) return true;
 #else
@@ -71,7 +72,7 @@ static inline bool enter(weir_front *f)
 
 static void barrier(void)
 {
-#if !defined(__SANITIZE_THREAD__)
+#if !WEIR_TSAN
   if (!fence_needed) (void)syscall(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 #endif
   atomic_signal_fence(memory_order_seq_cst);

@@ -219,7 +219,7 @@ static void fortran_strides(int64_t *strides, weir_shape shape)
 weir_status weir_file_tensor(weir_tensor **out, const weir_file *f, const weir_file_array *array,
                              const weir_options *options)
 {
-  weir_options o = options ? *options : (weir_options){WEIR_DTYPE_NONE};
+  weir_options o = options ? *options : (weir_options){.dtype = WEIR_DTYPE_NONE};
   weir_tensor *read = NULL, *turned = NULL;
   int64_t numel, strides[WEIR_MAX_DIMS];
   *out = NULL;

@@ -206,7 +206,7 @@ static weir_status read_header(const weir_file *f, weir_file_array *array)
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
 {
   weir_file f;
-  weir_file_array array = {WEIR_DTYPE_NONE};
+  weir_file_array array = {.dtype = WEIR_DTYPE_NONE};
   int64_t numel = 0;
   *out = NULL;
   weir_status st = weir_file_open(&f, path);

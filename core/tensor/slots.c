@@ -3,12 +3,9 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include "core/base/compiler.h"
 
-#ifdef __SANITIZE_ADDRESS__
-unsigned weir_slots_most = 0;
-#else
-unsigned weir_slots_most = 64;
-#endif
+unsigned weir_slots_most = WEIR_ASAN ? 0 : 64;
 
 __thread weir_slot_list weir_slots __attribute__((tls_model("initial-exec")));
 

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
+#include "core/base/compiler.h"
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/slots.h"
@@ -59,7 +60,7 @@ static weir_status no_memory(uint64_t bytes)
 static weir_storage *storage_alloc(uint64_t room)
 {
   weir_storage *s;
-  if (__builtin_expect(room <= TINY, 1)) {
+  if (__builtin_expect(room <= TINY && !WEIR_ASAN, 1)) {
     s = weir_slot_take(SLOT_STORAGE);
   } else if (room <= SMALL) {
     s = malloc(HEAD + room);

@@ -634,6 +634,8 @@ START_TEST(a_product_cublas_cannot_do_is_done_without_it)
   ck_assert_int_eq(device->compute->gemm(device->self, NULL, &p.g), WEIR_ENOTSUP);
   ck_assert_msg(strstr(weir_error_message(), "cuBLAS was asked for") != NULL, "%s",
                 weir_error_message());
+  for (int i = 0; i < 3; i++)
+    buffer_free(&p.memory[i]);
 }
 END_TEST
 

@@ -61,4 +61,5 @@ TESTS      += $(addprefix $(E2E)/test_,counts hardship)
 NOT_ASAN   += tests/e2e/test_counts tests/e2e/test_hardship
 NOT_TSAN   += tests/e2e/test_counts tests/e2e/test_hardship
 TESTS_ALL  += $(E2E)/test_counts_all
+SAME_PLAIN += $(E2E_OBJ)/kernels.o
 TEST_TOOLS += $(addprefix $(E2E)/,random_caller random_caller_static ticker)

@@ -36,7 +36,7 @@ io-fuzz-objs: $(IO_FUZZ_OBJS) $(OBJ)/tests/io/fuzz_alone.o
 fuzz-io: $(OBJ)/tests/io/fuzz_io.o
 	@mkdir -p $(IO_FUZZ)/corpus && tests/io/seeds.py $(IO_FUZZ)/seeds
 	@if command -v $(FUZZ_CC) >/dev/null; then \
-	  $(MAKE) -s O=$(IO_FUZZ)/tree CC=$(FUZZ_CC) SAN=fuzzer-no-link,address,undefined CPU_LOOP_FLAGS=-O1 CFLAGS="-O1 -g -include tests/io/clang_complex.h" WARN=-Wno-unknown-pragmas io-fuzz-objs && \
+	  $(MAKE) -s O=$(IO_FUZZ)/tree CC=$(FUZZ_CC) SAN=fuzzer-no-link,address,undefined CPU_LOOP_FLAGS=-O1 CFLAGS="-O1 -g" io-fuzz-objs && \
 	  $(FUZZ_CC) -fsanitize=fuzzer,address,undefined -o $(IO_FUZZ)/fuzz_io $(IO_FUZZ_OBJS:$(O)/%=$(IO_FUZZ)/tree/%) -lm -ldl -pthread; \
 	else $(MAKE) -s O=$(IO_FUZZ)/tree SAN=address,undefined io-fuzz-objs && \
 	  $(CC) -fsanitize=address,undefined -o $(IO_FUZZ)/fuzz_io $(IO_FUZZ_OBJS:$(O)/%=$(IO_FUZZ)/tree/%) \

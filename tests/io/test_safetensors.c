@@ -21,9 +21,9 @@ static void put_st(const char *name, const char *header, size_t data)
 
 static weir_tensor *numbers(weir_dtype dtype, weir_shape shape, int from)
 {
-  int32_t values[64];
+  int32_t values[3 * 2 * WEIR_DTYPES];
   weir_tensor *t;
-  for (int i = 0; i < 64; i++)
+  for (int i = 0; i < 3 * 2 * WEIR_DTYPES; i++)
     values[i] = from + i;
   must(weir_tensor_from(&t, values, WEIR_INT32, shape, &(weir_options){.dtype = dtype}));
   return t;

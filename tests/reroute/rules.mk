@@ -42,5 +42,6 @@ TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked)
 TESTS_ALL  += $(REROUTE)/test_differ_all
 NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
 NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
+SAME_PLAIN += $(REROUTE_OBJ)/kernels.o
 TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject tracer libplugin.so.1)
 NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)

@@ -46,6 +46,7 @@ START_TEST(values_are_copied_and_their_dtype_is_kept_or_cast)
   float values[] = {1.5F, -2, 3};
   WEIR_TENSOR a = NULL;
   WEIR_TENSOR b = NULL;
+  WEIR_TENSOR none = NULL;
   devices(2);
   weir_options o = on(device(_i)), half = as(WEIR_INT8, device(_i));
   weir_ok(weir_tensor_from(&a, values, WEIR_FLOAT32, weir_shape(3), &o));
@@ -56,8 +57,8 @@ START_TEST(values_are_copied_and_their_dtype_is_kept_or_cast)
   ck_assert_int_eq(weir_tensor_dtype(b), WEIR_INT8);
   shape_is(b, weir_shape(3, 1));
   refused(WEIR_EINVAL, "values are NULL",
-          weir_tensor_from(&a, NULL, WEIR_FLOAT32, weir_shape(3), NULL));
-  ck_assert_ptr_null(a);
+          weir_tensor_from(&none, NULL, WEIR_FLOAT32, weir_shape(3), NULL));
+  ck_assert_ptr_null(none);
 }
 END_TEST
 
