@@ -2,6 +2,10 @@
  *
  * Conventions: outputs first, a weir_status returned; 0 is success. Pointers are *new* (you free
  * them), *borrowed* (ours, valid as long as said) or *steals* (we take yours).
+ *
+ * NULL is good where a function says what it means. Elsewhere it is an error like others: EINVAL,
+ * "weir_view: t is NULL"; functions that return something else than a status give nothing: 0, NULL,
+ * "", false, no dtype.
  */
 #ifndef WEIR_H
 #define WEIR_H

@@ -3,7 +3,7 @@
  * One fixed buffer a thread, so that wording a failure needs no memory and no lock. Formatting
  * keeps errno: the caller may still want it.
  */
-#include "core/base/status.h"
+#include "core/base/given.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -66,4 +66,9 @@ weir_status weir_fail_errno(weir_status status, int errno_value, const char *for
                  strerror_r(errno_value, reason, sizeof reason));
   errno = saved;
   return status;
+}
+
+weir_status weir_not_given(const char *function, const char *what)
+{
+  return weir_fail(WEIR_EINVAL, "%s: %s is NULL", function, what);
 }

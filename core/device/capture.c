@@ -5,6 +5,7 @@
  * handle's where it made the pool itself.
  */
 #include <stdlib.h>
+#include "core/base/given.h"
 #include "core/device/late.h"
 #include "core/device/plugin.h"
 #include "core/device/stream.h"
@@ -20,12 +21,14 @@ struct weir_graph {
 
 weir_status weir_graph_new(weir_graph **out)
 {
+  WEIR_GIVEN(out);
   *out = calloc(1, sizeof **out);
   return *out ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for a graph");
 }
 
 weir_status weir_stream_is_capturing(bool *out, weir_stream *stream)
 {
+  WEIR_GIVEN(out);
   weir_heap *h;
   *out = false;
   weir_status st = weir_stream_or_current(&h, stream);
@@ -107,6 +110,7 @@ static weir_status end(weir_graph *g)
 
 weir_status weir_graph_capture_end(weir_graph *graph)
 {
+  WEIR_GIVEN(graph);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, NULL);
   if (st) return st;
@@ -118,6 +122,7 @@ weir_status weir_graph_capture_end(weir_graph *graph)
 
 weir_status weir_graph_replay(weir_graph *graph)
 {
+  WEIR_GIVEN(graph);
   weir_heap *h;
   if (!graph->native)
     return weir_fail(WEIR_EINVAL,
@@ -132,6 +137,9 @@ weir_status weir_graph_replay(weir_graph *graph)
 
 weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(graph);
   *out = graph->native ? graph->pool : NULL;
   return *out ? WEIR_OK
               : weir_fail(WEIR_EINVAL,
@@ -140,6 +148,7 @@ weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
 
 weir_status weir_graph_reset(weir_graph *graph)
 {
+  WEIR_GIVEN(graph);
   const weir_backend *b = graph->backend;
   if (weir_device_forked()) return WEIR_ECUDA;
   weir_status st = graph->stream ? end(graph) : WEIR_OK;

@@ -9,6 +9,7 @@
  * streams, for the same reason.
  */
 #include <stdlib.h>
+#include "core/base/given.h"
 #include "core/memory/devices.h"
 
 __thread weir_now weir_current __attribute__((tls_model("initial-exec")));
@@ -80,6 +81,7 @@ weir_status weir_set_device(weir_device device)
 
 weir_status weir_current_device(weir_device *out)
 {
+  WEIR_GIVEN(out);
   *out = (weir_device){WEIR_DEVICE_CUDA, weir_current.device};
   return WEIR_OK;
 }
@@ -108,6 +110,7 @@ weir_status weir_set_current_stream(weir_stream *stream)
 
 weir_status weir_current_stream(weir_stream **out, weir_device device)
 {
+  WEIR_GIVEN(out);
   weir_attached *d = weir_attached_of(device);
   weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
   if (st) return st;
@@ -131,6 +134,7 @@ static void keep(weir_guard *g, int slot, int index)
 
 void weir_device_enter(weir_guard *out, weir_device device)
 {
+  if (!out) return;
   *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
   if (device.type != WEIR_DEVICE_CUDA || device.index < 0) return;
   out->device = weir_current.device;
@@ -139,6 +143,7 @@ void weir_device_enter(weir_guard *out, weir_device device)
 
 weir_status weir_stream_enter(weir_guard *out, weir_stream *stream)
 {
+  WEIR_GIVEN(out);
   const weir_heap *h = (const weir_heap *)stream;
   *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
   if (!h) return WEIR_OK;
@@ -154,6 +159,7 @@ weir_status weir_stream_enter(weir_guard *out, weir_stream *stream)
 
 void weir_guard_leave(weir_guard *g)
 {
+  if (!g) return;
   for (int i = 0; i < 2; i++)
     if (g->of[i] >= 0 && weir_current.streams)
       weir_current.streams[g->of[i]] =

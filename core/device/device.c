@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/base/given.h"
 #include "core/device/plugin.h"
 #include "core/memory/devices.h"
 #include "core/memory/pool.h"
@@ -176,6 +177,7 @@ weir_device weir_device_select(bool disable_cuda)
 
 weir_status weir_cuda_device_count(int *out)
 {
+  WEIR_GIVEN(out);
   *out = 0;
   if (weir_device_forked()) return WEIR_ECUDA;
   if (!available()) *out = cuda.devices;
@@ -194,6 +196,7 @@ bool weir_cuda_is_initialized(void)
 
 weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer)
 {
+  WEIR_GIVEN(out);
   *out = false;
   if (device.type != WEIR_DEVICE_CUDA || peer.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "only cuda devices can access each other, not %s and %s",

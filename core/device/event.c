@@ -6,6 +6,7 @@
  * and the event is as if it had never been recorded.
  */
 #include <stdlib.h>
+#include "core/base/given.h"
 #include "core/device/late.h"
 #include "core/device/plugin.h"
 #include "core/device/stream.h"
@@ -25,6 +26,7 @@ struct weir_event {
 
 weir_status weir_event_new(weir_event **out, const weir_event_options *options)
 {
+  WEIR_GIVEN(out);
   weir_event *e = calloc(1, sizeof *e);
   *out = e;
   if (!e) return weir_fail(WEIR_ENOMEM, "no host memory for an event");
@@ -90,6 +92,7 @@ static weir_status record(weir_event *e, weir_heap *h)
 
 weir_status weir_event_record(weir_event *event, weir_stream *stream)
 {
+  WEIR_GIVEN(event);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, stream);
   if (st) return st;
@@ -119,6 +122,7 @@ static void learn(weir_heap *waiter, const weir_event *e)
 
 weir_status weir_event_wait(weir_event *event, weir_stream *stream)
 {
+  WEIR_GIVEN(event);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, stream);
   if (st || !is_made(event)) return st;
@@ -154,6 +158,8 @@ static void note_good(const weir_event *e)
 
 weir_status weir_event_query(bool *out, weir_event *event)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(event);
   *out = false;
   weir_status st = askable(event);
   if (st) return st;
@@ -169,6 +175,7 @@ weir_status weir_event_query(bool *out, weir_event *event)
 
 weir_status weir_event_synchronize(weir_event *event)
 {
+  WEIR_GIVEN(event);
   weir_status st = askable(event);
   if (st || !event->native) return st;
   const weir_backend *b = event->backend;
@@ -193,6 +200,9 @@ static weir_status comparable(weir_event *start, weir_event *end)
 
 weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *end)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(start);
+  WEIR_GIVEN(end);
   bool first, second;
   float ms = 0;
   *out = 0;
@@ -210,6 +220,7 @@ weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *
 
 weir_status weir_event_device(weir_device *out, weir_event *event)
 {
+  WEIR_GIVEN(event);
   if (!is_made(event))
     return weir_fail(WEIR_EINVAL, "an event is of the device it is first recorded on, and this "
                                   "one has not been recorded");

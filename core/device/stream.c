@@ -7,6 +7,7 @@
  * Side streams are made once for each device, priority and place, and shared by all who ask: an
  * entry is believed when the pool still has a heap of that serial number.
  */
+#include "core/base/given.h"
 #include "core/device/plugin.h"
 #include "core/weir/stream.h"
 
@@ -42,6 +43,7 @@ weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
 
 weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
 {
+  WEIR_GIVEN(out);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   if (st) return st;
@@ -52,6 +54,7 @@ weir_status weir_stream_from_native(weir_stream **out, weir_device device, void 
 
 weir_status weir_default_stream(weir_stream **out, weir_device device)
 {
+  WEIR_GIVEN(out);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   return st ? st : weir_pool_heap(p, NULL, (weir_heap **)out);
@@ -79,6 +82,7 @@ static weir_status make(weir_heap **out, weir_pool *p, int priority)
 
 weir_status weir_stream_create(weir_stream **out, weir_device device)
 {
+  WEIR_GIVEN(out);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   return st ? st : make((weir_heap **)out, p, 0);
@@ -154,6 +158,7 @@ weir_status weir_stream_release(weir_stream *stream)
 
 weir_status weir_stream_native(void **out, weir_stream *stream)
 {
+  WEIR_GIVEN(out);
   if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
   *out = ((weir_heap *)stream)->stream;
   return WEIR_OK;
@@ -161,6 +166,7 @@ weir_status weir_stream_native(void **out, weir_stream *stream)
 
 weir_status weir_stream_device(weir_device *out, weir_stream *stream)
 {
+  WEIR_GIVEN(out);
   if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
   *out = (weir_device){WEIR_DEVICE_CUDA, ((weir_heap *)stream)->pool->backend->index};
   return WEIR_OK;
@@ -173,6 +179,7 @@ static weir_status no_priorities(const weir_backend *b)
 
 weir_status weir_stream_priority(int *out, weir_stream *stream)
 {
+  WEIR_GIVEN(out);
   const weir_heap *h = (const weir_heap *)stream;
   if (!h) return weir_fail(WEIR_EINVAL, "a stream is needed");
   if (weir_device_forked()) return WEIR_ECUDA;
@@ -233,6 +240,7 @@ weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
 
 weir_status weir_stream_query(bool *out, weir_stream *stream)
 {
+  WEIR_GIVEN(out);
   weir_heap *h;
   *out = false;
   weir_status st = weir_stream_or_current(&h, stream);

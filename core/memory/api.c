@@ -1,4 +1,5 @@
 /* api.c: core/weir/memory.h over the pools. */
+#include "core/base/given.h"
 #include "core/weir/memory.h"
 
 #include <stdio.h>
@@ -291,6 +292,7 @@ weir_status weir_memory_set_tag(const char *tag)
 
 weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)
 {
+  WEIR_GIVEN(out);
   POOL_OF(device, p);
   weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(at_);
   *out = 0;

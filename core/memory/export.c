@@ -7,6 +7,7 @@
  * waits in pool->pending; an exported one is there until its last export ends, so that its memory
  * is never given out, moved, unmapped or paused meanwhile.
  */
+#include "core/base/given.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
 
@@ -68,6 +69,7 @@ weir_status weir_pool_use(void *ptr, weir_heap *h)
 
 weir_status weir_memory_export(void *ptr)
 {
+  WEIR_GIVEN(ptr);
   block_id id;
   weir_status st = find_live(ptr, &id);
   if (st) return st;
@@ -86,6 +88,7 @@ weir_status weir_memory_export(void *ptr)
 
 weir_status weir_memory_unexport(void *ptr)
 {
+  WEIR_GIVEN(ptr);
   block_id id = weir_page_map_find((uint64_t)ptr), u = 0;
   if (!id) return weir_fail(WEIR_EINVAL, "%p is not a block of this allocator", ptr);
   weir_pool *p = weir_heaps[block(id)->heap]->pool;

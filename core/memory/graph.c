@@ -20,6 +20,7 @@
  * request passes weir_graph_route().
  */
 #include <stdlib.h>
+#include "core/base/given.h"
 #include "core/device/plugin.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
@@ -173,6 +174,7 @@ weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out)
 
 weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
 {
+  WEIR_GIVEN(out);
   weir_pool *p;
   weir_status st = weir_pool_of(device, &p);
   if (st) return st;
@@ -211,6 +213,7 @@ static weir_status begin(weir_graph_pool *g, weir_heap *stream)
 
 weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
 {
+  WEIR_GIVEN(pool);
   weir_heap *h = (weir_heap *)stream;
   if (h && h->pool != pool->pool)
     return weir_fail(WEIR_EINVAL, "the stream is not of the private pool's device");
@@ -253,6 +256,7 @@ weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited)
 
 weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
 {
+  WEIR_GIVEN(pool);
   weir_pool *p = pool->pool;
   weir_status st = WEIR_OK;
   if (weir_device_forked()) return WEIR_ECUDA;
@@ -293,6 +297,7 @@ static weir_status release(weir_graph_pool *g)
 
 weir_status weir_graph_pool_release(weir_graph_pool *pool)
 {
+  WEIR_GIVEN(pool);
   weir_pool *p = pool->pool;
   if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&p->lock);
@@ -313,6 +318,8 @@ static void add_block(void *user, const weir_block *b)
 
 weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out, weir_graph_pool *pool)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(pool);
   *out = (weir_graph_pool_stats){.id = pool->id};
   if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&pool->pool->lock);

@@ -1,4 +1,5 @@
 /* history.c: see history.h. */
+#include "core/base/given.h"
 #include "core/base/pages.h"
 #include "core/memory/history.h"
 
@@ -330,6 +331,7 @@ weir_status weir_memory_annotate(weir_device device, const char *name, bool begi
 
 weir_status weir_memory_history_info(weir_history_info *out, weir_device device)
 {
+  WEIR_GIVEN(out);
   weir_pool *p;
   weir_status st = weir_pool_of(device, &p);
   if (st) return st;

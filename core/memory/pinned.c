@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/memory/devices.h"
 #include "core/memory/host.h"
 #include "core/memory/told.h"
@@ -204,12 +205,14 @@ static __attribute__((noinline)) weir_status malloc_told(void **out, size_t byte
 
 weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device, unsigned flags)
 {
+  WEIR_GIVEN(out);
   if (__builtin_expect(weir_listening != NULL, 0)) return malloc_told(out, bytes, device, flags);
   return malloc_plain(out, bytes, device, flags);
 }
 
 weir_status weir_pinned_malloc(void **out, size_t bytes)
 {
+  WEIR_GIVEN(out);
   return weir_pinned_malloc_flags(out, bytes, (weir_device){WEIR_DEVICE_CUDA, -1}, 0);
 }
 
@@ -236,6 +239,7 @@ weir_status weir_pinned_free(void *ptr)
 
 weir_status weir_is_pinned(bool *out, const void *ptr)
 {
+  WEIR_GIVEN(out);
   *out = false;
   if (!ptr || atomic_load(&forked)) return WEIR_OK;
   *out = weir_host_owns((uint64_t)ptr);
@@ -312,6 +316,7 @@ static void add_figures(weir_host *s, void *user)
 
 weir_status weir_pinned_get_stats(weir_pinned_stats *o)
 {
+  WEIR_GIVEN(o);
   weir_status st = check_fork();
   memset(o, 0, sizeof *o);
   if (st) return st;
@@ -339,6 +344,8 @@ enum { FIGURES = sizeof figures / sizeof *figures };
 
 weir_status weir_pinned_stat(int64_t *out, const char *name)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(name);
   weir_pinned_stats all;
   weir_status st = weir_pinned_get_stats(&all);
   for (int i = 0; i < FIGURES && !st; i++)
@@ -379,6 +386,7 @@ static void largest(weir_host *s, void *out)
 
 weir_status weir_pinned_largest_free_block(uint64_t *out)
 {
+  WEIR_GIVEN(out);
   weir_status st = check_fork();
   *out = 0;
   if (!st) each_host(largest, out);
@@ -387,6 +395,7 @@ weir_status weir_pinned_largest_free_block(uint64_t *out)
 
 weir_status weir_pinned_summary(char **out)
 {
+  WEIR_GIVEN(out);
   weir_pinned_stats all;
   size_t bytes;
   weir_status st = weir_pinned_get_stats(&all);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/memory/devices.h"
 
 enum { ALL, SMALL, LARGE, POOLS };
@@ -311,6 +312,7 @@ void weir_pool_stats(weir_pool *p, weir_memory_stats *out)
 
 weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
 {
+  WEIR_GIVEN(out);
   weir_pool *p;
   weir_status st = weir_pool_of(device, &p);
   if (st) return st;
@@ -322,6 +324,8 @@ weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
 
 weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(name);
   weir_memory_stats all;
   weir_status st = weir_memory_get_stats(&all, device);
   if (st) return st;
@@ -494,6 +498,7 @@ static void print_table(FILE *f, int device, const figures_all *all, bool abbrev
 
 weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated)
 {
+  WEIR_GIVEN(out);
   figures_all all;
   size_t bytes;
   weir_status st = weir_memory_get_stats(&all.named, device);

@@ -71,6 +71,7 @@ void weir_torch_free(void *ptr, ssize_t size, int device, void *stream)
 /* The device is the block's. */
 void weir_torch_record_stream(void *ptr, void *stream)
 {
+  if (!ptr) return;
   weir_stream *s = NULL;
   block_id id = weir_page_map_find((uint64_t)(uintptr_t)ptr);
   if (id && !stream_of(weir_heaps[block(id)->heap]->pool->backend->index, stream, &s))

@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/nn/loader.h"
 #include "core/weir/ops.h"
 
 void weir_batch_drop(weir_batch *batch)
 {
+  if (!batch) return;
   for (int i = 0; i < batch->count && i < WEIR_BATCH_TENSORS; i++)
     weir_tensor_release(batch->tensor[i]);
   memset(batch, 0, sizeof *batch);
@@ -172,6 +174,8 @@ static void rows_destroy(void *user)
 
 weir_status weir_tensor_dataset(weir_dataset *out, weir_tensor *const *tensors, int count)
 {
+  WEIR_GIVEN(out);
+  if (count) WEIR_GIVEN(tensors);
   *out = (weir_dataset){0};
   if (count < 1 || count > WEIR_BATCH_TENSORS)
     return weir_fail(WEIR_EINVAL, "a dataset has 1 to %d tensors, not %d", WEIR_BATCH_TENSORS,

@@ -1,6 +1,7 @@
 /* layers.c: the layers of torch.nn the notes name: Linear, Conv2d, ReLU, Flatten, MaxPool2d and
  * Sequential. A layer's parameters are its slots WEIGHT and BIAS, so that a call looks up no
  * name. */
+#include "core/base/given.h"
 #include "core/nn/module.h"
 
 #include <inttypes.h>
@@ -84,6 +85,7 @@ static void linear_describe(char *out, size_t room, const weir_module *m)
 weir_status weir_module_linear(weir_module **out, int64_t in_features, int64_t out_features,
                                const weir_layer_options *options)
 {
+  WEIR_GIVEN(out);
   static const weir_module_class kind = {
       .name = "Linear", .forward = linear_forward, .describe = linear_describe};
   weir_module *m;
@@ -145,6 +147,7 @@ static weir_conv2d_options conv2d_defaults(const weir_layer_options *o)
 weir_status weir_module_conv2d(weir_module **out, int64_t in_channels, int64_t out_channels,
                                int64_t kernel, const weir_layer_options *options)
 {
+  WEIR_GIVEN(out);
   static const weir_module_class kind = {
       .name = "Conv2d", .forward = conv2d_forward, .destroy = free, .describe = conv2d_describe};
   weir_conv2d_options c = conv2d_defaults(options);
@@ -174,6 +177,7 @@ static weir_status relu_forward(weir_tensor **out, weir_module *m, weir_tensor *
 
 weir_status weir_module_relu(weir_module **out)
 {
+  WEIR_GIVEN(out);
   static const weir_module_class kind = {.name = "ReLU", .forward = relu_forward};
   return weir_module_new(out, &kind, NULL);
 }
@@ -194,6 +198,7 @@ static void flatten_describe(char *out, size_t room, const weir_module *m)
 
 weir_status weir_module_flatten(weir_module **out, int from, int to)
 {
+  WEIR_GIVEN(out);
   static const weir_module_class kind = {
       .name = "Flatten", .forward = flatten_forward, .destroy = free, .describe = flatten_describe};
   int dims[2] = {from, to};
@@ -228,6 +233,9 @@ static void max_pool2d_describe(char *out, size_t room, const weir_module *m)
 
 weir_status weir_module_max_pool2d(weir_module **out, const weir_pool2d_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(options);
   static const weir_module_class kind = {.name = "MaxPool2d",
                                          .forward = max_pool2d_forward,
                                          .destroy = free,
@@ -260,6 +268,7 @@ static const weir_module_class sequential = {.name = "Sequential", .forward = se
 
 weir_status weir_module_append(weir_module *m, weir_module *child)
 {
+  WEIR_GIVEN(m);
   char name[24];
   if (m->kind != &sequential) {
     weir_module_release(child);
@@ -271,9 +280,11 @@ weir_status weir_module_append(weir_module *m, weir_module *child)
 
 weir_status weir_module_sequential(weir_module **out, weir_module *const *children, size_t count)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  if (count) WEIR_GIVEN(children);
   weir_module *m;
   weir_status st = weir_module_new(&m, &sequential, NULL);
-  *out = NULL;
   for (size_t i = 0; i < count; i++)
     if (st)
       weir_module_release(children[i]);

@@ -1,6 +1,7 @@
 /* loader.c: loaders and their iterations: threads and whose turn it is. loader.h says how a batch
  * goes its way. Nobody waits but on a condition variable, and every change that somebody may wait
  * for is followed by a broadcast. */
+#include "core/base/given.h"
 #include "core/nn/loader.h"
 
 #include <errno.h>
@@ -40,8 +41,10 @@ static weir_status check(const weir_loader_options *o)
 weir_status weir_loader_create(weir_loader **out, const weir_dataset *dataset,
                                const weir_loader_options *options)
 {
-  weir_loader_options o = options ? *options : (weir_loader_options){0};
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(dataset);
+  weir_loader_options o = options ? *options : (weir_loader_options){0};
   weir_status st = check(&o);
   if (!st && (!dataset->length || !dataset->get))
     st = weir_fail(WEIR_EINVAL, "a dataset needs both length and get");
@@ -78,6 +81,8 @@ static weir_status length_of(int64_t *out, const weir_loader *l)
 
 weir_status weir_loader_length(int64_t *out, const weir_loader *l)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(l);
   int64_t items, size = l->options.batch_size;
   *out = 0;
   if (l->options.sampler.next)
@@ -89,6 +94,7 @@ weir_status weir_loader_length(int64_t *out, const weir_loader *l)
 
 void weir_loader_set_epoch(weir_loader *l, uint64_t epoch)
 {
+  if (!l) return;
   atomic_store(&l->epoch, epoch);
 }
 
@@ -262,7 +268,9 @@ static weir_status prepare_ring(weir_loader_iter *it)
 
 weir_status weir_loader_begin(weir_loader_iter **out, weir_loader *l)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(l);
   weir_loader_iter *it = calloc(1, sizeof *it);
   if (!it) return weir_fail(WEIR_ENOMEM, "no host memory for an iteration of a loader");
   atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
@@ -351,6 +359,8 @@ static weir_status take(weir_batch *out, weir_loader_iter *it, weir_load_slot *s
 
 weir_status weir_loader_next(weir_batch *out, weir_loader_iter *it)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(it);
   weir_load_slot *s;
   memset(out, 0, sizeof *out);
   if (!it->workers) {

@@ -1,4 +1,5 @@
 /* module.c: modules: making, counting, adding, calling. */
+#include "core/base/given.h"
 #include "core/nn/module.h"
 
 #include <stdio.h>
@@ -13,6 +14,9 @@ static weir_status no_memory(const weir_module_class *kind)
 
 weir_status weir_module_new(weir_module **out, const weir_module_class *kind, void *data)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(kind);
   weir_module *m = kind->name ? calloc(1, sizeof *m) : NULL;
   *out = m;
   if (!m) {
@@ -57,17 +61,20 @@ void weir_module_release(weir_module *m)
 
 void weir_module_drop(weir_module **m)
 {
+  if (!m) return;
   weir_module_release(*m);
   *m = NULL;
 }
 
 const char *weir_module_name(const weir_module *m)
 {
+  if (!m) return "";
   return m->kind->name;
 }
 
 void *weir_module_data(const weir_module *m)
 {
+  if (!m) return NULL;
   return m->data;
 }
 
@@ -156,12 +163,14 @@ static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, 
 
 weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_tensor *t)
 {
+  WEIR_GIVEN(m);
   return add_tensor(m, name, t, (weir_slot){.what = WEIR_PARAMETERS, .persistent = true});
 }
 
 weir_status weir_module_add_buffer(weir_module *m, const char *name, weir_tensor *t,
                                    bool persistent)
 {
+  WEIR_GIVEN(m);
   return add_tensor(m, name, t, (weir_slot){.what = WEIR_BUFFERS, .persistent = persistent});
 }
 
@@ -192,6 +201,7 @@ static void name_tensors(const weir_module *child, const char *name)
 
 weir_status weir_module_add(weir_module *m, const char *name, weir_module *child)
 {
+  WEIR_GIVEN(m);
   bool within = false;
   char *copy = NULL;
   weir_status st = check_name(m, "module", name);
@@ -219,7 +229,10 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
 weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                   int count)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(m);
+  if (count) WEIR_GIVEN(in);
   if (!m->kind->forward)
     return weir_fail(WEIR_ENOTSUP, "Module [%s] is missing the required \"forward\" function",
                      m->kind->name);
@@ -231,11 +244,15 @@ weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor
 
 weir_status weir_module_call(weir_tensor **out, weir_module *m, weir_tensor *in)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(m);
   return weir_module_call_many(out, m, &in, 1);
 }
 
 void weir_module_train(weir_module *m, bool training)
 {
+  if (!m) return;
   atomic_store(&m->training, training);
   for (size_t i = 0; i < m->children; i++)
     weir_module_train(m->child[i].m, training);
@@ -243,5 +260,6 @@ void weir_module_train(weir_module *m, bool training)
 
 bool weir_module_is_training(const weir_module *m)
 {
+  if (!m) return false;
   return atomic_load(&m->training);
 }

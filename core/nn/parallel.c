@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/base/log.h"
 #include "core/nn/module.h"
 #include "core/tensor/announce.h"
@@ -72,6 +73,9 @@ static weir_status replicate(weir_module **out, const weir_walk *w, weir_device 
 
 weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device *devices, int count)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(m);
+  if (count) WEIR_GIVEN(devices);
   weir_walk w;
   memset(out, 0, (size_t)count * sizeof(weir_module *));
   weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
@@ -89,6 +93,10 @@ weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device 
 weir_status weir_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
                          const weir_device *devices, int count)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(parts);
+  WEIR_GIVEN(t);
+  if (count) WEIR_GIVEN(devices);
   memset(out, 0, (size_t)count * sizeof(weir_tensor *));
   *parts = 0;
   if (!weir_tensor_dim(t))
@@ -161,8 +169,10 @@ static weir_status put_rows(weir_tensor *all, int64_t *at, const weir_tensor *t)
 weir_status weir_gather(weir_tensor **out, weir_tensor *const *tensors, int count,
                         weir_device device)
 {
-  weir_shape shape;
+  WEIR_GIVEN(out);
   *out = NULL;
+  if (count) WEIR_GIVEN(tensors);
+  weir_shape shape;
   if (count < 1) return weir_fail(WEIR_EINVAL, "nothing is to be gathered");
   weir_status st = gathered_shape(&shape, tensors, count);
   if (st) return st;
@@ -246,6 +256,10 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
                                 weir_tensor *const *inputs, int each, const weir_device *devices,
                                 int count)
 {
+  WEIR_GIVEN(out);
+  if (count) WEIR_GIVEN(modules);
+  if (count) WEIR_GIVEN(inputs);
+  if (count) WEIR_GIVEN(devices);
   memset(out, 0, (size_t)count * sizeof(weir_tensor *));
   job *jobs = calloc((size_t)count + 1, sizeof *jobs);
   if (!jobs) return weir_fail(WEIR_ENOMEM, "no host memory for %d replicas", count);
@@ -406,6 +420,7 @@ static weir_status make_plan(plan **out, const weir_parallel_options *o)
 weir_status weir_data_parallel(weir_module **out, weir_module *m,
                                const weir_parallel_options *options)
 {
+  WEIR_GIVEN(out);
   static const weir_module_class kind = {
       .name = "DataParallel", .forward = parallel_forward, .destroy = free};
   static const weir_parallel_options none = {0};

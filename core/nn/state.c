@@ -3,6 +3,7 @@
  * Both are whole or not at all: everything that can fail by its arguments, for want of memory or in
  * a file is done on the side first. Of moving, only pointers are then exchanged; of loading, only
  * copies within a device remain, which a device that has failed alone can refuse. */
+#include "core/base/given.h"
 #include "core/nn/module.h"
 
 #include <inttypes.h>
@@ -71,6 +72,7 @@ static weir_status move(weir_module *m, const mover *how)
 
 weir_status weir_module_to(weir_module *m, const weir_options *options)
 {
+  WEIR_GIVEN(m);
   weir_dtype dtype = options ? options->dtype : WEIR_DTYPE_NONE;
   if (!options) return WEIR_OK;
   if (options->copy || options->pin_memory)
@@ -86,11 +88,13 @@ weir_status weir_module_to(weir_module *m, const weir_options *options)
 
 weir_status weir_module_cuda(weir_module *m, weir_device device)
 {
+  WEIR_GIVEN(m);
   return move(m, &(mover){.options.device = device, .to_cuda = true});
 }
 
 weir_status weir_module_cpu(weir_module *m)
 {
+  WEIR_GIVEN(m);
   return move(m, &(mover){.options.device = {WEIR_DEVICE_CPU, 0}});
 }
 
@@ -99,9 +103,11 @@ weir_status weir_module_cpu(weir_module *m)
 
 weir_status weir_module_state(weir_tensors **out, const weir_module *m)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(m);
   weir_walk w;
   weir_tensors *set = NULL;
-  *out = NULL;
   weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
   if (!st) st = weir_tensors_create(&set);
   for (size_t i = 0; !st && i < w.count; i++)
@@ -210,6 +216,7 @@ static weir_status load(const weir_walk *w, const weir_tensors *state)
 
 weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bool strict)
 {
+  WEIR_GIVEN(m);
   weir_walk w;
   complaint c = {.length = 0};
   weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
@@ -227,6 +234,7 @@ weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bo
 
 weir_status weir_module_save(const weir_module *m, const char *path)
 {
+  WEIR_GIVEN(m);
   weir_tensors *set;
   weir_status st = weir_module_state(&set, m);
   if (!st) st = weir_tensors_set_metadata(set, "format", "pt"); /* what PyTorch's tools look for */
@@ -237,6 +245,7 @@ weir_status weir_module_save(const weir_module *m, const char *path)
 
 weir_status weir_module_load(weir_module *m, const char *path, bool strict)
 {
+  WEIR_GIVEN(m);
   weir_tensors *set;
   weir_options host = {.device = {WEIR_DEVICE_CPU, 0}};
   weir_status st = weir_safetensors_load(&set, path, &host);

@@ -2,6 +2,7 @@
  *
  * A walk meets a module before its children, and they in the order they were added, as torch's
  * named_modules() does. */
+#include "core/base/given.h"
 #include "core/nn/module.h"
 
 #include <inttypes.h>
@@ -125,16 +126,19 @@ static weir_tensor *tensor_at(const weir_module *m, const char *path, int what)
 
 weir_tensor *weir_module_parameter(const weir_module *m, const char *path)
 {
+  if (!m || !path) return NULL;
   return tensor_at(m, path, WEIR_PARAMETERS);
 }
 
 weir_tensor *weir_module_buffer(const weir_module *m, const char *path)
 {
+  if (!m || !path) return NULL;
   return tensor_at(m, path, WEIR_BUFFERS);
 }
 
 weir_module *weir_module_child(const weir_module *m, const char *path)
 {
+  if (!m || !path) return NULL;
   const char *name;
   if (!*path) return (weir_module *)m;
   const weir_module *owner = owner_of(m, path, &name);
@@ -143,6 +147,7 @@ weir_module *weir_module_child(const weir_module *m, const char *path)
 
 weir_module *weir_module_child_at(const weir_module *m, size_t place, const char **name)
 {
+  if (!m) return NULL;
   if (place >= m->children) return NULL;
   if (name) *name = m->child[place].name;
   return m->child[place].m;
@@ -150,6 +155,7 @@ weir_module *weir_module_child_at(const weir_module *m, size_t place, const char
 
 size_t weir_module_children(const weir_module *m)
 {
+  if (!m) return 0;
   return m->children;
 }
 
@@ -157,6 +163,8 @@ weir_status weir_module_visit(const weir_module *m, int what,
                               weir_status (*visit)(void *user, const char *path, weir_tensor *t),
                               void *user)
 {
+  WEIR_GIVEN(m);
+  WEIR_GIVEN(visit);
   weir_walk w;
   int kinds = what & (WEIR_PARAMETERS | WEIR_BUFFERS);
   weir_status st = weir_walk_list(&w, m, kinds | WALK_MODULES_ONCE | WALK_TENSORS_ONCE);
@@ -171,6 +179,8 @@ weir_status weir_module_visit_modules(weir_module *m,
                                                            weir_module *child),
                                       void *user)
 {
+  WEIR_GIVEN(m);
+  WEIR_GIVEN(visit);
   weir_walk w;
   weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
   for (size_t i = 0; !st && i < w.count; i++)
@@ -188,6 +198,8 @@ static weir_status count_elements(void *user, const char *path, weir_tensor *t)
 
 weir_status weir_module_count_parameters(int64_t *out, const weir_module *m)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(m);
   *out = 0;
   return weir_module_visit(m, WEIR_PARAMETERS, count_elements, out);
 }
@@ -214,8 +226,10 @@ static void print(FILE *f, const weir_module *m, int depth)
 
 weir_status weir_module_to_string(char **out, const weir_module *m)
 {
-  size_t bytes;
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(m);
+  size_t bytes;
   FILE *f = open_memstream(out, &bytes);
   if (f) print(f, m, 0);
   bool wrong = !f || ferror(f);

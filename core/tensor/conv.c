@@ -13,6 +13,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/tensor/ops.h"
 
 enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */
@@ -279,6 +280,7 @@ static weir_status dense(weir_tensor **out, const weir_tensor *t)
 weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
+  WEIR_GIVEN(out);
   conv c = {.groups = 1};
   weir_target t;
   WEIR_TENSOR input = NULL;
@@ -443,6 +445,7 @@ static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool
 weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool2d_options *options)
 {
+  WEIR_GIVEN(out);
   pool p = {0};
   *out = NULL;
   weir_status st = check_pool(&p, a, options);

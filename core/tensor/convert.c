@@ -3,6 +3,7 @@
  * Where nothing changes and no copy is asked for, the result is the tensor itself, counted once
  * more. A new one lies in memory in the order in which the old one does.
  */
+#include "core/base/given.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/ops.h"
 
@@ -89,12 +90,14 @@ static weir_status check_dtype(weir_dtype dtype)
 
 weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   static const weir_options none;
   const weir_options *o = options ? options : &none;
   weir_device device = o->device.type ? weir_resolve(o->device) : weir_device_of(t);
   weir_dtype dtype = o->dtype ? o->dtype : (weir_dtype)t->dtype;
   bool pin = o->pin_memory;
-  *out = NULL;
   weir_status st = check_dtype(dtype);
   if (st) return st;
   bool same = dtype == (weir_dtype)t->dtype && weir_device_equal(device, weir_device_of(t)) &&
@@ -108,7 +111,9 @@ weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options 
 weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device device,
                       bool non_blocking)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
   if (device.type == WEIR_DEVICE_UNSET) device = (weir_device){WEIR_DEVICE_CUDA, -1};
   if (device.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "Invalid device, must be cuda device");
@@ -117,19 +122,27 @@ weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device devic
 
 weir_status weir_cpu(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   return weir_to(out, t, &(weir_options){.device = {WEIR_DEVICE_CPU, 0}});
 }
 
 weir_status weir_to_dtype(weir_tensor **out, const weir_tensor *t, weir_dtype dtype)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   return weir_to(out, t, &(weir_options){.dtype = dtype});
 }
 
 weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *type,
                          bool non_blocking)
 {
-  weir_options o = {.non_blocking = non_blocking};
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
+  weir_options o = {.non_blocking = non_blocking};
   weir_status st = weir_type_parse(&o.dtype, &o.device, type);
   if (st) return st;
   if (o.device.type == weir_device_of(t).type) o.device = weir_device_of(t);
@@ -138,12 +151,17 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
 
 weir_status weir_clone(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   return copied(out, t, (weir_dtype)t->dtype, weir_device_of(t), false, false);
 }
 
 weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
   if (t->dense) return itself(out, t);
   weir_status st =
       weir_tensor_new(out, (weir_dtype)t->dtype, weir_device_of(t), false, weir_tensor_shape(t));
@@ -153,7 +171,9 @@ weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
   if (weir_tensor_is_cuda(t))
     return weir_fail(WEIR_EINVAL, "cannot pin '%s' only dense CPU tensors can be pinned",
                      weir_tensor_type(t));

@@ -22,6 +22,7 @@
  * devices never wait.
  */
 #include <string.h>
+#include "core/base/given.h"
 #include "core/device/late.h"
 #include "core/tensor/ops.h"
 
@@ -229,6 +230,8 @@ static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
 
 weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
 {
+  WEIR_GIVEN(t);
+  WEIR_GIVEN(src);
   bool twice;
   if (t == src) return WEIR_OK;
   weir_status st = broadcasts(t, src);
@@ -246,6 +249,7 @@ weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking
 
 weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
 {
+  WEIR_GIVEN(t);
   weir_storage *s;
   WEIR_TENSOR to = NULL;
   uint64_t need = (uint64_t)t->numel * weir_dtype_size(dtype);

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/tensor/create.h"
 #include "core/tensor/ops.h"
 
@@ -60,6 +61,7 @@ static weir_status from_values(weir_tensor **out, const weir_spec *s, const void
 weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype of, weir_shape shape,
                              const weir_options *options)
 {
+  WEIR_GIVEN(out);
   weir_spec s;
   *out = NULL;
   weir_status st = weir_spec_of(&s, options, of);
@@ -69,8 +71,10 @@ weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype o
 weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const void *values,
                             weir_dtype of, weir_shape shape, const weir_options *options)
 {
-  weir_spec s;
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(self);
+  weir_spec s;
   weir_status st = weir_spec_like(&s, options, self);
   return st ? st : from_values(out, &s, values, of, shape);
 }
@@ -120,6 +124,7 @@ weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
                              const int64_t *strides, const weir_options *options,
                              void (*release)(void *context), void *context)
 {
+  WEIR_GIVEN(out);
   weir_options o = options ? *options : none;
   weir_spec s;
   uint64_t bytes = 0;
@@ -174,17 +179,20 @@ static weir_status filled_by(weir_tensor **out, const weir_options *options, wei
 
 weir_status weir_empty(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_GIVEN(out);
   return filled_by(out, options, weir_get_default_dtype(), shape, NULL);
 }
 
 weir_status weir_zeros(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_GIVEN(out);
   weir_scalar v = weir_int(0);
   return filled_by(out, options, weir_get_default_dtype(), shape, &v);
 }
 
 weir_status weir_ones(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_GIVEN(out);
   weir_scalar v = weir_int(1);
   return filled_by(out, options, weir_get_default_dtype(), shape, &v);
 }
@@ -192,6 +200,7 @@ weir_status weir_ones(weir_tensor **out, weir_shape shape, const weir_options *o
 weir_status weir_full(weir_tensor **out, weir_shape shape, weir_scalar value,
                       const weir_options *options)
 {
+  WEIR_GIVEN(out);
   return filled_by(out, options, dtype_of(value), shape, &value);
 }
 
@@ -207,17 +216,26 @@ static weir_status filled_like(weir_tensor **out, const weir_tensor *like,
 
 weir_status weir_empty_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(like);
   return filled_like(out, like, options, NULL);
 }
 
 weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(like);
   weir_scalar v = weir_int(0);
   return filled_like(out, like, options, &v);
 }
 
 weir_status weir_ones_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(like);
   weir_scalar v = weir_int(1);
   return filled_like(out, like, options, &v);
 }
@@ -225,6 +243,9 @@ weir_status weir_ones_like(weir_tensor **out, const weir_tensor *like, const wei
 weir_status weir_full_like(weir_tensor **out, const weir_tensor *like, weir_scalar value,
                            const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(like);
   return filled_like(out, like, options, &value);
 }
 
@@ -241,12 +262,18 @@ static weir_status filled_new(weir_tensor **out, const weir_tensor *self, weir_s
 weir_status weir_new_empty(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                            const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(self);
   return filled_new(out, self, shape, options, NULL);
 }
 
 weir_status weir_new_zeros(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                            const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(self);
   weir_scalar v = weir_int(0);
   return filled_new(out, self, shape, options, &v);
 }
@@ -254,6 +281,9 @@ weir_status weir_new_zeros(weir_tensor **out, const weir_tensor *self, weir_shap
 weir_status weir_new_ones(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                           const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(self);
   weir_scalar v = weir_int(1);
   return filled_new(out, self, shape, options, &v);
 }
@@ -261,6 +291,9 @@ weir_status weir_new_ones(weir_tensor **out, const weir_tensor *self, weir_shape
 weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                           weir_scalar value, const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(self);
   return filled_new(out, self, shape, options, &value);
 }
 
@@ -277,27 +310,36 @@ static weir_status drawn(weir_tensor **out, weir_status st, weir_drawer draw, do
 
 weir_status weir_rand(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_GIVEN(out);
   return drawn(out, weir_empty(out, shape, options), weir_uniform_, 0, 1);
 }
 
 weir_status weir_randn(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_GIVEN(out);
   return drawn(out, weir_empty(out, shape, options), weir_normal_, 0, 1);
 }
 
 weir_status weir_rand_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(like);
   return drawn(out, weir_empty_like(out, like, options), weir_uniform_, 0, 1);
 }
 
 weir_status weir_randn_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(like);
   return drawn(out, weir_empty_like(out, like, options), weir_normal_, 0, 1);
 }
 
 weir_status weir_randint(weir_tensor **out, int64_t low, int64_t high, weir_shape shape,
                          const weir_options *options)
 {
+  WEIR_GIVEN(out);
   weir_status st = filled_by(out, options, WEIR_INT64, shape, NULL);
   if (!st && (st = weir_random_(*out, low, high, NULL))) weir_tensor_drop(out);
   return st;
@@ -366,6 +408,7 @@ static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar ste
 weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, weir_scalar step,
                         const weir_options *options)
 {
+  WEIR_GIVEN(out);
   weir_spec s;
   int64_t count = 0;
   const weir_scalar *three[] = {&start, &end, &step};

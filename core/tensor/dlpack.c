@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/memory/devices.h"
 #include "core/tensor/tensor.h"
 #include "core/weir/dlpack.h"
@@ -138,6 +139,7 @@ static weir_status give_or_copy(given **out, const weir_tensor *t, const weir_dl
 weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
                            const weir_dlpack_options *options)
 {
+  WEIR_GIVEN(out);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   *out = NULL;
@@ -156,6 +158,7 @@ weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
 weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir_tensor *t,
                                        const weir_dlpack_options *options)
 {
+  WEIR_GIVEN(out);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   *out = NULL;
@@ -325,6 +328,7 @@ static void taken_plain(void *context)
 weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
                              const weir_dlpack_options *options)
 {
+  WEIR_GIVEN(out);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   *out = NULL;
   if (!from) return weir_fail(WEIR_EINVAL, "a DLPack tensor is needed");
@@ -343,6 +347,7 @@ weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
 weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversioned *from,
                                          const weir_dlpack_options *options)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
   if (!from) return weir_fail(WEIR_EINVAL, "a DLPack tensor is needed");
   weir_status st = take(out, &from->tensor, taken_plain, from);
@@ -351,6 +356,7 @@ weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversio
 
 weir_status weir_dlpack_stream(intptr_t *out, weir_device device)
 {
+  WEIR_GIVEN(out);
   weir_stream *stream;
   void *native;
   *out = WEIR_DLPACK_STREAM_NONE;

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/tensor/tensor.h"
 
 typedef struct row {
@@ -148,6 +149,7 @@ static weir_dtype wider_float(weir_dtype a, weir_dtype b)
 
 weir_status weir_promote_types(weir_dtype *out, weir_dtype a, weir_dtype b)
 {
+  WEIR_GIVEN(out);
   *out = WEIR_DTYPE_NONE;
   if (!there(a) || !there(b))
     return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)(there(a) ? b : a));

@@ -8,6 +8,7 @@
  * among CUDA operands.
  */
 #include <string.h>
+#include "core/base/given.h"
 #include "core/tensor/ops.h"
 
 #define BIT(dtype) (1u << WEIR_##dtype)
@@ -365,12 +366,21 @@ static inline void plain_fill(weir_operand *o, const weir_tensor *t)
   o->stride[0] = 1;
 }
 
+/* Nowhere to put it; in place, nothing that could be changed. */
+static __attribute__((cold)) weir_status no_result(const weir_elementwise *e)
+{
+  return weir_fail(WEIR_EINVAL, e->t[0] || e->numbers & 1 ? "out is NULL" : "operand 0 is NULL");
+}
+
 weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
 {
   weir_loop l;
   weir_tensor *to = e->self;
   weir_status st;
-  if (!e->self) *out = NULL; /* NOLINT(clang-analyzer-core.NullDereference): NULL only in place */
+  if (!e->self) {
+    if (!out) return no_result(e);
+    *out = NULL;
+  }
   if (!plain(e)) return run_long(out, e);
   const weir_tensor *a = e->t[0];
   weir_device device = weir_device_of(a);
@@ -419,6 +429,7 @@ WEIR_UNARY_MAP(UNARY)
 
 weir_status weir_isfinite(weir_tensor **out, const weir_tensor *a)
 {
+  WEIR_GIVEN(out);
   return unary(WEIR_OP_ISFINITE, out, NULL, a);
 }
 
@@ -484,21 +495,25 @@ static weir_status scaled(weir_op op, weir_tensor **out, weir_tensor *self, cons
 weir_status weir_add_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                            weir_scalar alpha)
 {
+  WEIR_GIVEN(out);
   return scaled(WEIR_OP_ADD, out, NULL, a, b, alpha);
 }
 
 weir_status weir_sub_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                            weir_scalar alpha)
 {
+  WEIR_GIVEN(out);
   return scaled(WEIR_OP_SUB, out, NULL, a, b, alpha);
 }
 
 weir_status weir_add_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
+  WEIR_GIVEN(a);
   return scaled(WEIR_OP_ADD, NULL, a, a, b, alpha);
 }
 
 weir_status weir_sub_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
+  WEIR_GIVEN(a);
   return scaled(WEIR_OP_SUB, NULL, a, a, b, alpha);
 }

@@ -1,5 +1,6 @@
 /* join.c: tensors one behind the other: cat and stack.
  */
+#include "core/base/given.h"
 #include "core/tensor/ops.h"
 
 /* torch skips these: a tensor of shape [0] goes with any other. */
@@ -75,6 +76,7 @@ static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, 
 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
+  WEIR_GIVEN(out);
   weir_shape shape = {0, {0}};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   int64_t from = 0;
@@ -111,6 +113,7 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
 
 weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
+  WEIR_GIVEN(out);
   weir_categories c = {0};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_shape shape = {0, {0}};

@@ -8,6 +8,7 @@
  * Words. side: an operand as the request wants it. batch: the dimensions before the last two.
  */
 #include <string.h>
+#include "core/base/given.h"
 #include "core/tensor/ops.h"
 
 static _Atomic bool tf32, full_precision, deterministic;
@@ -306,6 +307,7 @@ static const weir_shape no_batch = {0, {0}};
 
 weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
   weir_status st = check_pair(a, b, "dot");
   if (!st) st = check_dot(a, b);
@@ -314,6 +316,7 @@ weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 
 weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
   weir_status st = check_pair(a, b, "mv");
   if (!st && (a->dims != 2 || b->dims != 1))
@@ -338,6 +341,7 @@ static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const ch
 
 weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
   weir_status st = check_mm(a, b, "mm");
   if (!st) st = check_mm_dtypes(a, b);
@@ -346,6 +350,7 @@ weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 
 weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
   weir_status st = check_pair(a, b, "bmm");
   if (st) return st;
@@ -365,6 +370,7 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
                        const weir_tensor *b, double beta, double alpha)
 {
+  WEIR_GIVEN(out);
   weir_tensor *wide = NULL;
   *out = NULL;
   if (!a || !b || !c) return weir_fail(WEIR_EINVAL, "addmm needs three tensors");
@@ -474,6 +480,7 @@ static weir_status matmul_batched(weir_tensor **out, const weir_tensor *a, const
 
 weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
   weir_status st = check_pair(a, b, "matmul");
   if (st) return st;
@@ -499,6 +506,7 @@ weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tens
 weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias)
 {
+  WEIR_GIVEN(out);
   WEIR_TENSOR rows = NULL;
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR flat = NULL;

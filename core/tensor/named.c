@@ -1,6 +1,7 @@
 /* named.c: tensors by name (core/weir/io.h): a list in the order of arrival, and an open hash table
  * of places in it.
  */
+#include "core/base/given.h"
 #include "core/tensor/named.h"
 
 #include <stdlib.h>
@@ -15,6 +16,7 @@ static weir_status no_memory(void)
 
 weir_status weir_tensors_create(weir_tensors **out)
 {
+  WEIR_GIVEN(out);
   *out = calloc(1, sizeof **out);
   return *out ? WEIR_OK : no_memory();
 }

@@ -5,6 +5,7 @@
  * is read, not Python: what does not look like it is an error that names the byte. Structured and
  * object types, and numbers that no tensor has, are told from damage by WEIR_ENOTSUP.
  */
+#include "core/base/given.h"
 #include "core/tensor/file.h"
 
 #include <stdio.h>
@@ -205,6 +206,7 @@ static weir_status read_header(const weir_file *f, weir_file_array *array)
 
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
 {
+  WEIR_GIVEN(out);
   weir_file f;
   weir_file_array array = {.dtype = WEIR_DTYPE_NONE};
   int64_t numel = 0;

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/device/half.h"
 #include "core/device/late.h"
 #include "core/tensor/ops.h"
@@ -85,6 +86,7 @@ weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
 
 weir_status weir_fill_(weir_tensor *t, weir_scalar value)
 {
+  WEIR_GIVEN(t);
   weir_loop l;
   weir_status st = weir_number_for(&value, value, (weir_dtype)t->dtype);
   if (st) return st;
@@ -102,6 +104,7 @@ weir_status weir_fill_(weir_tensor *t, weir_scalar value)
 
 weir_status weir_zero_(weir_tensor *t)
 {
+  WEIR_GIVEN(t);
   if (t->dense && t->storage->device.type == WEIR_DEVICE_CPU) {
     if (t->numel) memset(t->data, 0, (size_t)t->numel * weir_itemsize((weir_dtype)t->dtype));
     return WEIR_OK;
@@ -169,6 +172,8 @@ weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
 
 weir_status weir_item(weir_scalar *out, const weir_tensor *t)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(t);
   *out = weir_bool(false);
   if (t->numel == 1) return weir_scalar_of(out, t);
   return weir_fail(WEIR_EINVAL, "a Tensor with %lld elements cannot be converted to Scalar",

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/tensor/ops.h"
 
 enum { NUMBER_BYTES = 512, PRECISION_MOST = 100 };
@@ -330,9 +331,11 @@ static weir_status print_to(char **out, printer *p, const weir_tensor *t)
 
 weir_status weir_tensor_to_string(char **out, const weir_tensor *t)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   printer p = {0};
   WEIR_TENSOR shown = NULL;
-  *out = NULL;
   pthread_mutex_lock(&lock);
   p.o = now;
   pthread_mutex_unlock(&lock);

@@ -7,6 +7,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include "core/base/given.h"
 #include "core/tensor/ops.h"
 
 static weir_status add(weir_dtype *to, weir_dtype dtype)
@@ -65,6 +66,8 @@ weir_status weir_categories_result(weir_dtype *out, const weir_categories *c)
 weir_status weir_result_type(weir_dtype *out, const weir_tensor *a, const weir_tensor *b,
                              weir_scalar number)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(a);
   weir_categories c = {0};
   *out = WEIR_DTYPE_NONE;
   weir_status st = weir_categories_tensor(&c, a);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include "core/base/given.h"
 #include "core/device/philox.h"
 #include "core/memory/devices.h"
 #include "core/tensor/ops.h"
@@ -32,6 +33,7 @@ static uint64_t mask(const weir_generator *g)
 
 weir_status weir_default_generator(weir_generator **out, weir_device device)
 {
+  WEIR_GIVEN(out);
   device = weir_resolve(device);
   bool cuda = device.type == WEIR_DEVICE_CUDA;
   *out = NULL;
@@ -44,6 +46,7 @@ weir_status weir_default_generator(weir_generator **out, weir_device device)
 
 weir_status weir_generator_new(weir_generator **out, weir_device device)
 {
+  WEIR_GIVEN(out);
   weir_generator *of;
   weir_status st = weir_default_generator(&of, device);
   *out = NULL;
@@ -64,16 +67,19 @@ void weir_generator_release(weir_generator *g)
 
 void weir_generator_manual_seed(weir_generator *g, uint64_t seed)
 {
+  if (!g) return;
   weir_generator_set_state(g, (weir_generator_state){seed, 0});
 }
 
 uint64_t weir_generator_initial_seed(const weir_generator *g)
 {
+  if (!g) return 0;
   return atomic_load(&g->seed) ^ mask(g);
 }
 
 weir_device weir_generator_device(const weir_generator *g)
 {
+  if (!g) return (weir_device){WEIR_DEVICE_UNSET, 0};
   if (g->owned) return g->device;
   return g == defaults ? (weir_device){WEIR_DEVICE_CPU, 0}
                        : (weir_device){WEIR_DEVICE_CUDA, (int)(g - defaults) - 1};
@@ -81,11 +87,13 @@ weir_device weir_generator_device(const weir_generator *g)
 
 weir_generator_state weir_generator_get_state(const weir_generator *g)
 {
+  if (!g) return (weir_generator_state){0, 0};
   return (weir_generator_state){atomic_load(&g->seed) ^ mask(g), atomic_load(&g->offset)};
 }
 
 void weir_generator_set_state(weir_generator *g, weir_generator_state state)
 {
+  if (!g) return;
   atomic_store(&g->seed, state.seed ^ mask(g));
   atomic_store(&g->offset, state.offset);
 }

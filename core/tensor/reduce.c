@@ -8,6 +8,7 @@
  * Words. mask: bit d: dimension d is reduced.
  */
 #include <string.h>
+#include "core/base/given.h"
 #include "core/tensor/ops.h"
 
 typedef struct rule {
@@ -237,6 +238,7 @@ static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor 
                         int count, bool keepdim)
 {
   reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count};
+  if (!out) return weir_not_given(r.name, "out");
   *out = NULL;
   if (!a || count < 0 || (count && !dims))
     return weir_fail(WEIR_EINVAL, "%s needs a tensor, and %d dimensions", r.name, count);
@@ -277,31 +279,37 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
 
 weir_status weir_max(weir_tensor **out, const weir_tensor *a)
 {
+  WEIR_GIVEN(out);
   return extreme(out, a, WEIR_REDUCE_MAX, "max");
 }
 
 weir_status weir_min(weir_tensor **out, const weir_tensor *a)
 {
+  WEIR_GIVEN(out);
   return extreme(out, a, WEIR_REDUCE_MIN, "min");
 }
 
 weir_status weir_argmax(weir_tensor **out, const weir_tensor *a)
 {
+  WEIR_GIVEN(out);
   return over(WEIR_REDUCE_ARGMAX, out, a, NULL, 0, false);
 }
 
 weir_status weir_argmin(weir_tensor **out, const weir_tensor *a)
 {
+  WEIR_GIVEN(out);
   return over(WEIR_REDUCE_ARGMIN, out, a, NULL, 0, false);
 }
 
 weir_status weir_argmax_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
 {
+  WEIR_GIVEN(out);
   return over(WEIR_REDUCE_ARGMAX, out, a, &dim, 1, keepdim);
 }
 
 weir_status weir_argmin_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
 {
+  WEIR_GIVEN(out);
   return over(WEIR_REDUCE_ARGMIN, out, a, &dim, 1, keepdim);
 }
 
@@ -318,12 +326,16 @@ static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tens
 weir_status weir_max_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
                          bool keepdim)
 {
+  WEIR_GIVEN(values);
+  WEIR_GIVEN(indices);
   return with_index(WEIR_REDUCE_MAX_INDEX, values, indices, a, dim, keepdim);
 }
 
 weir_status weir_min_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
                          bool keepdim)
 {
+  WEIR_GIVEN(values);
+  WEIR_GIVEN(indices);
   return with_index(WEIR_REDUCE_MIN_INDEX, values, indices, a, dim, keepdim);
 }
 
@@ -386,10 +398,12 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
 
 weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
+  WEIR_GIVEN(out);
   return check_softmax(out, a, dim, false);
 }
 
 weir_status weir_log_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
+  WEIR_GIVEN(out);
   return check_softmax(out, a, dim, true);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/base/dump.h"
 #include "core/base/json.h"
 #include "core/tensor/file.h"
@@ -268,6 +269,7 @@ static weir_status read_tensors(const header *h, const weir_options *options)
 
 weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
 {
+  WEIR_GIVEN(out);
   weir_file f;
   header h = {.file = &f};
   *out = NULL;

@@ -1,11 +1,13 @@
 /* select.c: operations made of others: where, clamp, and whether tensors are equal or close.
  */
 #include <math.h>
+#include "core/base/given.h"
 #include "core/tensor/ops.h"
 
 weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const weir_tensor *a,
                        const weir_tensor *b)
 {
+  WEIR_GIVEN(out);
   weir_tensor *truth = NULL;
   weir_elementwise e;
   *out = NULL;
@@ -88,6 +90,7 @@ static weir_status clamp(weir_tensor **out, const weir_tensor *a, const weir_sca
 weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
                        const weir_scalar *high)
 {
+  WEIR_GIVEN(out);
   weir_tensor *wide = NULL;
   weir_dtype dtype;
   *out = NULL;
@@ -115,6 +118,7 @@ static weir_status check_bound(const char *name, double bound)
 weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, double rtol,
                          double atol, bool equal_nan)
 {
+  WEIR_GIVEN(out);
   weir_elementwise e;
   *out = NULL;
   if (!a || !b) return weir_fail(WEIR_EINVAL, "isclose needs two tensors");
@@ -146,6 +150,7 @@ static weir_status all_of(bool *out, weir_tensor *truth)
 weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b, double rtol,
                           double atol, bool equal_nan)
 {
+  WEIR_GIVEN(out);
   weir_tensor *close = NULL;
   *out = false;
   weir_status st = weir_isclose(&close, a, b, rtol, atol, equal_nan);
@@ -154,6 +159,7 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
 
 weir_status weir_equal(bool *out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_GIVEN(out);
   weir_tensor *same = NULL;
   *out = false;
   if (!a || !b) return weir_fail(WEIR_EINVAL, "equal needs two tensors");

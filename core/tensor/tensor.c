@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/slots.h"
@@ -204,6 +205,7 @@ void weir_tensor_release(weir_tensor *t)
 
 void weir_tensor_drop(weir_tensor **t)
 {
+  if (!t) return;
   weir_tensor_release(*t);
   *t = NULL;
 }
@@ -213,21 +215,25 @@ void weir_tensor_drop(weir_tensor **t)
 
 weir_dtype weir_tensor_dtype(const weir_tensor *t)
 {
+  if (!t) return WEIR_DTYPE_NONE;
   return (weir_dtype)t->dtype;
 }
 
 weir_device weir_tensor_device(const weir_tensor *t)
 {
+  if (!t) return (weir_device){WEIR_DEVICE_UNSET, 0};
   return t->storage->device;
 }
 
 weir_shape weir_tensor_shape(const weir_tensor *t)
 {
+  if (!t) return (weir_shape){0, {0}};
   return weir_shape_of(t->dims, t->size);
 }
 
 int weir_tensor_dim(const weir_tensor *t)
 {
+  if (!t) return 0;
   return t->dims;
 }
 
@@ -240,53 +246,63 @@ static int place(const weir_tensor *t, int dim)
 
 int64_t weir_tensor_size(const weir_tensor *t, int dim)
 {
+  if (!t) return -1;
   int i = place(t, dim);
   return i < 0 ? -1 : t->size[i];
 }
 
 int64_t weir_tensor_stride(const weir_tensor *t, int dim)
 {
+  if (!t) return 0;
   int i = place(t, dim);
   return i < 0 ? 0 : t->stride[i];
 }
 
 int64_t weir_tensor_numel(const weir_tensor *t)
 {
+  if (!t) return 0;
   return t->numel;
 }
 
 bool weir_tensor_is_contiguous(const weir_tensor *t)
 {
+  if (!t) return false;
   return t->dense;
 }
 
 bool weir_tensor_is_cuda(const weir_tensor *t)
 {
+  if (!t) return false;
   return t->storage->device.type == WEIR_DEVICE_CUDA;
 }
 
 bool weir_tensor_is_pinned(const weir_tensor *t)
 {
+  if (!t) return false;
   return weir_storage_pinned(t->storage);
 }
 
 void *weir_tensor_data(const weir_tensor *t)
 {
+  if (!t) return NULL;
   return t->data;
 }
 
 bool weir_tensor_shares_storage(const weir_tensor *a, const weir_tensor *b)
 {
+  if (!a || !b) return false;
   return a->storage == b->storage;
 }
 
 const char *weir_tensor_type(const weir_tensor *t)
 {
+  if (!t) return "";
   return weir_type_name((weir_dtype)t->dtype, t->storage->device.type);
 }
 
 weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
 {
+  WEIR_GIVEN(t);
   char *copy = name ? strndup(name, NAME_BYTES - 1) : NULL;
   if (name && !copy) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor's name");
   free(t->name);
@@ -297,11 +313,13 @@ weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
 
 const char *weir_tensor_name(const weir_tensor *t)
 {
+  if (!t) return "";
   return t->name ? t->name : "";
 }
 
 weir_status weir_tensor_record_stream(const weir_tensor *t, weir_stream *stream)
 {
+  WEIR_GIVEN(t);
   const weir_storage *s = t->storage;
   if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
   bool ours = s->kind == STORAGE_DEVICE || s->kind == STORAGE_PINNED;

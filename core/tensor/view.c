@@ -4,6 +4,7 @@
  * weir_tensor_view(). Only weir_reshape() and weir_flatten() may copy, where no strides can show
  * the elements in the new shape.
  */
+#include "core/base/given.h"
 #include "core/tensor/tensor.h"
 
 /* Sizes and strides of a view that is being made. */
@@ -121,6 +122,9 @@ static inline weir_status try_view(weir_tensor **out, const weir_tensor *t, weir
 
 weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   weir_status st = try_view(out, t, &shape);
   if (st || *out) return st;
   return weir_fail(WEIR_EINVAL, "view size is not compatible with input tensor's size and stride "
@@ -130,6 +134,9 @@ weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 
 weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   weir_status st = try_view(out, t, &shape);
   if (st || *out) return st;
   WEIR_TENSOR copy = NULL;
@@ -139,7 +146,9 @@ weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape sha
 
 weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int to)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
   weir_shape s = {0};
   weir_status st = weir_dim_of(&from, from, t->dims);
   if (!st) st = weir_dim_of(&to, to, t->dims);
@@ -158,8 +167,10 @@ weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int 
 
 weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
 {
-  view v;
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
+  view v;
   view_of(&v, t);
   weir_status st = weir_dim_of(&dim, dim, t->dims + 1);
   if (!st) st = check_count(t->dims + 1);
@@ -175,8 +186,10 @@ weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
 
 weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
 {
-  view v;
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
+  view v;
   view_of(&v, t);
   weir_status st = weir_dim_of(&dim, dim, t->dims);
   if (st) return st;
@@ -197,11 +210,13 @@ static __attribute__((cold)) weir_status bad_expand(const weir_tensor *t, weir_s
 
 weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   weir_text to, from;
   int64_t numel;
   view v = {.shape = shape};
   int more = shape.count - t->dims;
-  *out = NULL;
   weir_status st = check_count(shape.count);
   if (st) return st;
   if (more < 0)
@@ -233,8 +248,10 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
 
 weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b)
 {
-  view v;
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
+  view v;
   view_of(&v, t);
   weir_status st = weir_dim_of(&a, a, t->dims);
   if (!st) st = weir_dim_of(&b, b, t->dims);
@@ -250,7 +267,9 @@ weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b
 
 weir_status weir_t(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
   if (t->dims > 2)
     return weir_fail(WEIR_EINVAL, "t() expects a tensor with <= 2 dimensions, but self is %dD",
                      (int)t->dims);
@@ -259,9 +278,12 @@ weir_status weir_t(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *order)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
+  if (t->dims) WEIR_GIVEN(order);
   view v = {.shape = {.count = t->dims}};
   unsigned seen = 0;
-  *out = NULL;
   for (int i = 0; i < t->dims; i++) {
     int d;
     weir_status st = weir_dim_of(&d, order[i], t->dims);
@@ -304,7 +326,9 @@ static int64_t clamp(int64_t place, int64_t low, int64_t high)
 weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t start, int64_t end,
                        int64_t step)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor.");
   weir_status st = weir_dim_of(&dim, dim, t->dims);
   if (st) return st;
@@ -319,7 +343,9 @@ weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t
 weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
                         int64_t length)
 {
+  WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "narrow() cannot be applied to a 0-dim tensor.");
   if (length < 0) return weir_fail(WEIR_EINVAL, "narrow(): length must be non-negative.");
   weir_status st = weir_dim_of(&dim, dim, t->dims);
@@ -335,9 +361,11 @@ weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_
 
 weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_t index)
 {
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   weir_text text;
   view v;
-  *out = NULL;
   view_of(&v, t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "select() cannot be applied to a 0-dim tensor.");
   weir_status st = weir_dim_of(&dim, dim, t->dims);
@@ -370,6 +398,9 @@ static weir_status pieces(weir_tensor **out, int *count, const weir_tensor *t, i
 
 weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int chunks, int dim)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(count);
+  WEIR_GIVEN(t);
   *count = 0;
   if (!t->dims) return weir_fail(WEIR_EINVAL, "chunk expects at least a 1-dimensional tensor");
   if (chunks <= 0)
@@ -383,6 +414,8 @@ weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int 
 weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tensor *t, int64_t size,
                        int dim)
 {
+  WEIR_GIVEN(count);
+  WEIR_GIVEN(t);
   *count = 0;
   if (!t->dims) return weir_fail(WEIR_EINVAL, "split expects at least a 1-dimensional tensor");
   if (size < 0)
