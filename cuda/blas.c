@@ -22,7 +22,7 @@
 enum { HANDLES = 16, BLAS_DEVICES = 64 };
 enum { OP_N, OP_T };                                              /* cublasOperation_t */
 enum { R_32F = 0, R_64F = 1, R_16F = 2, C_32F = 4, R_16BF = 14 }; /* cudaDataType */
-enum { COMPUTE_32F = 68, COMPUTE_64F = 70 };                      /* cublasComputeType_t */
+enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_TF32 = 77 };   /* cublasComputeType_t */
 enum { MATH_DEFAULT = 0, MATH_TF32 = 3, MATH_FULL_SUMS = 16 };    /* cublasMath_t */
 enum { GEMM_DEFAULT = -1 };                                       /* cublasGemmAlgo_t */
 
@@ -155,6 +155,7 @@ static int multiply(void *h, const weir_gemm *g)
 {
   factor alpha = factor_of(g->dtype, g->alpha), beta = factor_of(g->dtype, g->beta);
   int type = type_of(g->dtype), compute = g->dtype == WEIR_FLOAT64 ? COMPUTE_64F : COMPUTE_32F;
+  if (g->tf32 && g->dtype == WEIR_FLOAT32) compute = COMPUTE_TF32;
   return blas.GemmStridedBatchedEx(h, g->transb ? OP_T : OP_N, g->transa ? OP_T : OP_N, (int)g->n,
                                    (int)g->m, (int)g->k, &alpha, g->b, type, (int)g->ldb, g->stepb,
                                    g->a, type, (int)g->lda, g->stepa, &beta, g->c, type,

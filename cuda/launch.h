@@ -54,6 +54,11 @@
   X(gemm_int16, gemm)                                                                              \
   X(gemm_int32, gemm)                                                                              \
   X(gemm_int64, gemm)                                                                              \
+  X(thin_float32, thin)                                                                            \
+  X(thin_float16, thin)                                                                            \
+  X(thin_bfloat16, thin)                                                                           \
+  X(thin_float64, thin)                                                                            \
+  X(thin_complex64, thin)                                                                          \
   X(random_any, others)                                                                            \
   X(im2col_1, others)                                                                              \
   X(im2col_2, others)                                                                              \
@@ -65,6 +70,7 @@
   X(map)                                                                                           \
   X(reduce)                                                                                        \
   X(gemm)                                                                                          \
+  X(thin)                                                                                          \
   X(others)
 
 enum weir_kernel {

@@ -7,7 +7,7 @@ CUDA_NAMES := backend blas compute copy driver gemm graph launch map reduce stre
 CUDA_OBJS  := $(call objs,$(CUDA_NAMES:%=cuda/%.c)) $(KERNELS_OBJS)
 $(foreach c,$(CUDA_NAMES),$(eval EXTRA_cuda/$(c).c = $$(CUDAINC)))
 
-$(LIB)/libweir-cuda.so: $(CUDA_OBJS) cuda/libweir-cuda.map
+$(LIB)/libweir-cuda.so: $(CUDA_OBJS) cuda/libweir-cuda.map $(KERNELS_OBJ)/arch
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared $(LDSAN) $(LDFLAGS) -Wl,-soname,libweir-cuda.so -Wl,--version-script,cuda/libweir-cuda.map \

@@ -109,7 +109,7 @@ $(O)/bench/calls: $(OBJ)/tools/bench/calls.o
 
 EXTRA_tools/bench/calls.c = -Wno-pedantic
 
-bench: all $(O)/bench/bench $(O)/bench/calls $(O)/bench/alloc $(O)/bench/tensor $(O)/bench/gpu ## measure the targets, print a table, write build/bench.json (ROWS="call dlsym": only these)
+bench: all $(O)/bench/bench $(O)/bench/calls $(O)/bench/alloc $(O)/bench/tensor $(O)/bench/gpu $(O)/bench/gpu_tensor ## measure the targets, print a table, write build/bench.json (ROWS="call dlsym": only these)
 	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
 
 .PHONY: bench

@@ -100,6 +100,8 @@ typedef struct weir_k_random { /* a kernel has the name of the bare struct */
   weir_random of;
 } weir_k_random;
 
+enum { WEIR_K_THIN = 8 }; /* rows of a thin product, at most */
+
 typedef struct weir_k_gemm {
   const void *a, *b;
   void *c;
@@ -108,6 +110,7 @@ typedef struct weir_k_gemm {
   int64_t first; /* of the batch: block z is matrix first + z */
   weir_k_number alpha, beta;
   int32_t has_beta, scaled; /* beta is not 0; alpha is not 1 */
+  int32_t flipped;          /* thin: C lies column by column */
 } weir_k_gemm;
 
 typedef struct weir_k_im2col {

@@ -607,12 +607,13 @@ START_TEST(products_are_the_cpus_in_every_dtype)
 {
   static const int64_t sizes[][4] = {{1, 1, 1, 1},    {3, 5, 7, 2},      {64, 64, 8, 1},
                                      {65, 63, 9, 1},  {130, 257, 33, 1}, {1, 200, 50, 3},
-                                     {200, 1, 31, 1}, {17, 4, 0, 2},     {128, 128, 16, 40}};
+                                     {200, 1, 31, 1}, {17, 4, 0, 2},     {128, 128, 16, 40},
+                                     {8, 70, 300, 2}, {90, 7, 129, 3},   {1, 1, 1000, 1}};
   if (_i >= WEIR_DTYPES || !_i) return;
   begin();
   seed = (uint64_t)_i + 31;
   tame = true;
-  for (int s = 0; s < 9; s++)
+  for (int s = 0; s < 12; s++)
     for (int again = 0; again < (SANITIZED ? 1 : 4); again++)
       one_product((weir_dtype)_i, WEIR_BLAS_BUILTIN, sizes[s]);
 }

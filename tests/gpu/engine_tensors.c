@@ -353,8 +353,9 @@ static void one_product(weir_dtype dtype, const int64_t *size, weir_blas blas)
 
 static void products(void)
 {
-  static const int64_t sizes[][3] = {{1, 1, 1},     {3, 5, 7},     {65, 63, 9},    {128, 128, 128},
-                                     {1, 300, 257}, {300, 1, 257}, {257, 129, 300}};
+  static const int64_t sizes[][3] = {{1, 1, 1},       {3, 5, 7},       {65, 63, 9},
+                                     {128, 128, 128}, {1, 300, 257},   {300, 1, 257},
+                                     {257, 129, 300}, {8, 1000, 4096}, {999, 5, 513}};
   static const weir_dtype dtypes[] = {WEIR_FLOAT32, WEIR_FLOAT64, WEIR_FLOAT16, WEIR_BFLOAT16,
                                       WEIR_COMPLEX64};
   weir_set_allow_reduced_precision(false);

@@ -57,6 +57,21 @@ START_TEST(check_gpu_in_a_bundle_says_when_there_is_none)
 }
 END_TEST
 
+/* From another folder, by the bundle's own libraries alone; the software device in the GPU's place.
+ */
+START_TEST(check_gpu_in_a_bundle_walks_the_engines_rows)
+{
+  unpack();
+  outcome *o = sh_status(
+      0,
+      "mkdir away && mv bundle away/b && cd / && WEIR_BLAS=builtin RESULTS=$OLDPWD/r.md "
+      "WEIR_SIM_TRIAL=$OLDPWD/away/b/lib/sim LD_LIBRARY_PATH= $OLDPWD/away/b/check-gpu.sh engine");
+  ck_assert_msg(strstr(o->out, "35 passed, 0 failed") && strstr(o->out, "0 differences"), "%s",
+                o->out);
+  (void)sh_status(0, "grep -q '^| 35 allocator hooks | ok |' r.md && grep -q '^| pinned | ' r.md");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("tools/bundle");
@@ -66,6 +81,7 @@ int main(void)
   tcase_add_test(t, a_bundle_needs_only_glibc_of_the_machine);
   tcase_add_test(t, a_bundle_runs_where_the_packages_are_not);
   tcase_add_test(t, check_gpu_in_a_bundle_says_when_there_is_none);
+  tcase_add_test(t, check_gpu_in_a_bundle_walks_the_engines_rows);
   suite_add_tcase(s, t);
   return run_suite(s);
 }

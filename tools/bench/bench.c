@@ -59,6 +59,11 @@ const row bench_rows[] = {
     {"gpu-async", "GPU: hit / cudaMallocAsync + FreeAsync", "x", 1, false, measure_gpu_async},
     {"gpu-malloc", "GPU: 32 MiB / cudaMalloc + cudaFree", "x", 1, false, measure_gpu_malloc},
     {"gpu-pinned", "GPU: pinned hit, malloc + free", "ns", 30, false, measure_gpu_pinned},
+    {"gpu-dispatch", "GPU: add of 1 element / a launch", "x", 1.5, false, measure_gpu_dispatch},
+    {"gpu-add", "GPU: add of 64 MiB / copy there", "x", 0.9, true, measure_gpu_add},
+    {"gpu-sum", "GPU: sum of 64 MiB / copy there", "x", 0.9, true, measure_gpu_sum},
+    {"gpu-gemm", "GPU: matmul, built in / cuBLAS", "x", 0.4, true, measure_gpu_gemm},
+    {"gpu-gemv", "GPU: vector-matrix, built in / copy", "x", 0.5, true, measure_gpu_gemv},
     {NULL, NULL, NULL, 0, false, NULL},
 };
 

@@ -80,6 +80,11 @@ void measure_gpu_hit(measured *m);
 void measure_gpu_async(measured *m);
 void measure_gpu_malloc(measured *m);
 void measure_gpu_pinned(measured *m);
+void measure_gpu_dispatch(measured *m);
+void measure_gpu_add(measured *m);
+void measure_gpu_sum(measured *m);
+void measure_gpu_gemm(measured *m);
+void measure_gpu_gemv(measured *m);
 
 /* helpers (bench.c) */
 double bench_median(double *values, size_t count);

@@ -300,12 +300,27 @@ static double sum_rows(void)
 /* ---- products ---------------------------------------------------------------------------------
  */
 
+/* cuBLAS where the library has the choice and there is one; where there is none it is said, once. */
+static weir_blas choose(weir_blas blas)
+{
+  static bool said;
+  weir_tensor *c = NULL;
+  if (blas == WEIR_BLAS_BUILTIN) return blas;
+  MUST(weir_set_blas(WEIR_BLAS_VENDOR));
+  weir_status st = weir_matmul(&c, x, y);
+  weir_tensor_release(c);
+  if (!st) return WEIR_BLAS_VENDOR;
+  if (!said) (void)fprintf(stderr, "gpu_tensor: without cuBLAS: %s\n", weir_error_message());
+  said = true;
+  return WEIR_BLAS_AUTO;
+}
+
 /* ns of a product (m, k) by (k, n). */
 static double product_ns(weir_dtype dtype, weir_blas blas, const int64_t *mnk, int count)
 {
   x = made(dtype, weir_shape(mnk[0], mnk[2]));
   y = made(dtype, weir_shape(mnk[2], mnk[1]));
-  MUST(weir_set_blas(blas));
+  MUST(weir_set_blas(choose(blas)));
   of_two = weir_matmul;
   double ns = device_ns(run_two, count);
   MUST(weir_set_blas(WEIR_BLAS_AUTO));

@@ -1,5 +1,6 @@
-/* rows_gpu.c: the allocator on a real device, beside the driver's own ways: bench/gpu, in children
- * that take turns. Where there is no GPU the rows say so, and nothing else. */
+/* rows_gpu.c: the allocator on a real device, beside the driver's own ways (bench/gpu), and tensors
+ * there (bench/gpu_tensor), in children that take turns. Where there is no GPU the rows say so, and
+ * nothing else. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,9 +13,8 @@ enum { CHILDREN = 9, NO_GPU = 3 };
 /* False, and noted, where there is none. */
 static bool gpu_there(measured *m)
 {
-  const char *const program = bench_text("%s/bench/gpu", bench_build);
   char name[100] = "";
-  FILE *f = popen(bench_text("'%s' name 2>&1", program), "r");
+  FILE *f = popen(bench_text("'%s/bench/gpu' name 2>&1", bench_build), "r");
   if (!f) {
     m->failed = true;
     return false;
@@ -33,9 +33,11 @@ static bool gpu_there(measured *m)
   return status == 0 && !m->absent;
 }
 
+static const char *program = "gpu"; /* which of the two */
+
 static bool run(double *value, const char *what)
 {
-  const char *const argv[] = {bench_text("%s/bench/gpu", bench_build), what, NULL};
+  const char *const argv[] = {bench_text("%s/bench/%s", bench_build, program), what, NULL};
   return bench_run(value, NULL, NULL, argv);
 }
 
@@ -80,4 +82,38 @@ void measure_gpu_malloc(measured *m)
 void measure_gpu_pinned(measured *m)
 {
   one(m, "pinned");
+}
+
+static void of_tensors(measured *m, const char *ours, const char *theirs)
+{
+  program = "gpu_tensor";
+  quotient(m, ours, theirs);
+  program = "gpu";
+}
+
+/* What is moved a second, by what a copy within the device moves. */
+void measure_gpu_add(measured *m)
+{
+  of_tensors(m, "add", "d2d");
+}
+
+void measure_gpu_sum(measured *m)
+{
+  of_tensors(m, "sum", "d2d");
+}
+
+void measure_gpu_dispatch(measured *m)
+{
+  of_tensors(m, "dispatch", "launch");
+}
+
+/* The engine's kernels by cuBLAS. */
+void measure_gpu_gemm(measured *m)
+{
+  of_tensors(m, "gemm-float32-builtin", "gemm-float32");
+}
+
+void measure_gpu_gemv(measured *m)
+{
+  of_tensors(m, "gemv-builtin", "d2d");
 }
