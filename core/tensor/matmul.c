@@ -319,6 +319,8 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
   WEIR_GIVEN(out);
   *out = NULL;
   weir_status st = check_pair(a, b, "mv");
+  if (!st && !a->dims)
+    st = weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
   if (!st && (a->dims != 2 || b->dims != 1))
     st = weir_fail(WEIR_EINVAL, "vector + matrix @ vector expected, got 1, %d, %d", a->dims,
                    b->dims);

@@ -3,6 +3,7 @@
 # each mode of `weir run`; each with PyTorch's cache, without it, and with expandable segments.
 #
 # A run under Weir must print what the bare run printed and exit as it did, and the bare run must pass.
+# CASES are those of client.py, and the parts that compare libraries (README.md); none: all of both.
 set -eu
 out=$(cd "$1" && pwd)
 shift
@@ -31,17 +32,41 @@ check() { # NAME STATUS
   fi
 }
 
-# Operations and tensors on the cpu beside PyTorch's own, by random calls.
-if [ $# = 0 ]; then
-  for subject in tensors ops; do
-    status=0
-    timeout 1800 "$python" "$here/$subject.py" "$WEIR_LIBRARY" >"$scratch/$subject.out" 2>&1 || status=$?
-    check "$subject on the cpu: $(tail -n 1 "$scratch/$subject.out")" $status
-  done
-fi
+# The libraries beside each other, in one process. wanted NAME: whether the command line asks for it.
+wanted() {
+  [ "$everything" = yes ] && return 0
+  for case in $cases; do [ "$case" != "$1" ] || return 0; done
+  return 1
+}
+everything=no
+[ $# != 0 ] || everything=yes
+cases=$*
+set --
+for case in $cases; do
+  case $case in tensors | ops | rows | files | dlpack) ;; *) set -- "$@" "$case" ;; esac
+done
+compare() { # NAME FILE ARGUMENT...
+  name=$1
+  wanted "$name" || return 0
+  shift
+  status=0
+  timeout 1800 "$python" "$@" >"$scratch/$name$seed.out" 2>&1 || status=$?
+  check "$name${seed:+, seed $seed}: $(tail -n 1 "$scratch/$name$seed.out")" $status
+}
+for seed in ${PEERS_SEEDS:-1 2 3}; do
+  compare tensors "$here/tensors.py" "$WEIR_LIBRARY" 2000 "$((seed * 10000))"
+  compare ops "$here/ops.py" "$WEIR_LIBRARY" 20000 "$seed"
+  compare rows "$here/rows.py" "$WEIR_LIBRARY" "$seed"
+done
+seed=
+compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"
+mkdir -p "$scratch/files"
+compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"
+settings='cache no-cache expandable'
+[ $everything = yes ] || [ $# != 0 ] || settings=
 
 # With the address of nothing in it: messages name the program's own folder.
-for setting in cache no-cache expandable; do
+for setting in $settings; do
   case $setting in
   cache) set -- "$@" ;;
   no-cache) export PYTORCH_NO_CUDA_MEMORY_CACHING=1 ;;
@@ -63,10 +88,5 @@ for setting in cache no-cache expandable; do
     check "$setting, $mode" $same
   done
 done
-if [ $# = 0 ] || [ "$*" = dlpack ]; then
-  status=0
-  "$python" "$here/dlpack.py" "$WEIR_LIBRARY" >"$scratch/dlpack.out" 2>&1 || status=$?
-  check "tensors by DLPack: $(tail -n 1 "$scratch/dlpack.out")" $status
-fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
