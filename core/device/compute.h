@@ -191,6 +191,7 @@ typedef struct weir_im2col {
   int64_t oh, ow; /* of the output */
 } weir_im2col;
 
+/* map is there; the others are optional. Missing: ENOTSUP, for who asks. */
 typedef struct weir_compute {
   weir_status (*map)(void *self, void *stream, const weir_loop *l);
   weir_status (*reduce)(void *self, void *stream, const weir_reduce *r);

@@ -236,6 +236,7 @@ static weir_status unfold(const weir_target *t, const conv *c, weir_tensor *colu
   memcpy(q.stride, c->stride, sizeof q.stride);
   memcpy(q.pad, c->pad, sizeof q.pad);
   memcpy(q.dilation, c->dilation, sizeof q.dilation);
+  if (!t->compute->im2col) return weir_target_lacks(t, "conv2d");
   return weir_target_done(t, t->compute->im2col(t->self, t->stream, &q), "conv2d");
 }
 

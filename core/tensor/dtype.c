@@ -159,8 +159,8 @@ weir_status weir_promote_types(weir_dtype *out, weir_dtype a, weir_dtype b)
   else if (a == WEIR_BOOL)
     *out = b;
   else if ((a == WEIR_COMPLEX64 && b == WEIR_FLOAT64) || (b == WEIR_COMPLEX64 && a == WEIR_FLOAT64))
-    return weir_fail(WEIR_EINVAL, "complex64 and float64 promote to complex128, which is no "
-                                  "dtype here");
+    return weir_fail(WEIR_ENOTSUP, "complex64 and float64 promote to complex128, which is no "
+                                   "dtype here");
   else if (a == WEIR_COMPLEX64 || b == WEIR_COMPLEX64)
     *out = WEIR_COMPLEX64;
   else if (fa && fb)

@@ -179,6 +179,13 @@ weir_status weir_target_of(weir_target *out, weir_device device)
   return WEIR_OK;
 }
 
+weir_status weir_target_lacks(const weir_target *t, const char *op)
+{
+  const weir_backend *b = t->place.backend;
+  return weir_fail(WEIR_ENOTSUP, "%s: the %s backend of device %d cannot do it", op, b->name,
+                   b->index);
+}
+
 weir_status weir_target_done(const weir_target *t, weir_status st, const char *op)
 {
   return weir_op_done(t->place.stream, op, st);

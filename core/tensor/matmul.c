@@ -45,6 +45,7 @@ bool weir_get_deterministic(void)
 
 weir_status weir_gemm_run(const weir_target *t, weir_gemm *g)
 {
+  if (!t->compute->gemm) return weir_target_lacks(t, "matmul");
   g->tf32 = tf32;
   g->reduced_precision = !full_precision;
   g->deterministic = deterministic;

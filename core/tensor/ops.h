@@ -16,7 +16,7 @@ typedef struct weir_categories {
   weir_dtype dims, zero, number;
 } weir_categories;
 
-/* Errors: EINVAL (complex128). */
+/* Errors: ENOTSUP (complex128). */
 weir_status weir_categories_tensor(weir_categories *c, const weir_tensor *t);
 weir_status weir_categories_number(weir_categories *c, weir_scalar number);
 weir_status weir_categories_result(weir_dtype *out, const weir_categories *c);
@@ -71,6 +71,8 @@ typedef struct weir_target {
 
 /* Errors: those of weir_place_of(); ENOTSUP: a device that cannot calculate. */
 weir_status weir_target_of(weir_target *out, weir_device device);
+/* ENOTSUP: the device has no function for `op`. */
+weir_status weir_target_lacks(const weir_target *t, const char *op) __attribute__((cold));
 /* After work was enqueued: names it for errors that show late. */
 weir_status weir_target_done(const weir_target *t, weir_status st, const char *op);
 /* A new tensor for the result of a loop whose dims, sizes and inputs are filled: its dimensions lie

@@ -142,6 +142,7 @@ static weir_status run(weir_random *r, const weir_tensor *t, weir_generator *g)
   r->count = pairs ? 2 * t->numel : t->numel;
   weir_status st = weir_target_of(&target, weir_device_of(t));
   if (st) return st;
+  if (!target.compute->random) return weir_target_lacks(&target, "random");
   r->used = weir_philox_blocks(r->count);
   r->offset = atomic_fetch_add(&g->offset, r->used);
   r->seed = weir_generator_initial_seed(g);

@@ -80,8 +80,8 @@ WEIR_PUBLIC bool weir_dtype_is_complex(weir_dtype dtype);
 /* "float32", "float", "weir.float32", "torch.float32" (float double half byte char short int long
  * bool bfloat16 cfloat are aliases). Errors: EINVAL, the sentence lists the valid ones. */
 WEIR_PUBLIC weir_status weir_dtype_parse(weir_dtype *out, const char *text);
-/* The dtype both can be converted to, as torch.promote_types(). Errors: EINVAL (also of float64
- * with complex64: there is no complex128 here). */
+/* The dtype both can be converted to, as torch.promote_types(). Errors: EINVAL (no dtype),
+ * ENOTSUP (float64 with complex64: there is no complex128 here). */
 WEIR_PUBLIC weir_status weir_promote_types(weir_dtype *out, weir_dtype a, weir_dtype b);
 
 /* A tensor type is a dtype on a kind of device: "weir.FloatTensor", "weir.cuda.FloatTensor"; torch.

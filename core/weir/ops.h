@@ -6,9 +6,10 @@
  * device an operation is enqueued in the current stream and the function returns.
  *
  * Every *out is new; tensors that are arguments are borrowed. Names that end in _ change their
- * first argument and cast the result to its dtype. Errors of all: EINVAL for arguments, worded as
- * PyTorch's; ENOTSUP for a dtype an operation has not; ENOMEM, EOOM and those of the device. A
- * function that failed has changed nothing and leaves *out NULL.
+ * first argument and cast the result to its dtype. Errors of all, worded as PyTorch's: EINVAL for
+ * arguments, also for dtypes that do not go together; ENOTSUP for a dtype that an operation has
+ * not, or that Weir has not; ENOMEM, EOOM and those of the device. A function that failed has
+ * changed nothing and leaves *out NULL.
  */
 #ifndef WEIR_OPS_H
 #define WEIR_OPS_H
@@ -27,8 +28,8 @@ extern "C" {
 
 /* The dtype of the result of an operation with both; b NULL: with `number`. As torch.result_type():
  * tensors with dimensions outweigh those without, these outweigh numbers, within a kind (bool,
- * integers, floating point, complex). Errors: EINVAL (a result torch has a dtype for and Weir has
- * not: complex128). */
+ * integers, floating point, complex). Errors: ENOTSUP (a result torch has a dtype for and Weir
+ * has not: complex128). */
 WEIR_PUBLIC weir_status weir_result_type(weir_dtype *out, const weir_tensor *a,
                                          const weir_tensor *b, weir_scalar number);
 

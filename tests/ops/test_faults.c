@@ -492,6 +492,36 @@ START_TEST(every_host_allocation_fails_once)
 END_TEST
 
 #ifndef CPU_ONLY
+/* A device of somebody else's: the first one's, with functions missing. */
+START_TEST(what_a_device_cannot_do_is_refused)
+{
+  static weir_backend lacking;
+  static weir_compute only_map;
+  const weir_backend *real;
+  weir_tensor *none = NULL;
+  devices(2);
+  weir_ok(weir_device_open(0, &real));
+  lacking = *real;
+  only_map.map = real->compute->map;
+  lacking.compute = &only_map;
+  weir_ok(weir_memory_attach(&lacking, NULL));
+  WEIR_TENSOR a = counting(weir_shape(2, 2), WEIR_FLOAT32, cuda0);
+  WEIR_TENSOR image = counting(weir_shape(1, 1, 3, 3), WEIR_FLOAT32, cuda0);
+  WEIR_TENSOR kernel = counting(weir_shape(1, 1, 2, 2), WEIR_FLOAT32, cuda0);
+  WEIR_TENSOR sum = NULL;
+  weir_ok(weir_add(&sum, a, a));
+  EXPECT(sum, 0, 2, 4, 6);
+  refused(WEIR_ENOTSUP, "matmul: the cuda backend of device 0 cannot do it", weir_mm(&none, a, a));
+  refused(WEIR_ENOTSUP, "sum: the cuda backend of device 0 cannot do it", weir_sum(&none, a));
+  refused(WEIR_ENOTSUP, "random: the cuda backend of device 0 cannot do it",
+          weir_normal_(a, 0, 1, NULL));
+  refused(WEIR_ENOTSUP, "conv2d: the cuda backend of device 0 cannot do it",
+          weir_conv2d(&none, image, kernel, NULL, NULL));
+  ck_assert_ptr_null(none);
+  EXPECT(a, 0, 1, 2, 3);
+}
+END_TEST
+
 /* ---- calls of the driver ----------------------------------------------------------------------
  */
 
@@ -556,7 +586,9 @@ END_TEST
 static int of_the_device(void)
 {
   const TTest *const each[] = {every_call_of_the_driver_fails_once, NULL};
-  return rig_run("ops/faults of the device", each, CALLS);
+  const TTest *const once[] = {what_a_device_cannot_do_is_refused, NULL};
+  int failed = rig_run("ops/a device that lacks functions", once, 1);
+  return rig_run("ops/faults of the device", each, CALLS) || failed;
 }
 #else
 static int of_the_device(void)

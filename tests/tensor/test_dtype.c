@@ -133,7 +133,7 @@ START_TEST(promotion_is_torchs_table)
         ck_assert_msg(!strcmp(weir_dtype_name(c), want), "%s and %s give %s", order[i], order[k],
                       weir_dtype_name(c));
       } else {
-        refused(WEIR_EINVAL, "complex64 and float64 promote to complex128, which is no dtype here",
+        refused(WEIR_ENOTSUP, "complex64 and float64 promote to complex128, which is no dtype here",
                 weir_promote_types(&c, a, b));
       }
     }
