@@ -7,9 +7,10 @@
 #              must be equal, and every call that CUPTI counts must be in the trace
 #   reroute    the programs of tests/reroute alone and in each mode: their outputs must be equal
 #   modes      programs of every day, PyTorch and CuPy among them, in each mode: outputs, times, waits
-# Writes each section's tables, and from those there are RESULTS.md beside this file (or $RESULTS): so the
-# sections can be run one after the other where a command may not take long. Ends with 1 where something
-# differs. Without a GPU it says so, changes nothing and succeeds.
+# Writes each section's tables to a file (in $PARTS), and from those there are RESULTS.md beside this file (or
+# $RESULTS): so sections can be run one after the other where a command may not take long, on several machines
+# even; `check-gpu.sh results` only puts together what there is. Ends with 1 where something differs. Without a
+# GPU it says so, changes nothing and succeeds.
 #
 # Works in the source tree (make check-gpu: O, CUDA_HOME) and in an unpacked bundle. WEIR_SIM_TRIAL=DIR tries
 # this script itself, with the software device's libraries in DIR in the driver's place.
@@ -30,10 +31,25 @@ count=$cupti/libcupti_count.so
 trial=${WEIR_SIM_TRIAL:+-s 64} # figures of the software device say nothing: small ones will do
 export LD_LIBRARY_PATH=${WEIR_SIM_TRIAL:+$WEIR_SIM_TRIAL:}$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 [ -z "$trial" ] || export WEIR_RIG_REAL=1
-results=${RESULTS:-$here/RESULTS.md}
+results=${RESULTS:-$here/RESULTS.md} parts=${PARTS:-$parts}
 weir=$root/bin/weir
 # A stream that is held must hold no other: each gets a queue of its own.
 export CUDA_DEVICE_MAX_CONNECTIONS=32
+
+write_results() {
+  {
+    echo "# Weir on a GPU"
+    echo
+    echo "Written by \`make check-gpu\`."
+    echo
+    cat "$parts"/[0-9]-*.md
+  } >"$results"
+}
+
+if [ "$*" = results ]; then
+  write_results
+  exit
+fi
 
 devices() { # succeeds when there is a driver that has a device
   python3 -c 'import ctypes, sys
@@ -317,6 +333,7 @@ titles=([1]="The engine" [2]="Figures" [3]="The allocator's suites" [4]="Calls" 
 all=([1]=engine [2]=figures [3]=allocator [4]=calls [5]=reroute [6]=modes)
 [ $# -gt 0 ] || set -- "${all[@]}"
 find_cublas
+machine="$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | sed 's/^ *//; s/,/, driver/' | tr '\n' ';') $(uname -srm), $(getconf GNU_LIBC_VERSION)"
 for i in "${!all[@]}"; do
   name=${all[i]} part='' before=$failed
   case " $* " in *" $name "*) ;; *) continue ;; esac
@@ -333,21 +350,12 @@ for i in "${!all[@]}"; do
   {
     echo "## ${titles[i]}"
     echo
-    echo "$(date -u +%Y-%m-%dT%H:%M:%SZ), commit $version, $((SECONDS - began)) s, $((failed - before)) differences."
+    echo "$(date -u +%Y-%m-%dT%H:%M:%SZ), commit $version; $machine. Took $((SECONDS - began)) s; $((failed - before)) differences."
     echo
     printf '%s\n' "$part"
   } >"$parts/$i-$name.md"
 done
 
-{
-  echo "# Weir on a GPU"
-  echo
-  echo "Written by \`make check-gpu\`."
-  echo
-  echo "- GPU: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | sed 's/^ *//; s/$/;/' | tr '\n' ' ')"
-  echo "- host: $(uname -srm), $(getconf GNU_LIBC_VERSION)"
-  echo
-  cat "$parts"/[0-9]-*.md
-} >"$results"
+write_results
 echo "check-gpu: $failed differences; see $results"
 exit $((failed != 0))
