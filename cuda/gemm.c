@@ -69,6 +69,17 @@ static void flip(weir_k_gemm *a)
   a->m = was.n, a->n = was.m, a->flipped = 1;
 }
 
+/* Columns that a block of a thin product makes: fewer where there are not enough blocks for all
+ * processors, but as many as lie in the 32 bytes that memory gives at least. */
+static int32_t columns_of(weir_cuda_device *d, const weir_k_gemm *a)
+{
+  int32_t across = a->transb ? 8 : 16, least = a->transb ? 1 : 8;
+  while (across > 1 && (across > least || across > a->n) &&
+         (a->n + across - 1) / across < weir_cuda_processors(d))
+    across /= 2;
+  return across;
+}
+
 static weir_status builtin(weir_cuda_device *d, void *stream, const weir_gemm *g)
 {
   const struct product *p = &products[g->dtype];
@@ -77,7 +88,8 @@ static weir_status builtin(weir_cuda_device *d, void *stream, const weir_gemm *g
   weir_k_gemm a = argument(g);
   if (thin && g->n < g->m) flip(&a);
   int64_t blocks = tiles(g, large ? 128 : 64), most = 65535;
-  if (thin) blocks = a.transb ? (a.n + 7) / 8 : (a.n + 15) / 16;
+  a.across = thin ? columns_of(d, &a) : 0;
+  if (thin) blocks = (a.n + a.across - 1) / a.across;
   if (blocks > INT32_MAX)
     return weir_cuda_fail_as(WEIR_ENOTSUP, "matmul: a product of %lld x %lld is too large",
                              (long long)g->m, (long long)g->n);

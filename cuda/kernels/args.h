@@ -111,6 +111,7 @@ typedef struct weir_k_gemm {
   weir_k_number alpha, beta;
   int32_t has_beta, scaled; /* beta is not 0; alpha is not 1 */
   int32_t flipped;          /* thin: C lies column by column */
+  int32_t across;           /* thin: columns a block makes, a power of two up to 16 */
 } weir_k_gemm;
 
 typedef struct weir_k_im2col {

@@ -3,10 +3,10 @@
  * layer's weights. Such a product reads each element of B once and does little with it, so memory
  * is what it takes time for: no tiles, B goes from memory into registers once, for all rows.
  *
- * A block makes some columns of C. Where B lies along k (transb) eight of them, each by 32 threads
- * that read B side by side; else sixteen, which lie side by side in memory, each by sixteen threads
- * that share k. Four elements of B are on their way at once in each thread. The parts of a sum meet
- * in shared memory, always in the same order.
+ * A block makes a few columns of C (gemm.c says how many), each by as many threads as there are for
+ * it: where B lies along k (transb) they read it side by side, else columns lie side by side. Four
+ * elements of B are on their way at once in each thread. The parts of a sum meet in shared memory,
+ * always in the same order.
  */
 #include "cuda/kernels/op.h"
 
@@ -42,7 +42,7 @@ template <typename T, typename M> WEIR_FN void thin(WEIR_PLACE_COMMA const weir_
 {
   typedef partial_sums<M> sums_type;
   WEIR_SHARED alignas(16) sums_type sums;
-  int across = g.transb ? 8 : 16, parts = WEIR_THREADS / across;
+  int across = g.across, parts = WEIR_THREADS / across;
   int64_t column0 = (int64_t)blockIdx.x * across, matrix = g.first + blockIdx.z;
   const T *a = (const T *)g.a + matrix * g.stepa, *b = (const T *)g.b + matrix * g.stepb;
   WEIR_PHASE
