@@ -2,8 +2,9 @@
  *
  * CUDA is opened at its first use, in three steps, each of which may be missing: libweir-cuda.so
  * (looked for beside libweir.so, then by the loader), NVIDIA's driver (libcuda.so.1, of CUDA 12.0
- * or newer; to calculate, as new as the CUDA Toolkit of the build), a device. Whoever asks learns from weir_error_message() which one was missing and why.
- * The outcome is kept: a process looks once.
+ * or newer; to calculate, as new as the CUDA Toolkit of the build), a device. Whoever asks learns
+ * from weir_error_message() which one was missing and why. The outcome is kept: a process looks
+ * once.
  *
  * After fork() a child cannot use CUDA that its parent has opened ("Cannot re-initialize CUDA in
  * forked subprocess"): every function then fails with ECUDA and that sentence, and no call hangs
