@@ -8,11 +8,15 @@
 
 #include "core/base/status.h"
 
+/* WEIR_EINVAL, always. */
 weir_status weir_not_given(const char *function, const char *what) __attribute__((cold));
 
 #define WEIR_GIVEN(pointer)                                                                        \
   do {                                                                                             \
-    if (__builtin_expect(!(pointer), 0)) return weir_not_given(__func__, #pointer);                \
+    if (__builtin_expect(!(pointer), 0)) {                                                         \
+      (void)weir_not_given(__func__, #pointer);                                                    \
+      return WEIR_EINVAL;                                                                          \
+    }                                                                                              \
   } while (0)
 
 #endif

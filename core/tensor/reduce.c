@@ -212,8 +212,9 @@ static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out,
   }
   if (!q->outputs) return WEIR_OK;
   weir_status st = weir_target_of(&t, weir_device_of(out));
-  if (!st && !t.compute->reduce) st = weir_target_lacks(&t, r->name);
-  return st ? st : weir_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
+  if (st) return st;
+  if (!t.compute->reduce) return weir_target_lacks(&t, r->name);
+  return weir_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
 }
 
 static weir_status run(weir_tensor **out, weir_tensor **index, const reduction *r)

@@ -541,9 +541,9 @@ static void give_back_what_is_cached(void)
 static bool try_call(const struct step *s, const char *name, unsigned n, int error)
 {
   char list[64];
-  uint64_t bytes = held(), before = rig_calls(name);
+  uint64_t bytes = held();
   give_back_what_is_cached();
-  before = rig_calls(name);
+  uint64_t before = rig_calls(name);
   (void)snprintf(list, sizeof list, "%s:%u=%d", name, n, error);
   rig_fail(list);
   weir_status st = run(s);
