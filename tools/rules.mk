@@ -67,7 +67,7 @@ lint-exports: all
 
 lint-tidy: $(TIDY_OBJS)
 
-$(O)/lint/%.ok: % .clang-tidy $(ALL_HDRS)
+$(O)/lint/%.ok: % .clang-tidy tests/.clang-tidy $(ALL_HDRS)
 	@mkdir -p $(@D)
 	$(say) TIDY $<
 	$(Q)clang-tidy --quiet $< -- -std=gnu11 $(CPPFLAGS) $(CUDAINC) \

@@ -14,15 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/compiler.h"
 #include "core/device/plugin.h"
 #include "core/memory/pool.h"
 #include "core/weir.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
+#define SANITIZED (WEIR_ASAN || WEIR_TSAN)
 
 #define MIB (UINT64_C(1) << 20)
 #define KIB (UINT64_C(1) << 10)

@@ -350,9 +350,15 @@ static void begin(void)
   ck_assert(device->compute != NULL);
 }
 
+/* Kernels' threads are one thread's loop here: a race detector sees the same in every fourth. */
+static bool few(int i)
+{
+  return WEIR_TSAN && i % 4;
+}
+
 START_TEST(every_operation_gives_what_the_cpu_gives_in_every_dtype)
 {
-  if (_i >= WEIR_OP_COUNT) return;
+  if (_i >= WEIR_OP_COUNT || few(_i)) return;
   begin();
   seed = (uint64_t)_i + 11;
   for (int t = 1; t < WEIR_DTYPES; t++)
@@ -450,7 +456,7 @@ static void one_reduce(weir_reduce_op op, weir_dtype compute, int shape)
 
 START_TEST(every_reduction_gives_what_the_cpu_gives_in_every_dtype)
 {
-  if (_i >= WEIR_REDUCE_COUNT) return;
+  if (_i >= WEIR_REDUCE_COUNT || few(_i)) return;
   begin();
   seed = (uint64_t)_i + 77;
   for (int t = 1; t < WEIR_DTYPES; t++)

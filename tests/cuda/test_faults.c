@@ -236,6 +236,7 @@ static void every(int i, bool and_after)
 
 START_TEST(every_nth_failure_leaves_a_working_allocator)
 {
+  if (WEIR_TSAN && _i % 3) return; /* the same threads meet in all */
   every(_i, false);
 }
 END_TEST

@@ -147,8 +147,7 @@ START_TEST(a_held_stream_keeps_what_it_copies)
   ok(cuStreamSynchronize(r.lanes[2].stream));
   unsigned char *seen = get(BYTES);
   ok(cuMemcpyDtoH(seen, d, BYTES));
-  for (int i = 0; i < BYTES; i++)
-    ck_assert_uint_eq(seen[i], 1);
+  ck_assert(seen[0] == 1 && memcmp(seen, seen + 1, BYTES - 1) == 0);
   for (int i = 0; i < 20; i++)
     put(other[i]);
   put(seen);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/compiler.h"
 #include "core/device/cpu.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"
@@ -271,8 +272,9 @@ static void random_case(weir_loop *l, bool in_place)
 START_TEST(every_op_in_every_dtype_is_its_exact_result_rounded)
 {
   weir_op op = (weir_op)_i;
+  const int rounds = WEIR_ASAN || WEIR_TSAN ? 4 : 16; /* it is slow there; threads: see below */
   for (int d = 0; d < DTYPES; d++)
-    for (int round = 0; round < 16 && is_there(op, dtypes[d]); round++) {
+    for (int round = 0; round < rounds && is_there(op, dtypes[d]); round++) {
       weir_loop l = {.op = op, .compute = dtypes[d]};
       bool in_place =
           round % 4 == 3 && ops[op].inputs > 0 && !gives_bool(op) && op != WEIR_OP_WHERE;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/base/compiler.h"
 #include "core/device/backend.h"
 #include "core/device/threads.h"
 
@@ -111,6 +112,7 @@ START_TEST(threads_numbers_are_below_the_most_that_may_join)
 }
 END_TEST
 
+#if !WEIR_TSAN /* which knows no threads of a forked child */
 START_TEST(a_forked_child_shares_work_with_threads_of_its_own)
 {
   tally *t = calloc(1, sizeof *t);
@@ -130,6 +132,7 @@ START_TEST(a_forked_child_shares_work_with_threads_of_its_own)
   free(t);
 }
 END_TEST
+#endif
 
 /* ---- the backend ------------------------------------------------------------------------------
  */
@@ -201,7 +204,9 @@ int main(void)
   tcase_add_test(c, work_within_work_is_done_too);
   tcase_add_test(c, many_callers_at_once_lose_nothing);
   tcase_add_test(c, threads_numbers_are_below_the_most_that_may_join);
+#if !WEIR_TSAN
   tcase_add_test(c, a_forked_child_shares_work_with_threads_of_its_own);
+#endif
   tcase_add_test(c, memory_comes_aligned_and_too_much_is_an_error);
   tcase_add_test(c, copies_are_done_when_they_return);
   tcase_add_test(c, streams_and_events_are_always_complete);

@@ -16,6 +16,8 @@ static bool met;
 static bool wrong; /* a failure left a result; Check allocates, too, so that it is asked later */
 static _Atomic int64_t live; /* allocations not freed */
 
+/* Not hidden: the linker takes what sanitizers' libraries ask of malloc for requests of these. */
+#pragma GCC visibility push(default)
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *memory, size_t bytes);
@@ -28,6 +30,7 @@ void *__wrap_realloc(void *memory, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
 void __wrap_free(void *memory);
+#pragma GCC visibility pop
 
 static bool fails(void)
 {
