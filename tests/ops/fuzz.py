@@ -368,6 +368,8 @@ class Case:
     def sizes(self, most=4):
         if self.large:
             return [self.choice([1, 2, 3, 7]), int(self.r.integers(100, 400)), self.choice([64, 100, 257])]
+        if most == 4 and self.chance(.06):  # as many as there can be
+            return [self.choice([1, 2, 2, 3]) for _ in range(int(self.r.integers(5, 9)))]
         return [self.choice([0, 1, 1, 2, 3, 4, 5, 9, 17]) if self.chance(.9) else 33 for _ in range(int(self.r.integers(most + 1)))]
 
     def like(self, sizes):

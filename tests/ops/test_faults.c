@@ -288,6 +288,18 @@ STEP(more_than_is_cached)
   weir_status st = weir_expand(&wide, o.many, weir_shape(32, LONG));
   return st ? st : weir_contiguous(OUT, wide);
 }
+/* Not on the cpu: its page-locked memory is a device's. */
+STEP(page_locked)
+{
+  WEIR_TENSOR host = NULL;
+  weir_options options = {.device = cpu, .non_blocking = true};
+  if (o.device.type == WEIR_DEVICE_CPU) return WEIR_OK;
+  weir_status st = weir_cpu(&host, o.b);
+  if (!st) st = weir_pin_memory(OUT, host);
+  if (!st) st = weir_to(&r->t[1], o.many, &options);
+  if (st) weir_tensor_drop(OUT);
+  return st;
+}
 STEP(from_the_host)
 {
   weir_options options = as(WEIR_FLOAT64, o.device);
@@ -358,6 +370,7 @@ static const struct step {
              {"uniform_, strided", uniform_strided, NULL},
              {"random_", random_with_a_generator, "random: "},
              {"contiguous, large", more_than_is_cached, NULL},
+             {"pin_memory, to the host", page_locked, NULL},
              {"tensor_from", from_the_host, NULL},
              {"clone", copy_of_all, NULL},
              {"equal", equal, NULL},
@@ -531,7 +544,8 @@ END_TEST
 static const char *const calls[] = {
     "cuLaunchKernel",       "cuMemCreate",          "cuMemMap",
     "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
-    "cuStreamSynchronize",  "cuLibraryLoadData",    "cuLibraryGetKernel"};
+    "cuStreamSynchronize",  "cuMemHostRegister_v2", "cuLibraryLoadData",
+    "cuLibraryGetKernel"};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static void give_back_what_is_cached(void)
