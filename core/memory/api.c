@@ -236,7 +236,8 @@ weir_status weir_memory_set_fraction(weir_device device, double fraction)
 {
   POOL_OF(device, p);
   if (!(fraction >= 0 && fraction <= 1))
-    return weir_fail(WEIR_EINVAL, "Invalid fraction value: %g. Allowed range: 0~1", fraction);
+    return weir_fail(WEIR_EINVAL, "Invalid fraction value: %g%s. Allowed range: 0~1", fraction,
+                     fraction > -1e5 && fraction < 1e5 && fraction == (int)fraction ? ".0" : "");
   pthread_mutex_lock(&p->lock);
   p->fraction = fraction;
   pthread_mutex_unlock(&p->lock);

@@ -274,7 +274,7 @@ static weir_status word(const weir_oom_info *o)
   list(owners, sizeof owners, o->owners, o->owner_count);
   return weir_fail(WEIR_EOOM,
                    "CUDA out of memory. Tried to allocate %s. GPU %d has a total capacity of "
-                   "%s of which %s is free: %s. MiB: others %.2f, limit %.2f, reserved "
+                   "%s of which %s is free. Cause: %s. MiB: others %.2f, limit %.2f, reserved "
                    "%.2f, live %.2f, cached %.2f, free in pieces %.2f (largest %.2f), stranded on "
                    "streams %.2f, waiting %.2f, pinned by graphs %.2f, paused %.2f; by tag: %s; "
                    "largest: %s",

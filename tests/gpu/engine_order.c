@@ -238,7 +238,7 @@ void row_statistics(void)
   HOLDS(free_bytes > 0 && free_bytes <= total);
   MUST(weir_memory_summary(&table, CUDA, false));
   HOLDS(strstr(table, "Allocated memory") != NULL);
-  REFUSED(WEIR_EINVAL, "Invalid fraction value: 2", weir_memory_set_fraction(CUDA, 2.0));
+  REFUSED(WEIR_EINVAL, "Invalid fraction value: 2.0", weir_memory_set_fraction(CUDA, 2.0));
 }
 
 void row_empty_cache(void)

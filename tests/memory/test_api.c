@@ -156,7 +156,7 @@ START_TEST(fraction_and_budget_bound_what_is_reserved)
   ck_assert_int_eq(weir_malloc(&out, 55 * MIB, cuda0, NULL), WEIR_EOOM);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "fraction"));
   ck_assert_int_eq(weir_memory_set_fraction(cuda0, 2.0), WEIR_EINVAL);
-  ck_assert_str_eq(weir_error_message(), "Invalid fraction value: 2. Allowed range: 0~1");
+  ck_assert_str_eq(weir_error_message(), "Invalid fraction value: 2.0. Allowed range: 0~1");
   ck_assert_int_eq(weir_free(get(50 * MIB)), WEIR_OK);
   detach();
 }

@@ -20,7 +20,7 @@ import safetensors.torch
 import torch
 
 from ops import BINARY, NO_SCALAR, REDUCE, UNARY, Calls, Conv, Pool, pair
-from tensors import DTYPES, NUMBERS, Device, Failed, Options, PrintOptions, Shape, Weir, printed, scalar, shape
+from tensors import DTYPES, NUMBERS, Device, Failed, Options, PrintOptions, Shape, Weir, printed, scalar, shape, types
 
 warnings.filterwarnings("ignore")
 nn, data = torch.nn, torch.utils.data
@@ -115,7 +115,7 @@ class Rows(Calls):
     def neutral(self, text):
         """torch's sentence and Weir's, without what is said otherwise on purpose: whose name it is, what
         devices there are besides, threads for processes, and what torch adds about itself."""
-        text = re.sub(r"torch(?=\.)", "weir", str(text).strip())
+        text = re.sub(r"torch(?=\.)", "weir", types(str(text).strip()))
         text = re.sub(r"one of cpu, cuda,.* device type", "one of cpu, cuda device type", text)
         text = re.sub(r"(num_workers=0 to) .*", r"\1", text)
         text = re.sub(r"multiprocessing\.\s*let", "multiprocessing. let", text)

@@ -14,7 +14,7 @@ modes=${PEERS_MODES:-observe strict relaxed}
 
 rm -rf "$scratch"
 mkdir -p "$scratch"
-unset PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING
+unset LD_LIBRARY_PATH PYTORCH_ALLOC_CONF PYTORCH_CUDA_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING
 # Handles that could be exported make PyTorch ask NVML about the fabric; there is no NVML here.
 export TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC=0
 export PYTHONDONTWRITEBYTECODE=1
@@ -43,7 +43,7 @@ everything=no
 cases=$*
 set --
 for case in $cases; do
-  case $case in tensors | ops | rows | files | dlpack) ;; *) set -- "$@" "$case" ;; esac
+  case $case in tensors | ops | rows | gpus | files | dlpack) ;; *) set -- "$@" "$case" ;; esac
 done
 compare() { # NAME FILE ARGUMENT...
   name=$1
@@ -59,6 +59,9 @@ for seed in ${PEERS_SEEDS:-1 2 3}; do
   compare rows "$here/rows.py" "$WEIR_LIBRARY" "$seed"
 done
 seed=
+export LD_LIBRARY_PATH="$out/lib/sim" WEIR_SIM_DEVICES=2
+compare gpus "$here/gpus.py" "$WEIR_LIBRARY"
+unset LD_LIBRARY_PATH WEIR_SIM_DEVICES
 compare dlpack "$here/dlpack.py" "$WEIR_LIBRARY"
 mkdir -p "$scratch/files"
 compare files "$here/../io/numpy_files.py" "$WEIR_LIBRARY" "$scratch/files"

@@ -121,7 +121,11 @@ class Weir:
 def plain(sentence):
     """What both say: torch's name of itself, and what it adds about kernels, apart."""
     sentence = str(sentence).splitlines()[0]
-    return re.sub(r"\btorch\.", "weir.", re.sub(r"CPU(\w+)Type", r"weir.\1Tensor", sentence))
+    return re.sub(r"\btorch\.", "weir.", types(sentence))
+
+
+def types(sentence):
+    return re.sub(r"CUDA(\w+)Type", r"weir.cuda.\1Tensor", re.sub(r"CPU(\w+)Type", r"weir.\1Tensor", sentence))
 
 
 def printed(text):
