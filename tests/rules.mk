@@ -7,7 +7,8 @@ TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
 # test-all only. Suites that a sanitizer build cannot host, because they load the preload library, which
 # is never instrumented, into programs that are (these suites run with an instrumented weir, and all else
 # plain); what valgrind runs (valgrind 3.19 ends by an assertion of its own in programs that map and
-# unmap many files, as all that write spools do); make targets that fuzz for FUZZ_SECONDS.
+# unmap many files, as all that write spools do, and has no room where the software device's memory
+# lies); make targets that fuzz for FUZZ_SECONDS.
 NOT_ASAN       :=
 NOT_TSAN       :=
 # Suites that start no thread: ThreadSanitizer has nothing to look for. Suites of the preload library

@@ -18,3 +18,5 @@ $(CPU_TESTS): $(O)/tests/device/%: $(OBJ)/tests/device/%.o $(OBJ)/tests/device/r
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -ldl -pthread
+
+VALGRIND_TESTS += $(addprefix $(O)/tests/device/,test_device test_cpu_threads)

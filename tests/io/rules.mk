@@ -5,7 +5,7 @@ IO_TEST_OBJS := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)
 IO_TESTS     := $(addprefix $(O)/tests/io/,test_json test_npy test_safetensors test_dlpack test_devices)
 
 TESTS          += $(IO_TESTS)
-VALGRIND_TESTS += $(O)/tests/io/test_safetensors
+VALGRIND_TESTS += $(IO_TESTS)
 ONE_THREAD     += $(addprefix tests/io/,test_json)
 
 io_comma := ,

@@ -8,6 +8,7 @@ TENT_SUITES := $(addprefix $(TENT)/,test_dtype test_create test_view test_conver
 TENT_OBJS   := $(sort $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS)) $(call objs,tests/tensor/rig.c tests/cuda/rig.c)
 
 TESTS      += $(TENT_SUITES) $(TENT)/test_cpu
+VALGRIND_TESTS += $(TENT)/test_cpu
 ONE_THREAD += $(addprefix tests/tensor/,test_dtype test_print)
 
 # Its allocations, and the engine's, are the suite's own.
