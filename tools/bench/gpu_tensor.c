@@ -300,7 +300,8 @@ static double sum_rows(void)
 /* ---- products ---------------------------------------------------------------------------------
  */
 
-/* cuBLAS where the library has the choice and there is one; where there is none it is said, once. */
+/* cuBLAS where the library has the choice and there is one; where there is none it is said, once.
+ */
 static weir_blas choose(weir_blas blas)
 {
   static bool said;
