@@ -1,7 +1,7 @@
 #!/bin/sh
 # check-exports.sh BUILD: a shared library of ours exports what it is for and nothing else.
 # libweir.so: weir_*. libweir-cuda.so: its one entry. libweir-preload.so: the names of its export map. libc is
-# all the last two need.
+# all the last two need, libc and libm the first. The engine has nothing to print or end a program with.
 set -u
 build=$1
 bad=0
@@ -19,8 +19,16 @@ beyond_libc() { # what a library needs that is not libc or a sanitizer
     grep -vxE 'libc\.so\.6|ld-linux[a-z0-9-]*\.so\.[0-9]|libasan\.so.*|libubsan\.so.*|libtsan\.so.*'
 }
 
+loud() { # what a library asks of libc to print or to end the program
+  nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $2); print $2 }' |
+    grep -xE 'stdout|stderr|(__)?v?printf(_chk)?|puts|putchar|perror|psignal|v?(err|warn)x?|error|abort|_?_?[eE]xit|quick_exit|raise|__assert(_perror)?_fail'
+}
+
 complain libweir.so "exports more than weir_*" "$(exports "$build/lib/libweir.so" | grep -v '^weir_')"
+complain libweir.so "needs more than libc and libm" "$(beyond_libc "$build/lib/libweir.so" | grep -vx 'libm\.so\.6')"
+complain libweir.so "prints or ends programs" "$(loud "$build/lib/libweir.so")"
 cuda=$build/lib/libweir-cuda.so
+complain libweir-cuda.so "prints or ends programs" "$(loud "$cuda")"
 complain libweir-cuda.so "exports more than its entry" "$(exports "$cuda" | grep -vx weir_cuda_plugin_open)"
 complain libweir-cuda.so "needs more than libc" "$(beyond_libc "$cuda")"
 preload=$build/lib/libweir-preload.so
