@@ -3,7 +3,7 @@
  *   WEIR_IVDEP      before a loop: its rounds do not depend on one another through memory
  *   WEIR_UNROLL(n)  before a loop of few rounds: written out
  *   WEIR_ASAN       1: built with AddressSanitizer; else 0. WEIR_TSAN: with ThreadSanitizer
- *   CMPLX           C11's, which glibc's complex.h (include it first) has for GCC alone
+ *   CMPLX, CMPLXL   C11's, which glibc's complex.h (include it first) has for GCC alone
  */
 #ifndef WEIR_BASE_COMPILER_H
 #define WEIR_BASE_COMPILER_H
@@ -21,7 +21,8 @@
 #endif
 
 #ifndef CMPLX
-#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))
+#define CMPLX(x, y)  __builtin_complex((double)(x), (double)(y))
+#define CMPLXL(x, y) __builtin_complex((long double)(x), (long double)(y))
 #endif
 
 #if defined(__clang__)

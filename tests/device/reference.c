@@ -4,6 +4,7 @@
 #include <complex.h>
 #include <math.h>
 #include <string.h>
+#include "core/base/compiler.h"
 
 typedef long double real;
 
