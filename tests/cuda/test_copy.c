@@ -272,6 +272,7 @@ START_TEST(a_device_that_was_closed_is_asked_again)
   begin(_i, "2");
   if (!rig_simulated() || open_all(of, block) < 2) return;
   weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], block[1], BYTES));
+  weir_ok(b0->stream_sync(b0->self, NULL)); /* its memory goes */
   ck_assert_uint_eq(rig_calls("cuCtxEnablePeerAccess"), 2);
   weir_ok(weir_device_close(1));
   weir_ok(weir_free(block[1]));
