@@ -460,6 +460,7 @@ static void fill(weir_cuda_device *d, int index)
                               .copy_to_host = copy_to_host,
                               .copy_to_device = copy_to_device,
                               .copy = weir_cuda_copy,
+                              .copy_done = weir_cuda_copy_done,
                               .copy_peer = weir_cuda_copy_peer,
                               .compute = &weir_cuda_compute};
   weir_cuda_streams(&d->backend);

@@ -3,8 +3,9 @@
  * Pageable memory. Of a copy between a device and pageable memory NVIDIA says only that it "might
  * be synchronous with respect to host" (CUDA Driver API, "API synchronization behavior"; up to CUDA
  * 11 a worker thread staged it, and a device that reads pageable memory itself needs no staging).
- * So the stream is waited for behind it. A graph would read and write such memory at every replay:
- * capturing the copy is refused.
+ * So the stream is waited for behind it; one that is waited for in any case is not asked what
+ * memory it is. A graph would read and write such memory at every replay: capturing the copy is
+ * refused.
  *
  * Peers. cuMemcpyPeerAsync() copies between any two devices; where peer access has been enabled it
  * "no longer needs to be staged through the host" (CUDA C++ Programming Guide, "Peer-to-Peer Memory
@@ -38,25 +39,45 @@ static bool captured(CUstream stream)
   return !weir_cuda.cuStreamIsCapturing(stream, &now) && now != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-/* Within the context. CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: pageable memory in a capture. */
-static CUresult copy_now(CUstream stream, enum weir_copy_way way, void *to, const void *from,
-                         uint64_t bytes)
+static const char *const words[] = {"from the host to", "to the host from", "within"};
+
+static CUresult enqueue(CUstream stream, enum weir_copy_way way, void *to, const void *from,
+                        uint64_t bytes)
 {
   CUdeviceptr device_to = (CUdeviceptr)(uintptr_t)to, device_from = (CUdeviceptr)(uintptr_t)from;
   if (way == WEIR_COPY_WITHIN)
     return weir_cuda.cuMemcpyDtoDAsync(device_to, device_from, bytes, stream);
-  bool locked = is_locked(way == WEIR_COPY_TO_HOST ? to : from);
-  if (!locked && captured(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  CUresult r = way == WEIR_COPY_TO_HOST
-                   ? weir_cuda.cuMemcpyDtoHAsync(to, device_from, bytes, stream)
-                   : weir_cuda.cuMemcpyHtoDAsync(device_to, from, bytes, stream);
-  return r || locked ? r : weir_cuda.cuStreamSynchronize(stream);
+  return way == WEIR_COPY_TO_HOST ? weir_cuda.cuMemcpyDtoHAsync(to, device_from, bytes, stream)
+                                  : weir_cuda.cuMemcpyHtoDAsync(device_to, from, bytes, stream);
+}
+
+static CUresult enqueue_and_wait(CUstream stream, enum weir_copy_way way, void *to,
+                                 const void *from, uint64_t bytes)
+{
+  CUresult r = enqueue(stream, way, to, from, bytes);
+  return r ? r : weir_cuda.cuStreamSynchronize(stream);
+}
+
+/* Within the context. CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: pageable memory in a capture. */
+static CUresult copy_now(CUstream stream, enum weir_copy_way way, void *to, const void *from,
+                         uint64_t bytes)
+{
+  if (way == WEIR_COPY_WITHIN || is_locked(way == WEIR_COPY_TO_HOST ? to : from))
+    return enqueue(stream, way, to, from, bytes);
+  if (captured(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  return enqueue_and_wait(stream, way, to, from, bytes);
+}
+
+static weir_status said(const weir_cuda_device *d, CUresult r, enum weir_copy_way way,
+                        uint64_t bytes)
+{
+  return weir_driver_fail(r, "copying %llu bytes %s cuda:%d", (unsigned long long)bytes, words[way],
+                          d->index);
 }
 
 weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to,
                            const void *from, uint64_t bytes)
 {
-  static const char *const ways[] = {"from the host to", "to the host from", "within"};
   const weir_cuda_device *d = self;
   CUresult r;
   if (!bytes) return WEIR_OK;
@@ -65,9 +86,19 @@ weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, voi
     return weir_cuda_fail_as(WEIR_EINVAL,
                              "a copy %s cuda:%d with pageable memory cannot be captured into a "
                              "graph, whose replays would use that memory again: pin it",
-                             ways[way], d->index);
-  return weir_driver_fail(r, "copying %llu bytes %s cuda:%d", (unsigned long long)bytes, ways[way],
-                          d->index);
+                             words[way], d->index);
+  return said(d, r, way, bytes);
+}
+
+weir_status weir_cuda_copy_done(void *self, void *stream, enum weir_copy_way way, void *to,
+                                const void *from, uint64_t bytes)
+{
+  const weir_cuda_device *d = self;
+  CUresult r;
+  WEIR_CUDA_SEEN(d, r,
+                 bytes ? enqueue_and_wait(stream, way, to, from, bytes)
+                       : weir_cuda.cuStreamSynchronize(stream));
+  return said(d, r, way, bytes);
 }
 
 /* ---- peers ------------------------------------------------------------------------------------

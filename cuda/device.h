@@ -60,6 +60,8 @@ void weir_cuda_told_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t
 /* copy.c: copies for tensors. */
 weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to,
                            const void *from, uint64_t bytes);
+weir_status weir_cuda_copy_done(void *self, void *stream, enum weir_copy_way way, void *to,
+                                const void *from, uint64_t bytes);
 weir_status weir_cuda_copy_peer(void *self, void *stream, void *to, const weir_backend *source,
                                 const void *from, uint64_t bytes);
 /* The device's context ends: what others may reach of it, and it of them, is to be asked anew. */

@@ -64,13 +64,17 @@ typedef struct weir_backend {
    *   copy       enqueues a copy of contiguous bytes. From or to page-locked host memory it returns
    *              at once; pageable memory to the device has been read when it returns, and to the
    *              host has been written.
-   *   copy_peer  in a stream of this device, from memory of another device of the same kind,
-   * directly where peer access can be had (it is enabled at the first use), else by the driver's
-   * staging. stream_sync, stream_query  the host waits for, or asks whether it has completed, all
-   * work in the stream; an error of that work shows here, or at any later call. compute    what it
-   * calculates (borrowed, static). */
+   *   copy_done  the same, and waits for all work in the stream, which is not being captured.
+   *   copy_peer  in a stream of this device, from memory of another device of the same kind;
+   *              directly where peer access can be had (it is enabled at the first use), else by
+   *              the driver's staging.
+   *   stream_sync, stream_query  the host waits for, or asks whether it has completed, all work in
+   *              the stream; an error of that work shows here, or at any later call.
+   *   compute    what it calculates (borrowed, static). */
   weir_status (*copy)(void *self, void *stream, enum weir_copy_way way, void *to, const void *from,
                       uint64_t bytes);
+  weir_status (*copy_done)(void *self, void *stream, enum weir_copy_way way, void *to,
+                           const void *from, uint64_t bytes);
   weir_status (*copy_peer)(void *self, void *stream, void *to, const struct weir_backend *source,
                            const void *from, uint64_t bytes);
   weir_status (*stream_sync)(void *self, void *stream);

@@ -171,6 +171,7 @@ const weir_backend weir_cpu_backend = {
     .copy_to_host = copy_to_host,
     .copy_to_device = copy_to_device,
     .copy = copy,
+    .copy_done = copy,
     .copy_peer = copy_peer,
     .stream_sync = event_only,
     .stream_query = is_complete,

@@ -186,14 +186,21 @@ static weir_status sync_now(const weir_heap *h)
   return st;
 }
 
+/* Whether the host may wait for the stream. */
+static weir_status may_wait(const weir_heap *h, const char *where)
+{
+  if (weir_device_forked()) return WEIR_ECUDA;
+  if (weir_epoch_capturing(h))
+    return weir_fail(WEIR_EINVAL, "%s: operation not permitted when stream is capturing", where);
+  return WEIR_OK;
+}
+
 weir_status weir_late_sync(weir_stream *stream, const char *where)
 {
   const weir_heap *h = heap_of(stream);
   if (!h) return WEIR_OK;
-  if (weir_device_forked()) return WEIR_ECUDA;
-  if (weir_epoch_capturing(h))
-    return weir_fail(WEIR_EINVAL, "%s: operation not permitted when stream is capturing", where);
-  return weir_late(stream, where, sync_now(h));
+  weir_status st = may_wait(h, where);
+  return st ? st : weir_late(stream, where, sync_now(h));
 }
 
 /* Under launch blocking all before the operation is known to be good: the error is its own. */
@@ -207,6 +214,20 @@ static weir_status wait_for(const weir_heap *h, const char *op)
 {
   weir_status st = weir_epoch_capturing(h) ? WEIR_OK : sync_now(h);
   return st ? word_local(op, st) : WEIR_OK;
+}
+
+weir_status weir_late_copy(weir_stream *stream, const char *op, enum weir_copy_way way, void *to,
+                           const void *from, uint64_t bytes)
+{
+  const weir_heap *h = heap_of(stream);
+  const weir_backend *b = h->pool->backend;
+  weir_status st = may_wait(h, op);
+  if (st) return st;
+  uint64_t count = weir_late_count(stream);
+  st = b->copy_done(b->self, h->stream, way, to, from, bytes);
+  if (st) return weir_op_note(stream, op, st);
+  weir_late_good(stream, count);
+  return WEIR_OK;
 }
 
 weir_status weir_op_note(weir_stream *stream, const char *op, weir_status st)

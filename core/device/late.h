@@ -30,6 +30,11 @@ static inline weir_status weir_op_done(weir_stream *stream, const char *op, weir
  * message. Errors: ECUDA; EINVAL: the stream is being captured. */
 weir_status weir_late_sync(weir_stream *stream, const char *where);
 
+/* A copy of bytes between the stream's device and the host, and the wait for it, at the cost of one
+ * wait whatever memory it is. `op` (static): the operation. Errors: as weir_late_sync(). */
+weir_status weir_late_copy(weir_stream *stream, const char *op, enum weir_copy_way way, void *to,
+                           const void *from, uint64_t bytes);
+
 /* Words an error that the call `where` met in the stream's device: `st` and weir_error_message().
  * What is no late error keeps its sentence. Returns st. */
 weir_status weir_late(weir_stream *stream, const char *where, weir_status st);

@@ -98,10 +98,13 @@ static weir_status with_host(const weir_tensor *to, const weir_tensor *from, boo
 {
   weir_place p;
   const weir_tensor *host = on_host(from) ? from : to, *device = on_host(from) ? to : from;
+  enum weir_copy_way way = host == from ? WEIR_COPY_TO_DEVICE : WEIR_COPY_TO_HOST;
   weir_status st = weir_place_of(&p, weir_device_of(device));
-  if (!st) st = enqueue(&p, host == from ? WEIR_COPY_TO_DEVICE : WEIR_COPY_TO_HOST, to, from);
   if (st) return st;
-  return non_blocking ? keep_until_done(host, &p) : weir_late_sync(p.stream, "copy_");
+  if (!non_blocking)
+    return weir_late_copy(p.stream, "copy_", way, to->data, from->data, bytes_of(from));
+  st = enqueue(&p, way, to, from);
+  return st ? st : keep_until_done(host, &p);
 }
 
 /* The copy is the destination's, whose stream waits for the source's; what comes to the source then

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/memory/devices.h"
 #include "core/tensor/tensor.h"
 #include "core/weir/dlpack.h"
@@ -292,7 +293,7 @@ static weir_status settle(const weir_tensor *t)
   weir_place p;
   if (weir_device_of(t).type == WEIR_DEVICE_CPU) return WEIR_OK;
   weir_status st = weir_place_of(&p, weir_device_of(t));
-  return st ? st : p.backend->stream_sync(p.backend->self, p.native);
+  return st ? st : weir_late_sync(p.stream, "from_dlpack");
 }
 
 /* In the place of *t, which is released. */

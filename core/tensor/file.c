@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/device/late.h"
 
 enum { PIECE = 8 << 20, ONE_READ = 1 << 30 };
 
@@ -192,13 +193,14 @@ static weir_status to_device(const weir_file *f, const weir_file_array *array, w
     void *stage = half[at / PIECE % 2]->data;
     n = bytes - at < PIECE ? bytes - at : PIECE;
     st = read_piece(f, array, stage, at, n);
-    if (!st && at) st = place.backend->stream_sync(place.backend->self, place.native);
+    if (!st && at) st = weir_late_sync(place.stream, "load");
     if (!st)
-      st = place.backend->copy(place.backend->self, place.native, WEIR_COPY_TO_DEVICE, t->data + at,
-                               stage, n);
+      st = weir_op_done(place.stream, "load",
+                        place.backend->copy(place.backend->self, place.native, WEIR_COPY_TO_DEVICE,
+                                            t->data + at, stage, n));
   }
   if (half[0]) {
-    weir_status done = place.backend->stream_sync(place.backend->self, place.native);
+    weir_status done = weir_late_sync(place.stream, "load");
     if (!st) st = done;
   }
   weir_tensor_release(half[0]);

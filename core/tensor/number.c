@@ -163,9 +163,7 @@ weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
   }
   weir_status st = weir_place_of(&p, weir_device_of(t));
   if (!st)
-    st = p.backend->copy(p.backend->self, p.native, WEIR_COPY_TO_HOST, bytes, t->data,
-                         weir_itemsize(dtype));
-  if (!st) st = weir_late_sync(p.stream, "item");
+    st = weir_late_copy(p.stream, "item", WEIR_COPY_TO_HOST, bytes, t->data, weir_itemsize(dtype));
   if (!st) *out = weir_number_at(bytes, dtype);
   return st;
 }

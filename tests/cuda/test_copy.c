@@ -102,6 +102,32 @@ START_TEST(pageable_memory_has_been_read_or_written_when_a_copy_returns)
 }
 END_TEST
 
+/* Whatever memory it is: nobody asks. */
+START_TEST(a_copy_that_is_waited_for_costs_one_wait)
+{
+  begin(_i, "2");
+  lane l = lane_make();
+  unsigned char *host[] = {malloc(BYTES), pinned(0)};
+  void *a = get(cuda0, BYTES);
+  for (int i = 0; i < 20; i++) {
+    unsigned char *h = host[i % 2];
+    memset(h, i, BYTES);
+    uint64_t waits = rig_simulated() ? rig_calls("cuStreamSynchronize") : 0,
+             asked = rig_simulated() ? rig_calls("cuPointerGetAttribute") : 0;
+    weir_ok(b0->copy_done(b0->self, l.stream, WEIR_COPY_TO_DEVICE, a, h, BYTES));
+    memset(h, 0xff, BYTES);
+    weir_ok(b0->copy_done(b0->self, l.stream, WEIR_COPY_TO_HOST, h, a, BYTES));
+    ck_assert(all_are(h, i));
+    ck_assert(complete(&l));
+    if (!rig_simulated()) continue;
+    ck_assert_uint_eq(rig_calls("cuStreamSynchronize") - waits, 2);
+    ck_assert_uint_eq(rig_calls("cuPointerGetAttribute") - asked, 0);
+  }
+  weir_ok(b0->copy_done(b0->self, l.stream, WEIR_COPY_TO_HOST, NULL, a, 0));
+  free(host[0]);
+}
+END_TEST
+
 START_TEST(nothing_is_a_copy_of_no_bytes)
 {
   begin(_i, "2");
@@ -286,10 +312,11 @@ END_TEST
 
 int main(void)
 {
-  static const TTest *tests[11];
+  static const TTest *tests[12];
   int n = 0;
   tests[n++] = copies_of_locked_memory_return_at_once_and_keep_the_streams_order;
   tests[n++] = pageable_memory_has_been_read_or_written_when_a_copy_returns;
+  tests[n++] = a_copy_that_is_waited_for_costs_one_wait;
   tests[n++] = nothing_is_a_copy_of_no_bytes;
   tests[n++] = a_failed_copy_says_what_it_was;
   tests[n++] = pageable_memory_is_not_captured;

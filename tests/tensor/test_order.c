@@ -61,6 +61,43 @@ START_TEST(a_late_error_names_the_operations_that_may_have_caused_it)
 }
 END_TEST
 
+/* The host waits: each says where the error was first seen, and of what it may be. */
+static void names_what_was_before(int who)
+{
+  static const char *const where[] = {"item", "copy_", "copy_", "synchronize"};
+  char expected[120];
+  weir_scalar s;
+  float x[N];
+  devices(1);
+  if (!rig_simulated()) return;
+  WEIR_TENSOR good = full(1, cuda0);
+  WEIR_TENSOR bad = untouchable();
+  WEIR_TENSOR one = NULL, product = NULL, moved = NULL;
+  weir_ok(weir_slice(&one, good, 0, 0, 1, 1));
+  weir_ok(weir_synchronize(cuda0));
+  weir_ok(weir_mul(&product, good, bad));
+  weir_status st = who == 0   ? weir_item(&s, one)
+                   : who == 1 ? weir_cpu(&moved, good)
+                   : who == 2 ? weir_tensor_read(x, sizeof x, WEIR_FLOAT32, good)
+                              : weir_stream_synchronize(NULL);
+  (void)snprintf(expected, sizeof expected,
+                 "first seen at %s; work enqueued since the last sync: mul", where[who]);
+  ck_assert_int_eq(st, WEIR_ECUDA);
+  ck_assert_msg(says("(700)") && says(expected), "%s", weir_error_message());
+}
+
+START_TEST(a_value_or_a_copy_for_the_host_names_the_operations_before_it)
+{
+  names_what_was_before(_i);
+}
+END_TEST
+
+START_TEST(reading_or_waiting_names_the_operations_before_it)
+{
+  names_what_was_before(2 + _i);
+}
+END_TEST
+
 START_TEST(launch_blocking_makes_it_the_operations_own)
 {
   devices(1);
@@ -165,9 +202,11 @@ END_TEST
 
 int main(void)
 {
-  static const TTest *tests[6];
+  static const TTest *tests[8];
   int n = 0;
   tests[n++] = a_late_error_names_the_operations_that_may_have_caused_it;
+  tests[n++] = a_value_or_a_copy_for_the_host_names_the_operations_before_it;
+  tests[n++] = reading_or_waiting_names_the_operations_before_it;
   tests[n++] = launch_blocking_makes_it_the_operations_own;
   tests[n++] = operations_are_captured_and_replayed;
   tests[n++] = a_capture_refuses_to_wait_and_goes_on;
