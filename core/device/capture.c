@@ -2,14 +2,17 @@
  * pool (core/memory/graph.c) that what is allocated meanwhile comes from.
  *
  * A graph has one use of its pool, from the begin of its capture until it is reset, and the
- * handle's where it made the pool itself.
+ * handle's where it made the pool itself. Its parts (capture.h) come during the capture.
  */
+#include "core/device/capture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include "core/base/given.h"
 #include "core/device/late.h"
 #include "core/device/plugin.h"
 #include "core/device/stream.h"
-#include "core/weir/graph.h"
 
 struct weir_graph {
   weir_heap *stream;           /* being captured; NULL: none */
@@ -17,7 +20,81 @@ struct weir_graph {
   void *native;                /* owned; the backend's, ready to be launched; NULL: none */
   weir_graph_pool *pool;       /* NULL: never captured */
   bool own;                    /* the pool's handle is ours */
+  weir_graph_part *parts;      /* owned; during the capture: lock */
+  struct weir_graph *next;     /* that is being captured: lock */
 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static weir_graph *capturing;  /* in no order; lock */
+static _Atomic unsigned count; /* of those */
+
+/* ---- parts ------------------------------------------------------------------------------------
+ */
+
+static void begun(weir_graph *g)
+{
+  pthread_mutex_lock(&lock);
+  g->next = capturing;
+  capturing = g;
+  atomic_fetch_add(&count, 1);
+  pthread_mutex_unlock(&lock);
+}
+
+static void ended(weir_graph *g)
+{
+  pthread_mutex_lock(&lock);
+  weir_graph **at = &capturing;
+  while (*at != g)
+    at = &(*at)->next;
+  *at = g->next;
+  atomic_fetch_sub(&count, 1);
+  pthread_mutex_unlock(&lock);
+}
+
+static weir_status part_of(weir_graph_part **out, weir_graph *g, void *key,
+                           weir_status (*make)(weir_graph_part **out, void *key))
+{
+  for (weir_graph_part *p = g->parts; p; p = p->next)
+    if (p->key == key) {
+      *out = p;
+      return WEIR_OK;
+    }
+  weir_status st = make(out, key);
+  if (st) return st;
+  (*out)->key = key;
+  (*out)->next = g->parts;
+  g->parts = *out;
+  return WEIR_OK;
+}
+
+weir_status weir_graph_part_of(weir_graph_part **out, weir_stream *stream, void *key,
+                               weir_status (*make)(weir_graph_part **out, void *key))
+{
+  weir_status st = WEIR_OK;
+  *out = NULL;
+  if (__builtin_expect(!atomic_load(&count), 1)) return WEIR_OK;
+  pthread_mutex_lock(&lock);
+  weir_heap *leader = weir_graph_leader((weir_heap *)stream);
+  for (weir_graph *g = leader ? capturing : NULL; g; g = g->next)
+    if (g->stream == leader) {
+      st = part_of(out, g, key, make);
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
+static void drop_parts(weir_graph *g)
+{
+  for (weir_graph_part *p = g->parts, *next; p; p = next) {
+    next = p->next;
+    p->drop(p);
+  }
+  g->parts = NULL;
+}
+
+/* ---- graphs -----------------------------------------------------------------------------------
+ */
 
 weir_status weir_graph_new(weir_graph **out)
 {
@@ -88,6 +165,7 @@ weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
   if (!st) {
     graph->stream = h;
     graph->backend = b;
+    begun(graph);
     return WEIR_OK;
   }
   (void)weir_graph_pool_end(graph->pool, (weir_stream *)h);
@@ -101,9 +179,11 @@ static weir_status end(weir_graph *g)
   weir_heap *h = g->stream;
   weir_status st = g->backend->capture_end(g->backend->self, h->stream, &g->native);
   if (st && weir_epoch_capturing(h)) return st;
+  ended(g);
   g->stream = NULL;
-  weir_status ended = weir_graph_pool_end(g->pool, (weir_stream *)h);
-  if (!st) return ended;
+  weir_status left = weir_graph_pool_end(g->pool, (weir_stream *)h);
+  if (!st) return left;
+  drop_parts(g);
   (void)leave_pool(g);
   return st;
 }
@@ -130,6 +210,8 @@ weir_status weir_graph_replay(weir_graph *graph)
   const weir_backend *b = graph->backend;
   weir_status st =
       weir_current_stream((weir_stream **)&h, (weir_device){WEIR_DEVICE_CUDA, b->index});
+  for (weir_graph_part *p = graph->parts; p && !st; p = p->next)
+    st = p->replay(p);
   if (st) return st;
   return weir_op_done((weir_stream *)h, "replay",
                       b->graph_launch(b->self, graph->native, h->stream));
@@ -155,6 +237,7 @@ weir_status weir_graph_reset(weir_graph *graph)
   if (graph->stream) return st;
   if (graph->native && (st = b->graph_destroy(b->self, graph->native))) return st;
   graph->native = NULL;
+  drop_parts(graph);
   weir_status left = graph->pool ? leave_pool(graph) : WEIR_OK;
   return st ? st : left;
 }

@@ -254,6 +254,17 @@ weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited)
   return st;
 }
 
+weir_heap *weir_graph_leader(weir_heap *h)
+{
+  weir_pool *p = h->pool;
+  weir_heap *leader = NULL;
+  pthread_mutex_lock(&p->lock);
+  unsigned i = find_capture(p, NULL, h);
+  if (i < CAPTURES) leader = p->captures[i].leader ? p->captures[i].leader : h;
+  pthread_mutex_unlock(&p->lock);
+  return leader;
+}
+
 weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
 {
   WEIR_GIVEN(pool);

@@ -343,6 +343,8 @@ void weir_graph_retire(weir_pool *p);
 /* Without the lock: `waiter` is about to wait for `waited`, which is being captured, and joins: it
  * allocates where that does until that ends. */
 weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited);
+/* Without the lock: the stream whose capture h is or has joined; NULL: none that is known. */
+weir_heap *weir_graph_leader(weir_heap *h);
 weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out);
 void weir_graph_drop(weir_pool *p); /* all; none holds memory */
 

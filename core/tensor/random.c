@@ -4,11 +4,16 @@
  * atomic addition, so that threads that share a generator never get the same numbers. Default
  * generators are there from the start, one a device, with the seed of the process until they are
  * seeded themselves.
+ *
+ * Graphs. Captured work counts the blocks that one replay uses, and reads the generator's seed and
+ * place from memory of the graph's, written ahead of each replay: a replay takes the generator's
+ * next blocks, as the same calls would without a graph.
  */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "core/base/given.h"
+#include "core/device/capture.h"
 #include "core/device/philox.h"
 #include "core/memory/devices.h"
 #include "core/tensor/ops.h"
@@ -17,6 +22,7 @@ struct weir_generator {
   _Atomic uint64_t seed;   /* of a default one: xor FIRST_SEED, so that 0 is that seed */
   _Atomic uint64_t offset; /* blocks used up */
   bool owned;              /* not a default one */
+  _Atomic unsigned refs;   /* of an owned one: the program's, and a graph's each */
   weir_device device;      /* not set in default ones */
 };
 
@@ -54,6 +60,7 @@ weir_status weir_generator_new(weir_generator **out, weir_device device)
   weir_generator *g = calloc(1, sizeof *g);
   if (!g) return weir_fail(WEIR_ENOMEM, "no host memory for a generator");
   g->owned = true;
+  atomic_store(&g->refs, 1);
   g->device = weir_resolve(device);
   atomic_store(&g->seed, FIRST_SEED);
   *out = g;
@@ -62,7 +69,7 @@ weir_status weir_generator_new(weir_generator **out, weir_device device)
 
 void weir_generator_release(weir_generator *g)
 {
-  if (g && g->owned) free(g);
+  if (g && g->owned && atomic_fetch_sub(&g->refs, 1) == 1) free(g);
 }
 
 void weir_generator_manual_seed(weir_generator *g, uint64_t seed)
@@ -112,6 +119,81 @@ weir_status weir_manual_seed_device(weir_device device, uint64_t seed)
   return st;
 }
 
+/* ---- graphs -----------------------------------------------------------------------------------
+ */
+
+/* A generator's part of a graph. */
+typedef struct drawn {
+  weir_graph_part part;
+  weir_generator *generator; /* a reference of its own */
+  weir_tensor *at[2];        /* int64, one element each, neighbours: weir_random.base */
+  _Atomic uint64_t blocks;   /* that a replay uses */
+  uint64_t seed;             /* that at[0] holds, */
+  bool seeded;               /* if it holds one */
+} drawn;
+
+static void drop_drawn(weir_graph_part *part)
+{
+  drawn *d = (drawn *)part;
+  weir_tensor_release(d->at[0]);
+  weir_tensor_release(d->at[1]);
+  weir_generator_release(d->generator);
+  free(d);
+}
+
+static weir_status write_place(weir_graph_part *part)
+{
+  drawn *d = (drawn *)part;
+  weir_generator *g = d->generator;
+  uint64_t seed = weir_generator_initial_seed(g),
+           offset = atomic_fetch_add(&g->offset, atomic_load(&d->blocks));
+  weir_status st = WEIR_OK;
+  if (!d->seeded || d->seed != seed) st = weir_fill_(d->at[0], weir_int((int64_t)seed));
+  if (st) return st;
+  d->seed = seed;
+  d->seeded = true;
+  return weir_fill_(d->at[1], weir_int((int64_t)offset));
+}
+
+/* Its memory is had in the capture, from the graph's pool. */
+static weir_status make_drawn(weir_graph_part **out, void *key)
+{
+  weir_generator *g = key;
+  WEIR_TENSOR both = NULL;
+  drawn *d = calloc(1, sizeof *d);
+  if (!d) return weir_fail(WEIR_ENOMEM, "no host memory for a generator's part of a graph");
+  weir_status st =
+      weir_tensor_new(&both, WEIR_INT64, weir_generator_device(g), false, weir_shape(2));
+  for (int i = 0; i < 2 && !st; i++)
+    st = weir_slice(&d->at[i], both, 0, i, i + 1, 1);
+  if (g->owned) atomic_fetch_add(&g->refs, 1);
+  d->generator = g;
+  d->part.replay = write_place;
+  d->part.drop = drop_drawn;
+  if (st)
+    drop_drawn(&d->part);
+  else
+    *out = &d->part;
+  return st;
+}
+
+/* Takes r->used blocks of g, now or, where `stream` is being captured, at every replay. */
+static weir_status draw(weir_random *r, weir_generator *g, weir_stream *stream)
+{
+  weir_graph_part *part = NULL;
+  weir_status st = stream ? weir_graph_part_of(&part, stream, g, make_drawn) : WEIR_OK;
+  if (st) return st;
+  if (part) {
+    drawn *d = (drawn *)part;
+    r->base = (const uint64_t *)(const void *)d->at[0]->data;
+    r->offset = atomic_fetch_add(&d->blocks, r->used);
+  } else {
+    r->offset = atomic_fetch_add(&g->offset, r->used);
+    r->seed = weir_generator_initial_seed(g);
+  }
+  return WEIR_OK;
+}
+
 /* ---- filling ----------------------------------------------------------------------------------
  */
 
@@ -144,8 +226,8 @@ static weir_status run(weir_random *r, const weir_tensor *t, weir_generator *g)
   if (st) return st;
   if (!target.compute->random) return weir_target_lacks(&target, "random");
   r->used = weir_philox_blocks(r->count);
-  r->offset = atomic_fetch_add(&g->offset, r->used);
-  r->seed = weir_generator_initial_seed(g);
+  st = draw(r, g, target.place.stream);
+  if (st) return st;
   return weir_target_done(&target, target.compute->random(target.self, target.stream, r), "random");
 }
 

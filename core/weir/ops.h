@@ -228,6 +228,7 @@ WEIR_PUBLIC weir_status weir_stack(weir_tensor **out, const weir_tensor *const *
 /* ---- random numbers ---------------------------------------------------------------------------
  * Philox4x32-10: a seed gives the same numbers on every device and with any number of threads. A
  * generator is a seed and a place in its stream; each device has a default one, which NULL means.
+ * Replays of a graph draw on (graph.h), and a graph keeps the generators it draws from.
  */
 
 typedef struct weir_generator weir_generator;

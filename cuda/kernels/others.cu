@@ -4,9 +4,9 @@
 #include "core/device/philox.h"
 
 /* A thread makes the two elements of a block of words at a time (philox.h). */
-WEIR_FN void random_pair(const weir_random &r, int64_t pair)
+WEIR_FN void random_pair(const weir_random &r, uint64_t seed, uint64_t offset, int64_t pair)
 {
-  weir_philox_block b = weir_philox(r.seed, r.offset + (uint64_t)pair);
+  weir_philox_block b = weir_philox(seed, offset + (uint64_t)pair);
   int64_t at[2] = {2 * pair, 2 * pair + 1};
   double x[2];
   WEIR_UNROLL for (int j = 0; j < 2; j++) x[j] =
@@ -19,8 +19,10 @@ WEIR_BLOCK_KERNEL(weir_random_any, WEIR_THREADS, WEIR_GIVEN weir_k_random a)
   WEIR_EACH_THREAD
   {
     int64_t pairs = (a.of.count + 1) / 2, step = (int64_t)gridDim.x * WEIR_THREADS;
+    uint64_t seed = a.of.base ? a.of.base[0] : a.of.seed;
+    uint64_t offset = a.of.base ? a.of.offset + a.of.base[1] : a.of.offset;
     for (int64_t i = (int64_t)blockIdx.x * WEIR_THREADS + threadIdx.x; i < pairs; i += step)
-      random_pair(a.of, i);
+      random_pair(a.of, seed, offset, i);
   }
 }
 

@@ -300,7 +300,15 @@ END_TEST
 static void draw(weir_random *r, weir_random_kind kind, double a, double b, weir_dtype dtype,
                  int64_t count)
 {
-  *r = (weir_random){kind, a, b, 42, 1000, weir_philox_blocks(count), out, dtype, count};
+  *r = (weir_random){.kind = kind,
+                     .a = a,
+                     .b = b,
+                     .seed = 42,
+                     .offset = 1000,
+                     .used = weir_philox_blocks(count),
+                     .out = out,
+                     .dtype = dtype,
+                     .count = count};
   ck_assert_int_eq(weir_cpu_backend.compute->random(weir_cpu_backend.self, NULL, r), WEIR_OK);
 }
 

@@ -419,6 +419,33 @@ void row_availability(void)
 /* ---- graphs, hooks ----------------------------------------------------------------------------
  */
 
+/* Replays draw what the calls would. */
+static void draws_in_a_graph(weir_stream *side)
+{
+  weir_graph *g;
+  weir_tensor *x = full_of(0, N);
+  float drawn[3];
+  weir_manual_seed(3);
+  for (int i = 0; i < 3; i++) {
+    MUST(weir_normal_(x, 0, 1, NULL));
+    drawn[i] = first(x);
+  }
+  weir_manual_seed(3);
+  MUST(weir_graph_new(&g));
+  MUST(weir_stream_wait_stream(side, NULL));
+  WEIR_WITH_STREAM(side)
+  {
+    MUST(weir_graph_capture_begin(g, NULL, WEIR_CAPTURE_GLOBAL));
+    MUST(weir_normal_(x, 0, 1, NULL));
+    MUST(weir_graph_capture_end(g));
+  }
+  for (int i = 0; i < 3; i++) {
+    MUST(weir_graph_replay(g));
+    HOLDS(first(x) == drawn[i]);
+  }
+  weir_graph_release(g);
+}
+
 void row_graphs(void)
 {
   weir_graph *g;
@@ -444,6 +471,7 @@ void row_graphs(void)
   }
   weir_graph_release(g);
   HOLDS(first(y) == 9); /* its pool lives as long as the tensor */
+  draws_in_a_graph(side);
 }
 
 static void count(void *user, const weir_memory_event *event)

@@ -282,6 +282,26 @@ STEP(random_with_a_generator)
   weir_generator_release(g);
   return st;
 }
+/* Not on the cpu, which has no graphs. */
+STEP(random_in_a_graph)
+{
+  static weir_stream *side;
+  weir_graph *graph;
+  weir_status st = WEIR_OK;
+  if (o.device.type == WEIR_DEVICE_CPU) return WEIR_OK;
+  if (!side) st = weir_stream_new(&side, o.device, 0);
+  if (!st) st = weir_graph_new(&graph);
+  if (st) return st;
+  WEIR_WITH_STREAM(side)
+  {
+    st = weir_graph_capture_begin(graph, NULL, WEIR_CAPTURE_GLOBAL);
+    if (!st) st = weir_normal_(o.a, 0, 1, NULL);
+    if (!st) st = weir_graph_capture_end(graph);
+  }
+  if (!st) st = weir_graph_replay(graph);
+  weir_graph_release(graph);
+  return st;
+}
 STEP(more_than_is_cached)
 {
   WEIR_TENSOR wide = NULL;
@@ -369,6 +389,7 @@ static const struct step {
              {"normal_", normal_in_place, "random: "},
              {"uniform_, strided", uniform_strided, NULL},
              {"random_", random_with_a_generator, "random: "},
+             {"normal_ in a graph", random_in_a_graph, NULL},
              {"contiguous, large", more_than_is_cached, NULL},
              {"pin_memory, to the host", page_locked, NULL},
              {"tensor_from", from_the_host, NULL},
