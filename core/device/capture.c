@@ -244,6 +244,13 @@ weir_status weir_graph_reset(weir_graph *graph)
 
 void weir_graph_release(weir_graph *graph)
 {
-  if (graph) (void)weir_graph_reset(graph);
+  if (!graph) return;
+  (void)weir_graph_reset(graph);
+  if (graph->stream && !weir_device_forked()) { /* its capture cannot be ended here: it goes on */
+    ended(graph);
+    drop_parts(graph);
+    (void)weir_graph_pool_end(graph->pool, (weir_stream *)graph->stream);
+    (void)leave_pool(graph);
+  }
   free(graph);
 }

@@ -71,10 +71,11 @@ static void look(weir_heap *h)
   }
 }
 
-/* Closes the epoch: a marker now. Fails without a change. */
+/* Closes the epoch: a marker now. Fails without a change. ENOTSUP has no sentence: whoever marks
+ * for somebody else's sake leaves theirs. */
 static weir_status mark(weir_heap *h)
 {
-  return closed(h) ? weir_fail(WEIR_ENOTSUP, "the stream is being captured") : record(h);
+  return closed(h) ? WEIR_ENOTSUP : record(h);
 }
 
 static void poll(weir_heap *h, bool may_mark)
@@ -177,8 +178,9 @@ static void learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch)
 weir_status weir_epoch_wait(weir_heap *waiter, weir_heap *waited)
 {
   const weir_backend *b = waiter->pool->backend;
-  if (closed(waiter)) return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
-  weir_status st = mark(waited);
+  if (closed(waiter) || closed(waited))
+    return weir_fail(WEIR_ENOTSUP, "the stream is being captured");
+  weir_status st = record(waited);
   if (!st) st = b->event_wait(b->self, waiter->stream, latest(waited));
   if (st) return st;
   learn(waiter, waited, waited->marked);

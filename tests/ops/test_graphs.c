@@ -1,5 +1,6 @@
 /* test_graphs.c: random numbers in captured graphs: a replay draws what the same calls would draw
  * without a graph, from the generator as it is then. */
+#include <pthread.h>
 #include "tests/tensor/rig.h"
 
 enum { N = 501, KINDS = 4, ROUNDS = 3 };
@@ -250,6 +251,7 @@ START_TEST(what_is_drawn_outside_a_capture_is_not_the_graphs)
   WEIR_TENSOR host = NULL;
   weir_ok(weir_default_generator(&g, cuda0));
   weir_ok(weir_empty(&host, weir_shape(N), NULL));
+  weir_ok(weir_synchronize(cuda0)); /* `other` waits for nothing */
   weir_manual_seed(9);
   weir_ok(weir_graph_new(&graph));
   WEIR_WITH_STREAM(side)
@@ -270,15 +272,75 @@ START_TEST(what_is_drawn_outside_a_capture_is_not_the_graphs)
 }
 END_TEST
 
+static void *release(void *graph)
+{
+  weir_graph_release(graph);
+  return NULL;
+}
+
+START_TEST(a_second_graph_of_a_captured_stream_is_refused_in_its_words)
+{
+  weir_graph *graph, *second;
+  start();
+  WEIR_TENSOR a = room(WEIR_FLOAT32);
+  weir_ok(weir_graph_new(&graph));
+  weir_ok(weir_graph_new(&second));
+  WEIR_WITH_STREAM(side)
+  {
+    WEIR_TENSOR warm = room(WEIR_FLOAT32); /* freed in the capture: there is something to mark */
+    weir_ok(weir_graph_capture_begin(graph, NULL, WEIR_CAPTURE_GLOBAL));
+    weir_tensor_drop(&warm);
+    refused(WEIR_EINVAL, "the stream allocates to a private pool already",
+            weir_graph_capture_begin(second, NULL, WEIR_CAPTURE_GLOBAL));
+    draw(0, a, NULL);
+    weir_ok(weir_graph_capture_end(graph));
+  }
+  replays_as_drawn(graph, 0, a, NULL);
+  weir_graph_release(graph);
+  weir_graph_release(second);
+}
+END_TEST
+
+/* Another thread cannot end the capture: it goes on without the graph, and what is drawn then is
+ * an argument like others. */
+START_TEST(a_graph_may_go_while_its_capture_goes_on)
+{
+  pthread_t thread;
+  weir_graph *graph;
+  CUgraph native = NULL;
+  void *stream;
+  start();
+  WEIR_TENSOR a = room(WEIR_FLOAT32);
+  weir_ok(weir_graph_new(&graph));
+  weir_ok(weir_stream_native(&stream, side));
+  WEIR_WITH_STREAM(side)
+  {
+    weir_ok(weir_graph_capture_begin(graph, NULL, WEIR_CAPTURE_GLOBAL));
+    draw(0, a, NULL);
+    ck_assert_int_eq(pthread_create(&thread, NULL, release, graph), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    draw(0, a, NULL);
+  }
+  ok(cuStreamEndCapture(stream, &native));
+  ck_assert_ptr_nonnull(native);
+  ok(cuGraphDestroy(native));
+  graph = graph_of(0, a, NULL, NULL);
+  replays_as_drawn(graph, 0, a, NULL);
+  weir_graph_release(graph);
+}
+END_TEST
+
 int main(void)
 {
-  static const TTest *tests[7];
+  static const TTest *tests[9];
   int n = 0;
   tests[n++] = replays_go_on_where_the_generator_is;
   tests[n++] = a_new_seed_or_place_holds_from_the_next_replay_on;
   tests[n++] = a_graph_keeps_the_generators_that_it_draws_from;
   tests[n++] = streams_that_join_draw_for_the_same_graph;
   tests[n++] = graphs_of_one_pool_draw_each_for_itself;
+  tests[n++] = a_second_graph_of_a_captured_stream_is_refused_in_its_words;
+  tests[n++] = a_graph_may_go_while_its_capture_goes_on;
   tests[n] = what_is_drawn_outside_a_capture_is_not_the_graphs;
   return rig_run("ops/graphs", tests, 1);
 }
