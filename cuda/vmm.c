@@ -1,9 +1,9 @@
 /* vmm.c: address space and pages: the driver's virtual memory management.
  *
  * A page is one cuMemCreate() of the smallest granularity (2 MiB on every device so far), mapped
- * whole. cuMemUnmap() takes what one cuMemMap() mapped and nothing else ("cannot unmap a
- * sub-range"), so pages are unmapped one by one; cuMemSetAccess() takes a range of many. Unmapping
- * does not wait for work in flight: that no work can touch a page is the allocator's to know.
+ * whole. cuMemUnmap() takes whole mappings ("cannot unmap a sub-range"), one or a run of neighbours
+ * (as in NVIDIA's sample vectorAddMMAP); so does cuMemSetAccess(). Unmapping does not wait for work
+ * in flight: that no work can touch a page is the allocator's to know.
  *
  * Peers. cuCtxEnablePeerAccess() is for cuMemAlloc()'s memory; pages are given to a peer by
  * cuMemSetAccess(). So each reservation knows which of its pages are mapped: they are given to a
@@ -57,14 +57,16 @@ static void forget_range(weir_cuda_device *d, uint64_t address)
   free(gone);
 }
 
-/* Lock held. */
-static void note_page(weir_cuda_device *d, uint64_t address, bool mapped)
+/* Pages of one reservation. Lock held. */
+static void note_pages(weir_cuda_device *d, uint64_t address, uint64_t bytes, bool mapped)
 {
   struct weir_cuda_range *r = *range_at(d, address);
   if (!r) return;
-  uint64_t i = (address - r->address) / d->backend.source.page_bytes;
-  uint64_t bit = UINT64_C(1) << i % 64;
-  r->mapped[i / 64] = mapped ? r->mapped[i / 64] | bit : r->mapped[i / 64] & ~bit;
+  uint64_t page = d->backend.source.page_bytes, i = (address - r->address) / page;
+  for (uint64_t end = i + bytes / page; i < end; i++) {
+    uint64_t bit = UINT64_C(1) << i % 64;
+    r->mapped[i / 64] = mapped ? r->mapped[i / 64] | bit : r->mapped[i / 64] & ~bit;
+  }
 }
 
 static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
@@ -123,20 +125,24 @@ static CUresult page_map(weir_cuda_device *d, uint64_t address, uint64_t page)
   uint64_t bytes = d->backend.source.page_bytes;
   pthread_mutex_lock(&lock);
   CUresult r = weir_cuda.cuMemMap(address, bytes, 0, page, 0);
-  if (!r) note_page(d, address, true);
+  if (!r) note_pages(d, address, bytes, true);
   pthread_mutex_unlock(&lock);
   weir_cuda_told_mapped(d, r, address, bytes, WEIR_MEM_DEVICE);
   return r;
 }
 
-static CUresult page_unmap(weir_cuda_device *d, uint64_t address, uint64_t bytes)
+/* Who listens was told of each page. */
+static CUresult pages_unmap(weir_cuda_device *d, uint64_t address, uint64_t bytes)
 {
-  weir_cuda_told_unmapped(address);
+  uint64_t page = d->backend.source.page_bytes;
+  for (uint64_t at = 0; at < bytes; at += page)
+    weir_cuda_told_unmapped(address + at);
   pthread_mutex_lock(&lock);
   CUresult r = weir_cuda.cuMemUnmap(address, bytes);
-  if (!r) note_page(d, address, false);
+  if (!r) note_pages(d, address, bytes, false);
   pthread_mutex_unlock(&lock);
-  if (r) weir_cuda_told_mapped(d, CUDA_SUCCESS, address, bytes, WEIR_MEM_DEVICE);
+  for (uint64_t at = 0; r && at < bytes; at += page)
+    weir_cuda_told_mapped(d, CUDA_SUCCESS, address + at, page, WEIR_MEM_DEVICE);
   return r;
 }
 
@@ -153,9 +159,9 @@ static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
 {
   weir_cuda_device *d = self;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, page_unmap(d, address, bytes));
-  return weir_driver_fail(r, "cuMemUnmap of a page at 0x%llx on cuda:%d",
-                          (unsigned long long)address, d->index);
+  WEIR_CUDA_WITHIN(d, r, pages_unmap(d, address, bytes));
+  return weir_driver_fail(r, "cuMemUnmap of %llu bytes at 0x%llx on cuda:%d",
+                          (unsigned long long)bytes, (unsigned long long)address, d->index);
 }
 
 static CUmemAccessDesc access_for(CUdevice device)

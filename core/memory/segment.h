@@ -36,9 +36,9 @@ typedef struct weir_source {
   weir_status (*segment_free)(void *self, uint64_t address, uint64_t bytes);
 
   /* VMM. Sizes and addresses are multiples of page_bytes; create makes one page, unmap takes away
-   * what one map mapped. A page may be mapped at several addresses at once and is the same memory
-   * at all of them, for work that is ordered. access makes a range of mapped pages readable and
-   * writable: without it nobody may touch the range. */
+   * what one or more maps mapped side by side. A page may be mapped at several addresses at once
+   * and is the same memory at all of them, for work that is ordered. access makes a range of mapped
+   * pages readable and writable: without it nobody may touch the range. */
   weir_status (*reserve)(void *self, uint64_t bytes, uint64_t *address);
   weir_status (*release)(void *self, uint64_t address, uint64_t bytes);
   weir_status (*create)(void *self, uint64_t *page);

@@ -250,6 +250,26 @@ START_TEST(a_copy_lets_its_two_devices_reach_each_others_pages)
 }
 END_TEST
 
+/* Pages that a pause took away in one run are no pages to let a peer in to. */
+START_TEST(a_peer_is_let_in_to_what_is_left_after_a_pause)
+{
+  const weir_backend *of[8];
+  void *block[8];
+  begin(_i, "2");
+  if (_i || open_all(of, block) < 2) return;
+  bool can;
+  weir_ok(weir_can_access_peer(&can, cuda(0), cuda(1)));
+  if (!can) return;
+  (void)get(cuda(1), 64 << 20);
+  weir_ok(weir_memory_pause(cuda(1), NULL, false));
+  void *fresh = get(cuda(1), BYTES);
+  weir_ok(b0->copy_peer(b0->self, NULL, block[0], of[1], fresh, BYTES));
+  ck_assert(may_write(fresh, 0));
+  weir_ok(weir_memory_resume(cuda(1), NULL, NULL));
+  ck_assert(may_write(block[1], 0));
+}
+END_TEST
+
 START_TEST(a_copy_from_a_peer_is_in_the_order_of_its_stream)
 {
   const weir_backend *of[8];
@@ -312,7 +332,7 @@ END_TEST
 
 int main(void)
 {
-  static const TTest *tests[12];
+  static const TTest *tests[13];
   int n = 0;
   tests[n++] = copies_of_locked_memory_return_at_once_and_keep_the_streams_order;
   tests[n++] = pageable_memory_has_been_read_or_written_when_a_copy_returns;
@@ -322,6 +342,7 @@ int main(void)
   tests[n++] = pageable_memory_is_not_captured;
   tests[n++] = every_device_copies_to_every_other;
   tests[n++] = a_copy_lets_its_two_devices_reach_each_others_pages;
+  tests[n++] = a_peer_is_let_in_to_what_is_left_after_a_pause;
   tests[n++] = a_copy_from_a_peer_is_in_the_order_of_its_stream;
   tests[n++] = without_peer_access_copies_are_staged;
   tests[n] = a_device_that_was_closed_is_asked_again;
