@@ -3,8 +3,10 @@
  * They are in the library as fat binaries, machine code for some architectures and PTX for the
  * rest, one for each file of cuda/kernels. The driver takes one in (cuLibraryLoadData) when the
  * first of its kernels is launched, once for all devices; what failed is tried again at the next
- * launch. Taking in is the engine's own business; the launch is the program's work, which the
- * preload library sees.
+ * launch. Unless CUDA_MODULE_LOADING=EAGER the driver looks at the code only "when a function is
+ * needed for that context, such as a kernel launch" (cuLibraryLoadData; the default since CUDA
+ * 12.2), so the launch may be what finds no code for a device. Taking in is the engine's own
+ * business; the launch is the program's work, which the preload library sees.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -66,13 +68,9 @@ static bool too_new(CUresult r, int *driver)
   return unknown && !weir_cuda.cuDriverGetVersion(driver) && *driver < CUDA_VERSION;
 }
 
-static weir_status fail_loading(const weir_cuda_device *d, CUresult r, enum weir_kernel kernel,
-                                const char *what)
+static weir_status fail_too_new(const weir_cuda_device *d, CUresult r, int driver, const char *what)
 {
-  int driver = 0, major = CUDA_VERSION / 1000, minor = CUDA_VERSION % 1000 / 10;
-  if (!too_new(r, &driver))
-    return weir_driver_fail(r, "%s: loading the kernel %s on cuda:%d", what, kernels[kernel].name,
-                            d->index);
+  int major = CUDA_VERSION / 1000, minor = CUDA_VERSION % 1000 / 10;
   return weir_cuda_fail_as(WEIR_ECUDA,
                            "%s: the kernels in libweir-cuda.so were compiled by CUDA %d.%d, and "
                            "the driver of cuda:%d is of CUDA %d.%d (error %d): it takes a driver "
@@ -86,12 +84,18 @@ weir_status weir_cuda_launch(weir_cuda_device *d, void *stream, enum weir_kernel
 {
   CUkernel k = atomic_load_explicit(&found[kernel], memory_order_acquire);
   CUresult r = CUDA_SUCCESS;
+  int driver = 0;
   if (!k) WEIR_CUDA_WITHIN(d, r, find(kernel, &k));
-  if (r) return fail_loading(d, r, kernel, what);
+  if (r && too_new(r, &driver)) return fail_too_new(d, r, driver, what);
+  if (r)
+    return weir_driver_fail(r, "%s: loading the kernel %s on cuda:%d", what, kernels[kernel].name,
+                            d->index);
   void *arguments[] = {(void *)argument};
   WEIR_CUDA_SEEN(d, r,
                  weir_cuda.cuLaunchKernel((CUfunction)k, grid.x, grid.y, grid.z, WEIR_THREADS, 1, 1,
                                           0, stream, arguments, NULL));
+  if (__builtin_expect(r != CUDA_SUCCESS, 0) && too_new(r, &driver))
+    return fail_too_new(d, r, driver, what);
   return weir_driver_fail(r, "%s: cuLaunchKernel of %s (%ux%ux%u blocks) on cuda:%d", what,
                           kernels[kernel].name, grid.x, grid.y, grid.z, d->index);
 }
