@@ -103,11 +103,16 @@ static inline complex128 times(complex128 x, complex128 y)
                creal(x) * cimag(y) + cimag(x) * creal(y));
 }
 
+/* Smith's, without a branch: by the larger part of the divisor, so that what is divided by infinity
+ * is 0. */
 static inline complex128 over(complex128 x, complex128 y)
 {
-  double size = creal(y) * creal(y) + cimag(y) * cimag(y);
-  complex128 r = times(x, conj(y));
-  return CMPLX(creal(r) / size, cimag(r) / size);
+  bool first = fabs(creal(y)) >= fabs(cimag(y)), none = y == 0;
+  double most = first ? creal(y) : cimag(y), least = first ? cimag(y) : creal(y);
+  double ratio = none ? 0 : least / most, size = none ? 0 : most + least * ratio;
+  double a = creal(x), b = cimag(x);
+  double re = first ? a + b * ratio : a * ratio + b, im = first ? b - a * ratio : b * ratio - a;
+  return CMPLX((none ? a : re) / size, (none ? b : im) / size);
 }
 
 /* Large angles are the C library's. */

@@ -72,18 +72,6 @@ template <typename M> WEIR_FN M over(M x, M y)
   else
     return x / y;
 }
-/* Smith's: the divisor is scaled by its larger part. */
-WEIR_FAR c64 over(c64 x, c64 y)
-{
-  if (y.re == 0 && y.im == 0) return c64{x.re / fabsf(y.re), x.im / fabsf(y.re)};
-  if (fabsf(y.re) >= fabsf(y.im)) {
-    float ratio = y.im / y.re, scale = 1 / (y.re + y.im * ratio);
-    return c64{(x.re + x.im * ratio) * scale, (x.im - x.re * ratio) * scale};
-  }
-  float ratio = y.re / y.im, scale = 1 / (y.im + y.re * ratio);
-  return c64{(x.re * ratio + x.im) * scale, (x.im * ratio - x.re) * scale};
-}
-
 /* ---- floating point ---------------------------------------------------------------------------
  */
 
@@ -147,45 +135,109 @@ template <typename M> WEIR_FAR M floor_over(M x, M y)
 }
 
 /* ---- complex ----------------------------------------------------------------------------------
+ * In double, as on the cpu: what float32 can hold neither overflows nor is cancelled on the way,
+ * and infinities come to what the C library's functions give.
  */
 
+struct c128 {
+  double re, im;
+};
+
+WEIR_FN c128 wide(c64 z)
+{
+  return c128{z.re, z.im};
+}
+WEIR_FN c64 rounded(c128 z)
+{
+  return c64{(float)z.re, (float)z.im};
+}
+
+/* Smith's: by the larger part of the divisor. */
+WEIR_FN c128 wide_over(c128 x, c128 y)
+{
+  if (y.re == 0 && y.im == 0) return c128{x.re / fabs(y.re), x.im / fabs(y.re)};
+  if (fabs(y.re) >= fabs(y.im)) {
+    double ratio = y.im / y.re, size = y.re + y.im * ratio;
+    return c128{(x.re + x.im * ratio) / size, (x.im - x.re * ratio) / size};
+  }
+  double ratio = y.re / y.im, size = y.im + y.re * ratio;
+  return c128{(x.re * ratio + x.im) / size, (x.im * ratio - x.re) / size};
+}
+WEIR_FAR c64 over(c64 x, c64 y)
+{
+  return rounded(wide_over(wide(x), wide(y)));
+}
+
+WEIR_FN c128 wide_exp(c128 z)
+{
+  double r = exp_of(z.re);
+  if (z.im == 0) return c128{r, z.im};
+  if (!isfinite(z.im)) return c128{isinf(z.re) ? r : NAN, isinf(z.re) && r == 0 ? r : NAN};
+  return c128{r * cos_of(z.im), r * sin_of(z.im)};
+}
 WEIR_FAR c64 exp_of(c64 z)
 {
-  float r = expf(z.re);
-  if (z.im == 0) return c64{r, z.im};
-  return c64{r * cosf(z.im), r * sinf(z.im)};
+  return rounded(wide_exp(wide(z)));
+}
+/* Beside 1 the square of the size, less 1, is exact. */
+WEIR_FN c128 wide_log(c128 z)
+{
+  double size = hypot(z.re, z.im), x = fmax(fabs(z.re), fabs(z.im)),
+         y = fmin(fabs(z.re), fabs(z.im));
+  bool beside = size > 0.5 && size < 2;
+  return c128{beside ? 0.5 * log1p((x - 1) * (x + 1) + y * y) : log_of(size), atan2(z.im, z.re)};
 }
 WEIR_FAR c64 log_of(c64 z)
 {
-  return c64{logf(hypotf(z.re, z.im)), atan2f(z.im, z.re)};
+  return rounded(wide_log(wide(z)));
+}
+WEIR_FN c128 wide_sqrt(c128 z)
+{
+  double size = hypot(z.re, z.im), a = sqrt((size + fabs(z.re)) / 2);
+  if (isinf(z.im)) return c128{size, z.im};
+  if (a == 0) return c128{0, z.im};
+  double b = fabs(z.im) / (2 * a);
+  return z.re >= 0 ? c128{a, copysign(b, z.im)} : c128{b, copysign(a, z.im)};
 }
 WEIR_FAR c64 sqrt_of(c64 z)
 {
-  float size = hypotf(z.re, z.im), a = sqrtf((size + fabsf(z.re)) / 2);
-  if (isinf(z.im)) return c64{size, z.im};
-  if (a == 0) return c64{0, z.im};
-  float b = fabsf(z.im) / (2 * a);
-  return z.re >= 0 ? c64{a, copysignf(b, z.im)} : c64{b, copysignf(a, z.im)};
+  return rounded(wide_sqrt(wide(z)));
 }
+/* 0 times infinity is 0 where the 0 is one of z's. */
 WEIR_FAR c64 sin_of(c64 z)
 {
-  return c64{sinf(z.re) * coshf(z.im), cosf(z.re) * sinhf(z.im)};
+  double x = z.re, y = z.im;
+  if (x == 0) return c64{z.re, (float)sinh(y)};
+  if (y == 0) return c64{(float)sin_of(x), isfinite(x) ? (float)(cos_of(x) * y) : z.im};
+  return c64{(float)(sin_of(x) * cosh(y)), (float)(cos_of(x) * sinh(y))};
 }
 WEIR_FAR c64 cos_of(c64 z)
 {
-  return c64{cosf(z.re) * coshf(z.im), -sinf(z.re) * sinhf(z.im)};
+  double x = z.re, y = z.im;
+  if (x == 0) return c64{(float)cosh(y), -z.re * copysignf(1, z.im)};
+  if (y == 0) return c64{(float)cos_of(x), isfinite(x) ? (float)(-sin_of(x) * y) : z.im};
+  return c64{(float)(cos_of(x) * cosh(y)), (float)(-sin_of(x) * sinh(y))};
 }
+/* Kahan, "Branch cuts for complex elementary functions" (1987): nothing is cancelled beside the
+ * poles. */
 WEIR_FAR c64 tanh_of(c64 z)
 {
-  if (fabsf(z.re) > 20) return c64{copysignf(1, z.re), copysignf(0, sinf(2 * z.im))};
-  float low = coshf(2 * z.re) + cosf(2 * z.im);
-  return c64{sinhf(2 * z.re) / low, sinf(2 * z.im) / low};
+  double x = z.re, y = z.im;
+  if (isnan(x)) return c64{z.re, y == 0 ? z.im : z.re};
+  if (!isfinite(y) && !isinf(x)) return c64{x == 0 ? z.re : NAN, NAN};
+  if (fabs(x) > 22) {
+    double small = isfinite(y) ? 4 * sin_of(y) * cos_of(y) * exp_of(-2 * fabs(x)) : 0;
+    return c64{copysignf(1, z.re), (float)small};
+  }
+  double t = tan(y), s = sinh(x), beta = 1 + t * t, size = 1 + beta * s * s;
+  return c64{(float)(beta * sqrt(1 + s * s) * s / size), (float)(t / size)};
 }
 WEIR_FAR c64 power(c64 x, c64 y)
 {
   if (y.re == 0 && y.im == 0) return c64{1, 0};
   if (x.re == 0 && x.im == 0) return y.re > 0 ? c64{0, 0} : c64{NAN, NAN};
-  return exp_of(times(y, log_of(x)));
+  c128 log = wide_log(wide(x));
+  return rounded(wide_exp(c128{y.re * log.re - y.im * log.im, y.re * log.im + y.im * log.re}));
 }
 
 /* ---- one of each ------------------------------------------------------------------------------
@@ -208,6 +260,10 @@ template <typename M> WEIR_FN M rsqrt_of(M x)
 {
   return over(one<M>(), sqrt_of(x));
 }
+WEIR_FAR c64 rsqrt_of(c64 x)
+{
+  return rounded(wide_over(c128{1, 0}, wide_sqrt(wide(x))));
+}
 #ifdef __CUDA_ARCH__
 WEIR_FN float rsqrt_of(float x)
 {
@@ -218,6 +274,11 @@ WEIR_FN float rsqrt_of(float x)
 template <typename M> WEIR_FN M sigmoid_of(M x)
 {
   return over(one<M>(), plus(one<M>(), exp_of(minus(to<M>(0), x))));
+}
+WEIR_FAR c64 sigmoid_of(c64 x)
+{
+  c128 e = wide_exp(c128{-(double)x.re, -(double)x.im});
+  return rounded(wide_over(c128{1, 0}, c128{1 + e.re, e.im}));
 }
 
 template <typename M> WEIR_FN bool is_finite(M x)

@@ -254,6 +254,85 @@ START_TEST(zero_negated_is_minus_zero)
 }
 END_TEST
 
+/* Each part to the rounding of float32; what is 0, infinite or NaN is that. */
+static void part_is(float got, double want)
+{
+  ck_assert_msg(isnan(want)   ? isnan(got)
+                : isinf(want) ? (double)got == want
+                              : fabs((double)got - want) <= 4e-7 * fabs(want) + 2e-45,
+                "%.9g is not %.9g", (double)got, want);
+}
+
+static void complex_is(const weir_tensor *t, double re, double im)
+{
+  float got[2];
+  weir_ok(weir_tensor_read(got, sizeof got, WEIR_COMPLEX64, t));
+  part_is(got[0], re);
+  part_is(got[1], im);
+}
+
+/* Expected values: Python's cmath, of the numbers rounded to float32. */
+START_TEST(functions_of_complex_numbers_lose_nothing_on_the_way)
+{
+  static const struct row {
+    unary *function;
+    double z[2], want[2];
+  } rows[] = {
+      {weir_sqrt, {3e38, 3e38}, {1.90297670773870e19, 7.88238761225471e18}},
+      {weir_sqrt, {1e-42, 1e-42}, {1.09897363545696e-21, 4.55209784496738e-22}},
+      {weir_rsqrt, {3e38, 3e38}, {4.48535910672048e-20, -1.85789657411729e-20}},
+      {weir_log, {1, 1e-3}, {4.99999797497572e-7, 0.0009999997141642704}},
+      {weir_log, {0.6, 0.8}, {2.38418576969934e-8, 0.9272952060806836}},
+      {weir_log, {3e38, -3e38}, {88.9434194145544, -0.7853981633974483}},
+      {weir_exp, {95, 1e-20}, {INFINITY, 1.81123902541030e21}},
+      {weir_sin, {0, 95}, {0, INFINITY}},
+      {weir_sin, {1e-30, 95}, {90561954431.633, INFINITY}},
+      {weir_cos, {0, -150}, {INFINITY, 0}},
+      {weir_tanh, {0, 1.5707963267948966}, {0, -22877332.42885646}},
+      {weir_tanh, {30, 1}, {1, 1.59245454089827e-26}},
+      {weir_tanh, {0.5, 3}, {0.46946999342588536, -0.11162105077158349}},
+      {weir_sigmoid, {-95, 1}, {2.98305348516624e-42, 4.64583054085662e-42}},
+  };
+  weir_options d = as(WEIR_COMPLEX64, device(_i));
+  devices(2);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    WEIR_TENSOR z = NULL;
+    WEIR_TENSOR r = NULL;
+    weir_ok(weir_full(&z, weir_shape_of(0, NULL), weir_complex(rows[i].z[0], rows[i].z[1]), &d));
+    weir_ok(rows[i].function(&r, z));
+    complex_is(r, rows[i].want[0], rows[i].want[1]);
+  }
+}
+END_TEST
+
+START_TEST(complex_quotients_and_powers_lose_nothing_on_the_way)
+{
+  static const struct row {
+    binary *function;
+    double x[2], y[2], want[2];
+  } rows[] = {
+      {weir_div, {3e38, 3e38}, {2, 2}, {1.5e38, 0}},
+      {weir_div, {1e-42, 0}, {1e-42, 0}, {1, 0}},
+      {weir_div, {1, 0.5}, {INFINITY, 0}, {0, 0}}, /* as in torch */
+      {weir_div, {1, 0.5}, {3, -INFINITY}, {0, 0}},
+      {weir_div, {1, 0}, {0, 0}, {INFINITY, NAN}},
+      {weir_div, {-INFINITY, 1}, {-0.0, -0.0}, {-INFINITY, INFINITY}},
+      {weir_pow, {0.25, 0.5}, {8, -20}, {-2693667.66465739, 39351070.46461319}},
+  };
+  weir_options d = as(WEIR_COMPLEX64, device(_i));
+  devices(2);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    WEIR_TENSOR x = NULL;
+    WEIR_TENSOR y = NULL;
+    WEIR_TENSOR r = NULL;
+    weir_ok(weir_full(&x, weir_shape_of(0, NULL), weir_complex(rows[i].x[0], rows[i].x[1]), &d));
+    weir_ok(weir_full(&y, weir_shape_of(0, NULL), weir_complex(rows[i].y[0], rows[i].y[1]), &d));
+    weir_ok(rows[i].function(&r, x, y));
+    complex_is(r, rows[i].want[0], rows[i].want[1]);
+  }
+}
+END_TEST
+
 /* The same on all devices, where torch promises nothing. */
 START_TEST(what_no_integer_holds_becomes_the_most_negative)
 {
@@ -547,6 +626,8 @@ int main(void)
                                 alpha_scales_the_second_operand,
                                 integers_divided_by_zero_are_an_error_or_zero,
                                 zero_negated_is_minus_zero,
+                                functions_of_complex_numbers_lose_nothing_on_the_way,
+                                complex_quotients_and_powers_lose_nothing_on_the_way,
                                 what_no_integer_holds_becomes_the_most_negative,
                                 operands_broadcast_and_may_lie_in_any_order,
                                 choices_bounds_and_closeness,
