@@ -3,7 +3,10 @@
  * The library is looked for at the first product that is worth it, for it takes a second and some
  * hundred MiB: by the loader, newest first. Where it is missing, or refuses a handle for a device
  * (a driver that is too old for it, a driver that is not NVIDIA's), products are the engine's own;
- * who asked for cuBLAS (WEIR_BLAS_VENDOR) gets the reason as an error.
+ * so is one that it says the device cannot do (CUBLAS_STATUS_NOT_SUPPORTED, ARCH_MISMATCH), of
+ * which it has enqueued nothing. Who asked for cuBLAS (WEIR_BLAS_VENDOR) gets the reason as an
+ * error. A handle that cannot be had now may be had later: the device has no memory left, or a
+ * capture is underway, in which what making one takes may be forbidden (pytorch issue 99397).
  *
  * A call takes a handle of the device that no other call has, sets stream and workspace, and puts
  * it back. The workspace is the allocator's, had and given back in the stream's order: so calls in
@@ -25,6 +28,7 @@ enum { R_32F = 0, R_64F = 1, R_16F = 2, C_32F = 4, R_16BF = 14 }; /* cudaDataTyp
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_TF32 = 77 };   /* cublasComputeType_t */
 enum { MATH_DEFAULT = 0, MATH_TF32 = 3, MATH_FULL_SUMS = 16 };    /* cublasMath_t */
 enum { GEMM_DEFAULT = -1 };                                       /* cublasGemmAlgo_t */
+enum { ALLOC_FAILED = 3, ARCH_MISMATCH = 8, NOT_SUPPORTED = 15 }; /* cublasStatus_t */
 
 /* X(function, its version's suffix, parameters). */
 #define BLAS_CALLS(X)                                                                              \
@@ -50,7 +54,7 @@ static bool tried, there; /* lock, as all below */
 static char why[160];     /* there is none */
 static struct {
   void *handle[HANDLES]; /* idle ones */
-  int count, refused;    /* refused: cublasStatus_t of the first handle; 0: none was */
+  int count, refused;    /* refused: cublasStatus_t that no handle can be had for; 0: none */
 } pools[BLAS_DEVICES];
 
 static bool take_entries(void *library)
@@ -80,21 +84,32 @@ static void open_library(void)
 /* ---- handles ----------------------------------------------------------------------------------
  */
 
-/* Within the context. NULL: none is to be had, and `why` or the pool says why. */
-static void *handle_take(int device)
+/* Whether a handle that was refused is refused for good. Within the context. */
+static bool for_good(int refused, void *stream)
+{
+  CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (refused == ALLOC_FAILED) return false;
+  return !weir_cuda.cuStreamIsCapturing(stream, &now) && now == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* Within the context. NULL: none is to be had, and *refused, 0: `why`, says why. */
+static void *handle_take(int device, void *stream, int *refused)
 {
   void *h = NULL;
   pthread_mutex_lock(&lock);
   if (!tried) open_library();
   bool can = there && !pools[device].refused;
   if (can && pools[device].count) h = pools[device].handle[--pools[device].count];
+  *refused = pools[device].refused;
   pthread_mutex_unlock(&lock);
   if (h || !can) return h;
-  int refused = blas.Create(&h);
-  if (!refused) return h;
-  pthread_mutex_lock(&lock);
-  pools[device].refused = refused;
-  pthread_mutex_unlock(&lock);
+  *refused = blas.Create(&h);
+  if (!*refused) return h;
+  if (for_good(*refused, stream)) {
+    pthread_mutex_lock(&lock);
+    pools[device].refused = *refused;
+    pthread_mutex_unlock(&lock);
+  }
   return NULL;
 }
 
@@ -188,13 +203,13 @@ static size_t workspace_of(const weir_cuda_device *d)
   return (size_t)(major >= 9 ? 32 : 4) << 20;
 }
 
-static weir_status missing(const weir_cuda_device *d)
+static weir_status missing(const weir_cuda_device *d, int refused)
 {
-  if (there)
+  if (refused)
     return weir_cuda_fail_as(WEIR_ENOTSUP,
                              "matmul: cuBLAS was asked for, and cublasCreate failed "
                              "on cuda:%d: status %d",
-                             d->index, pools[d->index].refused);
+                             d->index, refused);
   return weir_cuda_fail_as(WEIR_ENOTSUP, "matmul: cuBLAS was asked for, and %s", why);
 }
 
@@ -206,12 +221,12 @@ weir_status weir_cuda_blas(weir_cuda_device *d, void *stream, const weir_gemm *g
   *done = false;
   if (g->blas == WEIR_BLAS_BUILTIN || !fits(g) || (!asked && work < 0x1p20)) return WEIR_OK;
   void *h = NULL, *room = NULL;
+  int refused = 0, failed = 0;
   CUresult r;
-  WEIR_CUDA_WITHIN(d, r, (h = handle_take(d->index), CUDA_SUCCESS));
+  WEIR_CUDA_WITHIN(d, r, (h = handle_take(d->index, stream, &refused), CUDA_SUCCESS));
   if (r) return weir_driver_fail(r, "matmul: entering cuda:%d", d->index);
-  if (!h) return asked ? missing(d) : WEIR_OK;
+  if (!h) return asked ? missing(d, refused) : WEIR_OK;
   size_t bytes = workspace_of(d);
-  int failed = 0;
   weir_status st = weir_cuda_core_of->allocate(&room, bytes, d->index, stream),
               given_back = WEIR_OK;
   if (!st) {
@@ -221,6 +236,7 @@ weir_status weir_cuda_blas(weir_cuda_device *d, void *stream, const weir_gemm *g
   handle_give(d->index, h);
   if (st) return asked ? st : WEIR_OK; /* no room: the engine's own kernels need none */
   if (r) return weir_driver_fail(r, "matmul: entering cuda:%d", d->index);
+  if (!asked && (failed == NOT_SUPPORTED || failed == ARCH_MISMATCH)) return given_back;
   *done = true;
   if (failed)
     return weir_cuda_fail_as(WEIR_ECUDA, "matmul: cublasGemmStridedBatchedEx on cuda:%d: status %d",

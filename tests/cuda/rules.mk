@@ -1,5 +1,6 @@
 # tests/cuda: the engine on CUDA's driver API, tried on the software device.
 #   probe          a program on libweir.so's exports; test_open runs it where CUDA is missing, broken, there
+#   cublas.c       a cuBLAS that runs on the software device
 #   the others     the allocator linked in, libweir-cuda.so opened by it, the driver's own functions beside
 
 # DT_RPATH, not RUNPATH: it serves the sanitizers' own dlopen, too.
@@ -19,6 +20,14 @@ $(CUDAT_INSIDE) $(CUDAT_LONG): $(CUDAT)/%: $(OBJ)/tests/cuda/%.o $(CUDAT_OBJS) $
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib/sim:$$ORIGIN/../../lib' $(CHECK_LIBS) -lm -ldl -pthread
+
+# cuBLAS's place on the software device: opened by its path, found by its soname.
+$(CUDAT)/libcublas-strict.so: $(OBJ)/tests/cuda/cublas.o $(SIM)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -shared -Wl,-soname,libcublas.so.13 -o $@ $^
+
+$(CUDAT)/test_compute: | $(CUDAT)/libcublas-strict.so
 
 $(OBJ)/tests/cuda/test_%_long.o: tests/cuda/test_%.c | check-tools
 	@mkdir -p $(@D)

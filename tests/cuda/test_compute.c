@@ -7,6 +7,8 @@
  * units of the dtype. Cases are random, from fixed seeds. On the software device kernels' host
  * twins run, on a GPU the kernels.
  */
+#include <dlfcn.h>
+#include <limits.h>
 #include <math.h>
 #include "core/device/half.h"
 #include "core/device/philox.h"
@@ -646,6 +648,80 @@ START_TEST(a_product_cublas_cannot_do_is_done_without_it)
 }
 END_TEST
 
+static int64_t allocated(void)
+{
+  weir_memory_stats stats;
+  weir_ok(weir_memory_get_stats(&stats, (weir_device){WEIR_DEVICE_CUDA, 0}));
+  return stats.allocated_bytes;
+}
+
+/* cublas.c in cuBLAS's place; false: it was built without NVIDIA's declarations. */
+static void (*answer)(int create, int gemm);
+static unsigned (*multiplied)(void);
+
+static bool open_strict(void)
+{
+  char path[PATH_MAX];
+  const char *build = getenv("WEIR_BUILD");
+  (void)snprintf(path, sizeof path, "%s/tests/cuda/libcublas-strict.so", build ? build : "build");
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  ck_assert_msg(library != NULL, "%s", dlerror());
+  *(void **)&answer = dlsym(library, "strict_cublas_answer");
+  *(void **)&multiplied = dlsym(library, "strict_cublas_products");
+  return answer && multiplied;
+}
+
+static bool has_cublas(weir_dtype t)
+{
+  return is_real(t) || t == WEIR_COMPLEX64;
+}
+
+START_TEST(products_by_cublas_are_the_cpus)
+{
+  static const int64_t sizes[][4] = {{1, 1, 1, 1},    {3, 5, 7, 2},    {64, 40, 8, 1},
+                                     {1, 200, 50, 3}, {200, 1, 31, 1}, {130, 57, 33, 1},
+                                     {1, 1, 1000, 1}, {20, 20, 5, 12}};
+  if (!has_cublas((weir_dtype)_i) || !rig_simulated() || !open_strict()) return;
+  begin();
+  seed = (uint64_t)_i + 97;
+  tame = true;
+  for (int s = 0; s < 8; s++)
+    for (int again = 0; again < 4; again++)
+      one_product((weir_dtype)_i, WEIR_BLAS_VENDOR, sizes[s]);
+  ck_assert_uint_eq(multiplied(), 8 * 4);
+}
+END_TEST
+
+/* CUBLAS_STATUS_NOT_SUPPORTED, of a device that cannot; ALLOC_FAILED, of a full one. */
+START_TEST(what_cublas_cannot_do_now_is_done_without_it)
+{
+  static const int64_t size[] = {128, 128, 80, 1};
+  if (_i || !rig_simulated() || !open_strict()) return;
+  begin();
+  tame = true;
+  product p = product_make(WEIR_FLOAT16, 8, 8, 8, 1);
+  product_aim(&p, true);
+  p.g.blas = WEIR_BLAS_VENDOR;
+  answer(3, 0);
+  one_product(WEIR_FLOAT16, WEIR_BLAS_AUTO, size);
+  ck_assert_int_eq(device->compute->gemm(device->self, NULL, &p.g), WEIR_ENOTSUP);
+  ck_assert_msg(strstr(weir_error_message(), "cublasCreate failed on cuda:0: status 3") != NULL,
+                "%s", weir_error_message());
+  answer(0, 15);
+  one_product(WEIR_FLOAT16, WEIR_BLAS_AUTO, size);
+  ck_assert_uint_eq(multiplied(), 0);
+  ck_assert_int_eq(device->compute->gemm(device->self, NULL, &p.g), WEIR_ECUDA);
+  ck_assert_msg(strstr(weir_error_message(), "on cuda:0: status 15") != NULL, "%s",
+                weir_error_message());
+  answer(0, 0);
+  one_product(WEIR_FLOAT16, WEIR_BLAS_AUTO, size);
+  ck_assert_uint_eq(multiplied(), 1);
+  ck_assert_int_eq((int)allocated(), 0);
+  for (int i = 0; i < 3; i++)
+    buffer_free(&p.memory[i]);
+}
+END_TEST
+
 /* ---- failures ---------------------------------------------------------------------------------
  */
 
@@ -658,13 +734,6 @@ static weir_status long_sum(const buffer *in, const buffer *out)
       (weir_operand){.data = (void *)(uintptr_t)in->device, .dtype = WEIR_FLOAT32, .stride = {1}};
   q.out = (weir_operand){.data = (void *)(uintptr_t)out->device, .dtype = WEIR_FLOAT32};
   return device->compute->reduce(device->self, NULL, &q);
-}
-
-static int64_t allocated(void)
-{
-  weir_memory_stats stats;
-  weir_ok(weir_memory_get_stats(&stats, (weir_device){WEIR_DEVICE_CUDA, 0}));
-  return stats.allocated_bytes;
 }
 
 START_TEST(a_call_that_fails_names_the_operation_and_leaves_nothing_behind)
@@ -726,11 +795,13 @@ END_TEST
 
 int main(void)
 {
-  static const TTest *tests[10];
+  static const TTest *tests[12];
   tests[7] = a_call_that_fails_names_the_operation_and_leaves_nothing_behind;
   tests[8] = a_driver_older_than_the_kernels_compiler_is_told_of;
   tests[5] = products_are_the_cpus_in_every_dtype;
   tests[6] = a_product_cublas_cannot_do_is_done_without_it;
+  tests[9] = products_by_cublas_are_the_cpus;
+  tests[10] = what_cublas_cannot_do_now_is_done_without_it;
   tests[0] = every_operation_gives_what_the_cpu_gives_in_every_dtype;
   tests[1] = every_reduction_gives_what_the_cpu_gives_in_every_dtype;
   tests[2] = a_long_sum_keeps_what_rounding_loses;
