@@ -104,6 +104,7 @@ static weir_status extent_of(uint64_t *out, weir_shape shape, const int64_t *str
   return WEIR_OK;
 }
 
+/* What is not aligned no kernel can read, and the error would be the device's end. */
 static weir_status check_over(uint64_t *bytes, const weir_spec *s, const void *data,
                               weir_shape shape, const int64_t *strides)
 {
@@ -115,6 +116,11 @@ static weir_status check_over(uint64_t *bytes, const weir_spec *s, const void *d
     return weir_fail(WEIR_EINVAL, "memory of somebody else's is not pinned by a tensor over it");
   if (numel && !data) return weir_fail(WEIR_EINVAL, "data is NULL");
   *bytes = (uint64_t)numel * weir_itemsize(s->dtype);
+  if (numel && s->device.type == WEIR_DEVICE_CUDA && (uintptr_t)data % weir_itemsize(s->dtype))
+    return weir_fail(WEIR_EINVAL,
+                     "the data at %p is not aligned to %zu bytes, and no CUDA device could read it "
+                     "as %s",
+                     data, weir_itemsize(s->dtype), weir_dtype_name(s->dtype));
   if (numel && strides) st = extent_of(bytes, shape, strides, s->dtype);
   if (!st && s->device.type == WEIR_DEVICE_CUDA) st = weir_place_of(&place, s->device);
   return st;

@@ -245,8 +245,10 @@ static weir_status extent_of(uint64_t *out, const weir_dlpack_tensor *d, int64_t
   return WEIR_OK;
 }
 
+/* Of complex numbers the host reads the parts by themselves, a device's kernels do not. */
 static weir_status data_of(char **out, const weir_dlpack_tensor *d, int64_t numel, size_t item)
 {
+  bool host = d->device.type == WEIR_DLPACK_CPU || d->device.type == WEIR_DLPACK_CUDA_HOST;
   char *data = d->data;
   *out = NULL;
   if (!numel) return WEIR_OK;
@@ -254,7 +256,7 @@ static weir_status data_of(char **out, const weir_dlpack_tensor *d, int64_t nume
     return weir_fail(WEIR_EINVAL, "a DLPack tensor of %lld elements without data",
                      (long long)numel);
   *out = data + d->byte_offset;
-  size_t align = d->dtype.code == WEIR_DLPACK_COMPLEX ? item / 2 : item;
+  size_t align = host && d->dtype.code == WEIR_DLPACK_COMPLEX ? item / 2 : item;
   if (align && (uintptr_t)*out % align)
     return weir_fail(WEIR_EINVAL, "the data of a DLPack tensor at %p is not aligned to %zu bytes",
                      (void *)*out, align);

@@ -526,6 +526,24 @@ START_TEST(managed_memory_is_on_its_device)
 }
 END_TEST
 
+/* A part of a complex number is enough for the host. */
+START_TEST(complex_numbers_of_a_device_are_aligned_as_wholes)
+{
+  foreign x = make();
+  weir_tensor *t;
+  settle(&x);
+  x.d.tensor.dtype.code = WEIR_DLPACK_COMPLEX;
+  x.d.tensor.dtype.bits = 64;
+  x.d.tensor.byte_offset += 4;
+  x.d.tensor.device.type = WEIR_DLPACK_CUDA_MANAGED;
+  must_fail(weir_from_dlpack(&t, &x.d, NULL), WEIR_EINVAL, "not aligned to 8");
+  x.d.tensor.device.type = WEIR_DLPACK_CPU;
+  must(weir_from_dlpack(&t, &x.d, NULL));
+  weir_tensor_release(t);
+  ck_assert_int_eq(x.deleted, 1);
+}
+END_TEST
+
 START_TEST(pinned_memory_stays_pinned)
 {
   weir_tensor *t, *back;
@@ -583,6 +601,7 @@ int main(void)
   tcase_add_test(d, the_deleter_may_be_called_from_any_thread);
   tcase_add_test(d, device_memory_comes_back_as_itself);
   tcase_add_test(d, managed_memory_is_on_its_device);
+  tcase_add_test(d, complex_numbers_of_a_device_are_aligned_as_wholes);
   tcase_add_test(d, pinned_memory_stays_pinned);
   tcase_add_test(d, a_producer_is_told_the_current_stream);
   suite_add_tcase(s, c);

@@ -107,6 +107,10 @@ START_TEST(memory_of_the_device_is_taken_too)
   weir_ok(weir_copy_(t, from, false));
   EXPECT(t, 0, 1, 2, 3);
   weir_tensor_drop(&t);
+  ck_assert_int_eq(weir_tensor_over(&t, (char *)memory + 2, weir_shape(2), NULL, &o, NULL, NULL),
+                   WEIR_EINVAL);
+  ck_assert_ptr_nonnull(strstr(weir_error_message(), "is not aligned to 4 bytes"));
+  ck_assert_ptr_null(t);
   weir_ok(weir_free(memory));
 }
 END_TEST
