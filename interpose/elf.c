@@ -113,17 +113,18 @@ static int fits(const weir_object *o, uint32_t i, const char *version, enum weir
   unsigned index = v & ~VERSION_HIDDEN;
 
   if (index == VER_NDX_LOCAL) return 0;
-  if (fit == WEIR_FIT_DEFAULT) return v & VERSION_HIDDEN ? 1 : 2;
+  if (fit != WEIR_FIT_REFERENCE) return v & VERSION_HIDDEN ? 1 : 2;
   if (!o->versym || v == VER_NDX_GLOBAL) return 2;
   if (!version) return v & VERSION_HIDDEN ? 0 : 2;
   return version_named(o, index, version) ? 2 : 0;
 }
 
-static void *symbol_address(const weir_object *o, const ElfW(Sym) * s)
+static void *symbol_address(const weir_object *o, const ElfW(Sym) * s, enum weir_elf_fit fit)
 {
   unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
 
   if (s->st_value == 0 && s->st_shndx != SHN_ABS) return NULL;
+  if (fit == WEIR_FIT_FUNCTION && type != STT_FUNC) return NULL;
   if (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) return NULL;
   if (bind != STB_GLOBAL && bind != STB_WEAK && bind != STB_GNU_UNIQUE) return NULL;
   return (void *)(s->st_shndx == SHN_ABS ? s->st_value : o->base + s->st_value);
@@ -150,7 +151,7 @@ static bool probe_symbol(probe *p, uint32_t i)
   rank = fits(o, i, p->version, p->fit);
   if (rank <= p->rank) return false;
   p->rank = rank;
-  p->found = symbol_address(o, s);
+  p->found = symbol_address(o, s, p->fit);
   return rank == 2;
 }
 
@@ -420,6 +421,38 @@ void *weir_elf_symbol(const char *soname, const char *symbol)
     return s.count ? callers_copy(&s, program_caller()) : NULL;
   }
   return NULL;
+}
+
+typedef struct stand_in {
+  const char *symbol;
+  const void *caller;
+  unsigned index; /* of the object at hand, in the loader's order */
+  void *found;    /* the caller's own, else the first */
+} stand_in;
+
+static int find_stand_in(struct dl_phdr_info *i, size_t size, void *context)
+{
+  stand_in *s = context;
+  void *found;
+  weir_object o;
+
+  (void)size;
+  if (s->index++ < startup_objects) return 0;
+  if (!weir_object_read(&o, i->dlpi_addr, phdr_dynamic(i)) || o.base == weir_own_start) return 0;
+  found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_FUNCTION);
+  if (!found) return 0;
+  bool callers = phdr_holds(i, (uintptr_t)s->caller);
+  if (callers || !s->found) s->found = found;
+  return callers;
+}
+
+void *weir_elf_stand_in(const char *symbol)
+{
+  stand_in s = {.symbol = symbol, .caller = program_caller()};
+
+  weir_loader_find();
+  if (iterate_phdr) iterate_phdr(find_stand_in, &s);
+  return s.found;
 }
 
 bool weir_elf_settled(int bank)

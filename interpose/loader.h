@@ -27,6 +27,7 @@ typedef struct weir_object {
 /* How a definition must fit. */
 enum weir_elf_fit {
   WEIR_FIT_DEFAULT,  /* as dlsym: the default version, else whatever there is */
+  WEIR_FIT_FUNCTION, /* the same, but for functions only: a variable of that name is none */
   WEIR_FIT_REFERENCE /* as a relocation: the named version, or a definition without one */
 };
 
@@ -52,6 +53,11 @@ bool weir_object_needs(const void *address, const char *soname);
  * every reference to that symbol means? If not (a second copy, another namespace, a shim in front),
  * its wrapper would lead astray. */
 bool weir_elf_is_the_one(int bank, const char *symbol, const void *address);
+
+/* While the driver is not loaded: what a library that came by dlopen has in place of its function
+ * `symbol`, which the library's references would be bound to without us. TensorFlow's (to 2.14) has
+ * functions of the driver's names that load the driver at their first call. NULL: nobody has it. */
+void *weir_elf_stand_in(const char *symbol);
 
 /* The bank's library was loaded by dlopen, so that another copy of it may come in the same way. */
 bool weir_elf_late(int bank);

@@ -128,11 +128,12 @@ static bool finds_only_us(const char *name, const char *version)
   return weir_real_dlvsym(RTLD_NEXT, name, version) == NULL;
 }
 
+/* As a function: a pointer variable of that name, for what is being looked up, is no shim. */
 static bool caller_defines(const void *caller, const char *name)
 {
   weir_object o;
 
-  return weir_object_at(&o, caller) && weir_object_symbol(&o, name, NULL, WEIR_FIT_DEFAULT);
+  return weir_object_at(&o, caller) && weir_object_symbol(&o, name, NULL, WEIR_FIT_FUNCTION);
 }
 
 /* The slow half: a name of ours, or one that could be CUDA's. */

@@ -94,6 +94,8 @@ void *weir_row_offer(const weir_row *row, void *real)
 void *weir_row_resolve(const weir_row *row)
 {
   void *real = weir_elf_symbol(weir_bank_soname(row->bank), row->name), *none = NULL;
+  /* Not remembered: it is the caller's own, and the library is about to come. */
+  if (!real && row->bank == WEIR_BANK_DRIVER) return weir_elf_stand_in(row->name);
   if (!real || real == row->wrapper) return NULL;
   if (!weir_elf_settled(row->bank)) return real;
   atomic_compare_exchange_strong(row->real, &none, real);

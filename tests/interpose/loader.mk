@@ -8,7 +8,7 @@ VL_RTS   := $(VL)/libcudart.so.12 $(VL)/libcudart.so.13 $(VL)/libcuda.so.1
 VL_CALLS := $(VL)/calls-lazy $(VL)/calls-now $(VL)/calls-noplt $(VL)/calls-nopie $(VL)/calls-12
 VL_ALL   := $(VL_RTS) $(VL_CALLS) $(VL)/look $(VL)/life $(VL)/plugins/plugin.so $(VL)/plugins/deep/libdeep.so \
             $(VL)/libembed.so $(VL)/libshim.so $(VL)/calls-shim $(VL)/calls-early $(VL)/libearly.so \
-            $(VL)/libcudart-1a2b3c.so.13 $(VL)/plugins/packed.so \
+            $(VL)/libcudart-1a2b3c.so.13 $(VL)/plugins/packed.so $(VL)/plugins/stub.so $(VL)/pointers \
             $(VL)/throw $(VL)/plugins/throw_plugin.so
 
 # What the linter must know of them.
@@ -83,6 +83,16 @@ $(VL)/plugins/packed.so: $(VL_SRC)/plugin.c $(VL)/libcudart-1a2b3c.so.13
 	@mkdir -p $(@D)
 	$(say) VICTIM $@
 	$(Q)$(VL_CC) -shared -fPIC -o $@ $< $(VL)/libcudart-1a2b3c.so.13 -Wl,-rpath,'$$ORIGIN/..'
+
+$(VL)/plugins/stub.so: $(VL_SRC)/stub.c
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -shared -fPIC -o $@ $< -Wl,-rpath,'$$ORIGIN/..' -ldl
+
+$(VL)/pointers: $(VL_SRC)/pointers.c
+	@mkdir -p $(@D)
+	$(say) VICTIM $@
+	$(Q)$(VL_CC) -rdynamic -o $@ $< -Wl,-rpath,'$$ORIGIN' -ldl
 
 # A library that only the plug-in's RUNPATH leads to.
 $(VL)/plugins/deep/libdeep.so: $(VL_SRC)/fake_cuda.c

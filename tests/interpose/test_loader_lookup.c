@@ -259,6 +259,21 @@ START_TEST(test_a_preloaded_shim_works_before_and_after_us)
 }
 END_TEST
 
+/* Its references lead to us, and the driver comes with its first call. */
+START_TEST(test_a_library_that_loads_the_driver_at_its_first_call_works_and_is_seen)
+{
+  ck_assert_uint_eq(look("stub").other, 4);
+}
+END_TEST
+
+START_TEST(test_variables_of_the_functions_names_are_no_shims)
+{
+  const char *const argv[] = {built("tests/victims/loader/pointers"), NULL};
+
+  ck_assert_uint_eq(twice(argv, NULL).other, 2);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("loader: look-up");
@@ -292,6 +307,8 @@ static Suite *suite(void)
   tcase_add_test(t, test_64_threads_look_up_at_once);
   tcase_add_test(t, test_a_linked_shim_is_called_as_without_us);
   tcase_add_loop_test(t, test_a_preloaded_shim_works_before_and_after_us, 0, 2);
+  tcase_add_test(t, test_a_library_that_loads_the_driver_at_its_first_call_works_and_is_seen);
+  tcase_add_test(t, test_variables_of_the_functions_names_are_no_shims);
   suite_add_tcase(s, t);
   return s;
 }

@@ -192,6 +192,12 @@ static void look_copies(void)
   use("handle", dlsym(open_or_die("libcudart.so.13", RTLD_NOW), "cudaMalloc"));
 }
 
+/* A library that stands in for the driver until its first call. */
+static void look_stub(void)
+{
+  run_plugin(PLUGINS "/stub.so");
+}
+
 /* A namespace of its own: nothing there is ours to see, and all of it works. */
 static void look_namespace(void)
 {
@@ -251,7 +257,7 @@ int main(int argc, char **argv)
       {"self", look_self},           {"odd", look_odd},           {"plugin", look_plugin},
       {"reload", look_reload},       {"deepbind", look_deepbind}, {"runpath", look_runpath},
       {"namespace", look_namespace}, {"packed", look_packed},     {"copies", look_copies},
-      {"embed", look_embed},         {"threads", look_threads}};
+      {"embed", look_embed},         {"threads", look_threads},   {"stub", look_stub}};
 
   for (unsigned i = 0; argc > 1 && i < sizeof modes / sizeof *modes; i++) {
     if (strcmp(argv[1], modes[i].name) != 0) continue;
