@@ -271,14 +271,12 @@ def body(row, symbol, api, params, row_expr, bank_expr):
     if row['route']:
         out.append('  c->site = __builtin_return_address(0);')
         routed = f"weir_r_{row['route']}({', '.join(['c', 'real'] + names)})"
-        out.append(f'  if (!{enter}) {{\n    if (!weir_route_enter(c, {bank_expr}, {flags_of(row, symbol)})) return real({args});\n'
-                   f'    {ret} alone = {routed};\n    weir_self.depth = 0;\n    return alone;\n  }}')
         go = f'weir_mode_now() != WEIR_OBSERVE ? {routed} : {go}'
         again = '  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);'
     else:
-        out.append(f'  if (!{enter}) return real({args});')
         again = (f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&\n'
                  f'      !(r = real({args})))\n    weir_route_error_gone({bank_expr});')
+    out.append(f'  if (!{enter}) return real({args});')
     b = before(row, names)
     if b and row['route']:
         b = '  if (weir_mode_now() == WEIR_OBSERVE) ' + b.strip()

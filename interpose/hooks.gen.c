@@ -31,12 +31,7 @@ static CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 16, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr, bytesize);
-    CUresult alone = weir_r_cuMemAlloc(c, real, dptr, bytesize);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 16, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAlloc(c, real, dptr, bytesize) : real(dptr, bytesize);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -75,12 +70,7 @@ static CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t W
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 18, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    CUresult alone = weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 18, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -220,12 +210,7 @@ static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 20, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dptr);
-    CUresult alone = weir_r_cuMemFree(c, real, dptr);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 20, 0, WEIR_BANK_DRIVER)) return real(dptr);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFree(c, real, dptr) : real(dptr);
@@ -245,12 +230,7 @@ static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dptr, hStream);
-    CUresult alone = weir_r_cuMemFreeAsync(c, real, dptr, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
@@ -270,12 +250,7 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dptr, hStream);
-    CUresult alone = weir_r_cuMemFreeAsync(c, real, dptr, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
@@ -558,12 +533,7 @@ static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pp, bytesize);
-    CUresult alone = weir_r_cuMemAllocHost(c, real, pp, bytesize);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocHost(c, real, pp, bytesize) : real(pp, bytesize);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -582,12 +552,7 @@ static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pp, bytesize, Flags);
-    CUresult alone = weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags) : real(pp, bytesize, Flags);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -606,12 +571,7 @@ static CUresult w_cuMemFreeHost(void *p)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 32, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(p);
-    CUresult alone = weir_r_cuMemFreeHost(c, real, p);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 32, 0, WEIR_BANK_DRIVER)) return real(p);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(p));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeHost(c, real, p) : real(p);
@@ -852,12 +812,7 @@ static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dst, src, ByteCount);
-    CUresult alone = weir_r_cuMemcpy(c, real, dst, src, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy(c, real, dst, src, ByteCount) : real(dst, src, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -876,12 +831,7 @@ static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dst, src, ByteCount);
-    CUresult alone = weir_r_cuMemcpy(c, real, dst, src, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy(c, real, dst, src, ByteCount) : real(dst, src, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -900,12 +850,7 @@ static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dst, src, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream) : real(dst, src, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -924,12 +869,7 @@ static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t By
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, src, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream) : real(dst, src, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -968,12 +908,7 @@ static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, si
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstDevice, srcHost, ByteCount);
-    CUresult alone = weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount) : real(dstDevice, srcHost, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -992,12 +927,7 @@ static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHos
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstDevice, srcHost, ByteCount);
-    CUresult alone = weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount) : real(dstDevice, srcHost, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1036,12 +966,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHos
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstDevice, srcHost, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream) : real(dstDevice, srcHost, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1060,12 +985,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *s
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstDevice, srcHost, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream) : real(dstDevice, srcHost, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1104,12 +1024,7 @@ static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t B
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstHost, srcDevice, ByteCount);
-    CUresult alone = weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount) : real(dstHost, srcDevice, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1128,12 +1043,7 @@ static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, siz
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstHost, srcDevice, ByteCount);
-    CUresult alone = weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount) : real(dstHost, srcDevice, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1172,12 +1082,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstHost, srcDevice, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream) : real(dstHost, srcDevice, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1196,12 +1101,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstHost, srcDevice, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream) : real(dstHost, srcDevice, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1240,12 +1140,7 @@ static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstDevice, srcDevice, ByteCount);
-    CUresult alone = weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount) : real(dstDevice, srcDevice, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1264,12 +1159,7 @@ static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstDevice, srcDevice, ByteCount);
-    CUresult alone = weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount) : real(dstDevice, srcDevice, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1308,12 +1198,7 @@ static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstDevice, srcDevice, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream) : real(dstDevice, srcDevice, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1332,12 +1217,7 @@ static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr s
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstDevice, srcDevice, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream) : real(dstDevice, srcDevice, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1796,12 +1676,7 @@ static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pCopy);
-    CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1820,12 +1695,7 @@ static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(pCopy);
-    CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1864,12 +1734,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pCopy);
-    CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1888,12 +1753,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(pCopy);
-    CUresult alone = weir_r_cuMemcpy2D(c, real, pCopy);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1932,12 +1792,7 @@ static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStrea
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(pCopy, hStream);
-    CUresult alone = weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream) : real(pCopy, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -1956,12 +1811,7 @@ static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream h
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(pCopy, hStream);
-    CUresult alone = weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream) : real(pCopy, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -2100,12 +1950,7 @@ static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUde
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-    CUresult alone = weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -2124,12 +1969,7 @@ static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-    CUresult alone = weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -2148,12 +1988,7 @@ static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_ASYNC)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -2172,12 +2007,7 @@ static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstCon
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-    CUresult alone = weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -2876,12 +2706,7 @@ static CUresult w_cuCtxSynchronize(void)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 342, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real();
-    CUresult alone = weir_r_sync(c, real);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 342, 0, WEIR_BANK_DRIVER)) return real();
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync(c, real) : real();
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -3440,12 +3265,7 @@ static CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 394, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(phStream, greenCtx, flags, priority);
-    CUresult alone = weir_r_cuGreenCtxStreamCreate(c, real, phStream, greenCtx, flags, priority);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 394, 0, WEIR_BANK_DRIVER)) return real(phStream, greenCtx, flags, priority);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuGreenCtxStreamCreate(c, real, phStream, greenCtx, flags, priority) : real(phStream, greenCtx, flags, priority);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -3464,12 +3284,7 @@ static CUresult w_cuStreamDestroy(CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 401, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(hStream);
-    CUresult alone = weir_r_cuStreamDestroy(c, real, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 401, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -3488,12 +3303,7 @@ static CUresult w_cuStreamDestroy_v2(CUstream hStream)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 402, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(hStream);
-    CUresult alone = weir_r_cuStreamDestroy(c, real, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 402, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -5612,12 +5422,7 @@ static CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 765, 0, WEIR_BANK_DRIVER)) {
-    if (!weir_route_enter(c, WEIR_BANK_DRIVER, 0)) return real(pContext, hCtx);
-    CUresult alone = weir_r_cuCtxFromGreenCtx(c, real, pContext, hCtx);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 765, 0, WEIR_BANK_DRIVER)) return real(pContext, hCtx);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuCtxFromGreenCtx(c, real, pContext, hCtx) : real(pContext, hCtx);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -5955,12 +5760,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr, size);
-    cudaError_t alone = weir_r_cudaMalloc(c, real, devPtr, size);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc(c, real, devPtr, size) : real(devPtr, size);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -5984,12 +5784,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr, pitch, width, height);
-    cudaError_t alone = weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, width, height);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6013,12 +5808,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(pitchedDevPtr, extent);
-    cudaError_t alone = weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, extent);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6167,12 +5957,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 1, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(devPtr);
-    cudaError_t alone = weir_r_cudaFree(c, real, devPtr);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 1, WEIR_EVF_RUNTIME, bank)) return real(devPtr);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFree(c, real, devPtr) : real(devPtr);
@@ -6197,12 +5982,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(devPtr, hStream);
-    cudaError_t alone = weir_r_cudaFreeAsync(c, real, devPtr, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
@@ -6227,12 +6007,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(devPtr, hStream);
-    cudaError_t alone = weir_r_cudaFreeAsync(c, real, devPtr, hStream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
@@ -6460,12 +6235,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(ptr, size);
-    cudaError_t alone = weir_r_cudaMallocHost(c, real, ptr, size);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocHost(c, real, ptr, size) : real(ptr, size);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6489,12 +6259,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(pHost, size, flags);
-    cudaError_t alone = weir_r_cudaHostAlloc(c, real, pHost, size, flags);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaHostAlloc(c, real, pHost, size, flags) : real(pHost, size, flags);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6518,12 +6283,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(ptr);
-    cudaError_t alone = weir_r_cudaFreeHost(c, real, ptr);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) return real(ptr);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeHost(c, real, ptr) : real(ptr);
@@ -6715,12 +6475,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(dst, src, count, kind);
-    cudaError_t alone = weir_r_cudaMemcpy(c, real, dst, src, count, kind);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy(c, real, dst, src, count, kind) : real(dst, src, count, kind);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6744,12 +6499,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS)) return real(dst, src, count, kind);
-    cudaError_t alone = weir_r_cudaMemcpy(c, real, dst, src, count, kind);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy(c, real, dst, src, count, kind) : real(dst, src, count, kind);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6773,12 +6523,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(dst, src, count, kind, stream);
-    cudaError_t alone = weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream) : real(dst, src, count, kind, stream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6802,12 +6547,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, src, count, kind, stream);
-    cudaError_t alone = weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream) : real(dst, src, count, kind, stream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6831,12 +6571,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(dst, dpitch, src, spitch, width, height, kind);
-    cudaError_t alone = weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind) : real(dst, dpitch, src, spitch, width, height, kind);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6860,12 +6595,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS)) return real(dst, dpitch, src, spitch, width, height, kind);
-    cudaError_t alone = weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind) : real(dst, dpitch, src, spitch, width, height, kind);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6889,12 +6619,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
-    cudaError_t alone = weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream) : real(dst, dpitch, src, spitch, width, height, kind, stream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -6918,12 +6643,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
-    cudaError_t alone = weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream) : real(dst, dpitch, src, spitch, width, height, kind, stream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -7747,12 +7467,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(dst, dstDevice, src, srcDevice, count);
-    cudaError_t alone = weir_r_cudaMemcpyPeer(c, real, dst, dstDevice, src, srcDevice, count);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyPeer(c, real, dst, dstDevice, src, srcDevice, count) : real(dst, dstDevice, src, srcDevice, count);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -7776,12 +7491,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC)) return real(dst, dstDevice, src, srcDevice, count, stream);
-    cudaError_t alone = weir_r_cudaMemcpyPeerAsync(c, real, dst, dstDevice, src, srcDevice, count, stream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyPeerAsync(c, real, dst, dstDevice, src, srcDevice, count, stream) : real(dst, dstDevice, src, srcDevice, count, stream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -8205,12 +7915,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real();
-    cudaError_t alone = weir_r_sync_rt(c, real);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -8234,12 +7939,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real();
-    cudaError_t alone = weir_r_sync_rt(c, real);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
@@ -8535,12 +8235,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
-  if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) {
-    if (!weir_route_enter(c, bank, WEIR_EVF_RUNTIME)) return real(stream);
-    cudaError_t alone = weir_r_cudaStreamDestroy(c, real, stream);
-    weir_self.depth = 0;
-    return alone;
-  }
+  if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaStreamDestroy(c, real, stream) : real(stream);
   if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);

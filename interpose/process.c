@@ -501,7 +501,7 @@ static void begin_child(bool counted)
   weir_spool_header *parent = weir_spool_current();
   void *kept = MAP_FAILED;
 
-  weir_route_forked();
+  weir_route_end();
   weir_pools_forked();
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
   if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
@@ -709,6 +709,7 @@ static bool start_thread(weir_thread *t)
   pthread_mutex_lock(&life.lock);
   open_image(true);
   recording = atomic_load(&weir_recording);
+  if (!recording) weir_route_end();
   pthread_mutex_unlock(&life.lock);
   if (recording) {
     arm_thread(t);

@@ -23,7 +23,8 @@
 
 enum weir_mode { WEIR_OBSERVE, WEIR_STRICT, WEIR_RELAXED };
 
-/* What was asked for; OBSERVE in a fork's child, whose contexts are gone. */
+/* What was asked for; OBSERVE in a fork's child, whose contexts are gone, and where nothing is
+ * recorded. */
 extern _Atomic uint8_t weir_mode;
 
 WEIR_INLINE enum weir_mode weir_mode_now(void)
@@ -42,12 +43,9 @@ typedef struct weir_route_options {
 } weir_route_options;
 
 void weir_route_start(const weir_route_options *options);
-/* In a fork's child: nothing is routed any more. */
-void weir_route_forked(void);
-
-/* A routed call that is not recorded: true when it is to be routed nevertheless, and the thread's
- * depth must be put back to 0 after it. Sets what a handler looks at. */
-bool weir_route_enter(weir_call *c, int bank, unsigned flags);
+/* Nothing is routed or filled any more: in a fork's child, and where nothing is recorded. What is
+ * not recorded is not seen: contexts that end, captures, peer access. */
+void weir_route_end(void);
 
 /* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
  * the device has no memory and caches have given some back, so that the call is worth another try.

@@ -38,23 +38,10 @@ void weir_route_start(const weir_route_options *o)
   atomic_store(&weir_mode, (uint8_t)o->mode);
 }
 
-void weir_route_forked(void)
+void weir_route_end(void)
 {
   atomic_store(&weir_mode, WEIR_OBSERVE);
-}
-
-bool weir_route_enter(weir_call *c, int bank, unsigned flags)
-{
-  weir_thread *t = &weir_self;
-  if (t->depth || weir_mode_now() == WEIR_OBSERVE) return false;
-  *c = (weir_call){.thread = t,
-                   .bank = (uint8_t)bank,
-                   .flags = (uint8_t)flags,
-                   .start = weir_ticks(),
-                   .site = c->site};
-  t->depth = 1;
-  t->outermost = (uintptr_t)c;
-  return true;
+  weir_fill_start(WEIR_FILL_NONE);
 }
 
 static uint64_t most_cached(unsigned device)

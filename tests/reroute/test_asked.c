@@ -355,6 +355,29 @@ START_TEST(the_driver_is_seldom_asked_of_its_pools_and_never_in_a_capture)
 }
 END_TEST
 
+/* Where there is no place for a spool no call is seen, nor the ends of contexts and the captures
+ * among them, so that nothing is rerouted either. */
+START_TEST(where_nothing_is_recorded_nothing_is_rerouted)
+{
+  static const char *const names[] = {"reset", "two_contexts", "graph_after_free",
+                                      "forbidden_in_capture"};
+  const outcome *o = sh_status(0,
+                               "LD_LIBRARY_PATH=$BUILD/lib/sim WEIR_SIM_MEMORY=1G "
+                               "$BUILD/tests/reroute/trap %s",
+                               names[_i]);
+  memcpy(bare, o->out, sizeof bare);
+  for (int i = 0; i < 2; i++) {
+    o = sh_status(0,
+                  "LD_LIBRARY_PATH=$BUILD/lib/sim WEIR_SIM_MEMORY=1G WEIR_MODE=%s "
+                  "WEIR_SPOOL_DIR=$PWD/gone LD_PRELOAD=$BUILD/lib/libweir-preload.so "
+                  "$BUILD/tests/reroute/trap %s",
+                  modes[i], names[_i]);
+    ck_assert_msg(!strcmp(o->out, bare), "%s, bare:\n%s\n%s:\n%s", names[_i], bare, modes[i],
+                  o->out);
+  }
+}
+END_TEST
+
 static const struct limit {
   const char *text;
   long long bytes;
@@ -413,6 +436,7 @@ int main(void)
   tcase_add_loop_test(c, under_a_tool_that_watches_memory_all_is_observed_only, 0,
                       (int)(sizeof tools / sizeof *tools));
   tcase_add_test(c, who_only_observes_is_told_of_no_tool);
+  tcase_add_loop_test(c, where_nothing_is_recorded_nothing_is_rerouted, 0, 4);
   tcase_add_test(c, who_says_nothing_gets_strict);
   tcase_add_test(c, under_cuda_gdb_all_is_observed_only);
   tcase_add_test(c, a_debugger_that_told_the_driver_is_noticed_before_the_first_cache);
