@@ -46,6 +46,10 @@
   X(cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020)                                                \
   X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
   X(cuMemPoolGetAttribute, PFN_cuMemPoolGetAttribute_v11020)                                       \
+  X(cuMemPoolCreate, PFN_cuMemPoolCreate_v11020)                                                   \
+  X(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020)                                                 \
+  X(cuMemAllocFromPoolAsync, PFN_cuMemAllocFromPoolAsync_v11020)                                   \
+  X(cuMemFreeAsync, PFN_cuMemFreeAsync_v11020)                                                     \
   X(cuDeviceGetMemPool, PFN_cuDeviceGetMemPool_v11020)                                             \
   X(cuDeviceGetDefaultMemPool, PFN_cuDeviceGetDefaultMemPool_v11020)                               \
   X(cuArray3DGetDescriptor_v2, PFN_cuArray3DGetDescriptor_v3020)                                   \

@@ -148,14 +148,15 @@ static bool give_back(weir_whole *w)
   return after.device_frees != before.device_frees;
 }
 
-/* Errors after which a context answers nothing else (CUDA Driver API, "the context cannot be
- * used").
- */
+/* Errors after which a context answers nothing else: "the process must be terminated" (cuda.h,
+ * CUresult; some are newer than the headers may be). */
 static bool stays(int r)
 {
-  return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CUDA_ERROR_ILLEGAL_ADDRESS ||
+  enum { CONTAINED = 226, TENSOR_MEMORY_LEAK = 721, MPS_CLIENT_TERMINATED = 810, EXTERNAL = 911 };
+  return r == CUDA_ERROR_ECC_UNCORRECTABLE || r == CONTAINED || r == CUDA_ERROR_ILLEGAL_ADDRESS ||
          r == CUDA_ERROR_LAUNCH_TIMEOUT || r == CUDA_ERROR_ASSERT ||
-         (r >= CUDA_ERROR_HARDWARE_STACK_ERROR && r <= CUDA_ERROR_LAUNCH_FAILED);
+         (r >= CUDA_ERROR_HARDWARE_STACK_ERROR && r <= CUDA_ERROR_LAUNCH_FAILED) ||
+         r == TENSOR_MEMORY_LEAK || r == MPS_CLIENT_TERMINATED || r == EXTERNAL;
 }
 
 /* The runtime keeps the last error of a thread; that of a try which nobody saw is taken away. */
@@ -236,6 +237,14 @@ static bool has_waiting(weir_whole *w)
   weir_whole_stats s;
   if (w) weir_whole_get_stats(w, &s);
   return w && s.waiting;
+}
+
+void weir_caches_age(unsigned number)
+{
+  uint32_t made = atomic_load(&hosts_made[number]);
+  if (weir_caches[number].whole) weir_whole_age(weir_caches[number].whole);
+  for (int i; (i = next_host(&made)) >= 0;)
+    if (weir_host_caches[number][i].whole) weir_whole_age(weir_host_caches[number][i].whole);
 }
 
 /* What a context's frees did not wait for, they would have without us: now is the time. The lock is

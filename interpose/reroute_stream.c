@@ -5,15 +5,21 @@
 #include "interpose/poison.h"
 #include "interpose/work.h"
 
-/* The program's own wait for a context settles all that was waiting, at no cost. */
+/* The program's own wait for a context settles all that was waiting, and old memory can go back, at
+ * no cost. */
 static CUresult wait_by(CUresult (*real)(void))
 {
   weir_moment m;
   weir_context_refresh(&weir_self);
-  bool tell = weir_mode_now() == WEIR_RELAXED && weir_self.last_context_number;
-  if (tell) weir_moment_begin(&m, weir_self.last_context_number);
+  unsigned n = weir_self.last_context_number;
+  bool tell = weir_mode_now() == WEIR_RELAXED && n;
+  if (tell) weir_moment_begin(&m, n);
   CUresult r = real();
   if (r == CUDA_SUCCESS && tell) weir_moment_over(&m);
+  if (r == CUDA_SUCCESS && n && !weir_route_hands_off()) {
+    weir_caches_age(n);
+    weir_stage_peer_waited();
+  }
   (void)weir_route_failed((int)r);
   if (weir_fill_use == WEIR_FILL_POISON) weir_poison_poll();
   return r;

@@ -82,6 +82,9 @@ WEIR_INLINE bool weir_cache_reached(const weir_cache *k)
  * waited for; whether that was any. */
 bool weir_caches_relieve(void);
 
+/* The program has waited for the context: what its caches have had for too long goes back. */
+void weir_caches_age(unsigned number);
+
 /* A stream of the context, with work under way or not, is about to end: all caches of the context
  * mark it. */
 weir_status weir_caches_stream_ends(unsigned number, void *stream, bool busy);

@@ -290,36 +290,36 @@ static bool race(const weir_stage_copy *c, unsigned number, uint64_t *driver, ui
 
 /* Ratio in percent of the driver's time to ours; 0: it could not be measured. In a stream that
  * waits for no other: the program's may be held up by what this thread does next. */
-static unsigned measure_in(CUstream stream, unsigned number, bool to)
+static unsigned measure_in(CUstream stream, unsigned number, unsigned on, bool to)
 {
-  PFN_cuMemAlloc_v3020 get = WEIR_HELPER(cuMemAlloc_v2, PFN_cuMemAlloc_v3020);
-  PFN_cuMemFree_v3020 give = WEIR_HELPER(cuMemFree_v2, PFN_cuMemFree_v3020);
   uint64_t driver = 0, ours = 1;
-  CUdeviceptr device = 0;
+  weir_trial device;
   char *host = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (host == MAP_FAILED) return 0;
   memset(host, 1, TRIAL_BYTES);
-  bool good = get && give && get(&device, TRIAL_BYTES) == CUDA_SUCCESS;
-  weir_stage_copy c = {.to_device = to,
-                       .wait = true,
-                       .stream = stream,
-                       .host = host,
-                       .device = device,
-                       .width = TRIAL_BYTES,
-                       .rows = 1};
-  good = good && race(&c, number, &driver, &ours);
-  if (device) (void)give(device);
+  bool good = weir_trial_get(&device, on, TRIAL_BYTES, stream);
+  if (good) {
+    weir_stage_copy c = {.to_device = to,
+                         .wait = true,
+                         .stream = stream,
+                         .host = host,
+                         .device = device.at,
+                         .width = TRIAL_BYTES,
+                         .rows = 1};
+    good = race(&c, number, &driver, &ours);
+    weir_trial_give(&device, stream);
+  }
   (void)munmap(host, TRIAL_BYTES);
   return good ? (unsigned)(driver * 100 / (ours ? ours : 1)) : 0;
 }
 
-static unsigned measure(unsigned number, bool to)
+static unsigned measure(unsigned number, unsigned device, bool to)
 {
   PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate, PFN_cuStreamCreate_v2000);
   PFN_cuStreamDestroy_v4000 destroy = WEIR_HELPER(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000);
   CUstream stream = NULL;
   if (!create || !destroy || create(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return 0;
-  unsigned percent = measure_in(stream, number, to);
+  unsigned percent = measure_in(stream, number, device, to);
   (void)destroy(stream);
   return percent;
 }
@@ -339,7 +339,7 @@ static bool worth(unsigned number, unsigned device, bool to)
   bool keep = weir_verdict_key(key, device, copy_threads());
   unsigned value = keep ? weir_verdict_read(key, !to) : 0;
   bool known = value != 0;
-  if (!known && (value = measure(number, to)) && keep) weir_verdict_write(key, !to, value);
+  if (!known && (value = measure(number, device, to)) && keep) weir_verdict_write(key, !to, value);
   weir_stats_staging(start, device, to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH, value,
                      known ? 0 : TRIAL_BYTES);
   atomic_store(v, value >= WINS_PERCENT ? WORTH : NOT_WORTH);

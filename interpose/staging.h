@@ -60,9 +60,22 @@ typedef struct weir_stage_peers {
 bool weir_stage_peer(const weir_stage_peers *copy, CUresult *result);
 void weir_stage_peer_start(const weir_stage_options *options);
 void weir_stage_peer_context_gone(unsigned number);
+/* The program has waited for a context. */
+void weir_stage_peer_waited(void);
 
 /* The context is gone and with it the ring's memory and events. */
 void weir_stage_context_gone(unsigned number);
+
+/* Device memory to measure with (staging_trial.c), in the thread's context and ready in any stream
+ * of it: got and given back in `stream`, which has no other work, and without waiting for any
+ * other. False: there is none. */
+typedef struct weir_trial {
+  CUdeviceptr at;
+  CUmemoryPool pool; /* that it is from; owned */
+} weir_trial;
+
+bool weir_trial_get(weir_trial *t, unsigned device, size_t bytes, CUstream stream);
+void weir_trial_give(weir_trial *t, CUstream stream);
 
 /* memcpy by several threads (staging_threads.c); alone where they are busy or can't be had. */
 void weir_stage_memcpy(void *dst, const void *src, size_t bytes, unsigned threads);

@@ -25,6 +25,7 @@
  * next program on this machine (verdict.h).
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include "interpose/context.h"
 #include "interpose/reroute_stats.h"
@@ -68,6 +69,7 @@ typedef struct pair {
 static weir_stage_options options;
 static pair pairs[PAIRS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over the pairs, and while one is used */
+static _Atomic bool surplus;                             /* there is a pair that is not worth it */
 
 void weir_stage_peer_start(const weir_stage_options *o)
 {
@@ -82,13 +84,12 @@ void weir_stage_peer_start(const weir_stage_options *o)
 static bool driver_has_all(void)
 {
   static const enum weir_helper needed[] = {
-      WEIR_H_cuMemHostAlloc,       WEIR_H_cuMemFreeHost,         WEIR_H_cuMemcpyHtoDAsync_v2,
-      WEIR_H_cuMemcpyDtoHAsync_v2, WEIR_H_cuEventCreate,         WEIR_H_cuEventRecord,
-      WEIR_H_cuEventQuery,         WEIR_H_cuEventDestroy_v2,     WEIR_H_cuStreamCreate,
-      WEIR_H_cuStreamDestroy_v2,   WEIR_H_cuStreamWaitEvent,     WEIR_H_cuStreamGetCtx,
-      WEIR_H_cuStreamSynchronize,  WEIR_H_cuCtxPushCurrent_v2,   WEIR_H_cuCtxPopCurrent_v2,
-      WEIR_H_cuMemcpyPeerAsync,    WEIR_H_cuPointerGetAttribute, WEIR_H_cuMemAlloc_v2,
-      WEIR_H_cuMemFree_v2};
+      WEIR_H_cuMemHostAlloc,       WEIR_H_cuMemFreeHost,        WEIR_H_cuMemcpyHtoDAsync_v2,
+      WEIR_H_cuMemcpyDtoHAsync_v2, WEIR_H_cuEventCreate,        WEIR_H_cuEventRecord,
+      WEIR_H_cuEventQuery,         WEIR_H_cuEventDestroy_v2,    WEIR_H_cuStreamCreate,
+      WEIR_H_cuStreamDestroy_v2,   WEIR_H_cuStreamWaitEvent,    WEIR_H_cuStreamGetCtx,
+      WEIR_H_cuStreamSynchronize,  WEIR_H_cuCtxPushCurrent_v2,  WEIR_H_cuCtxPopCurrent_v2,
+      WEIR_H_cuMemcpyPeerAsync,    WEIR_H_cuPointerGetAttribute};
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (!weir_helper(needed[i])) return false;
   return true;
@@ -403,40 +404,65 @@ static unsigned race(pair *p, const weir_stage_peers *c)
   return (unsigned)(best[0] * 100 / (best[1] ? best[1] : 1));
 }
 
-static CUdeviceptr trial_get(CUcontext context)
+typedef struct trial_end { /* of the two ends of a copy that is measured */
+  CUcontext context;
+  CUstream stream; /* of it, that waits for no other */
+  weir_trial memory;
+} trial_end;
+
+static void end_stream(CUstream stream)
 {
-  CUdeviceptr at = 0;
-  if (!enter(context)) return 0;
-  if (DRIVER(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)(&at, TRIAL_BYTES) != CUDA_SUCCESS) at = 0;
-  leave();
-  return at;
+  (void)DRIVER(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000)(stream);
 }
 
-static void trial_give(CUcontext context, CUdeviceptr at)
+static bool trial_begin(trial_end *e, CUcontext context)
 {
-  if (!at || !enter(context)) return;
-  (void)DRIVER(cuMemFree_v2, PFN_cuMemFree_v3020)(at);
+  unsigned device = weir_context_device((uint64_t)(uintptr_t)context);
+  bool good = false;
+  e->context = context;
+  if (!enter(context)) return false;
+  if (DRIVER(cuStreamCreate, PFN_cuStreamCreate_v2000)(&e->stream, CU_STREAM_NON_BLOCKING) ==
+      CUDA_SUCCESS) {
+    good = weir_trial_get(&e->memory, device, TRIAL_BYTES, e->stream);
+    if (!good) end_stream(e->stream);
+  }
+  leave();
+  return good;
+}
+
+static void trial_over(trial_end *e)
+{
+  if (!enter(e->context)) return;
+  weir_trial_give(&e->memory, e->stream);
+  end_stream(e->stream);
   leave();
 }
 
-/* In a stream that waits for no other. */
+static unsigned measure_between(pair *p, const trial_end *src, const trial_end *dst)
+{
+  const weir_stage_peers c = {.dst = dst->memory.at,
+                              .src = src->memory.at,
+                              .bytes = TRIAL_BYTES,
+                              .src_context = p->src,
+                              .dst_context = p->dst,
+                              .stream = dst->stream};
+  if (!enter(p->dst_context)) return 0;
+  unsigned percent = race(p, &c);
+  leave();
+  if (p->programs == c.stream) p->programs = NULL; /* over, and its handle anybody's */
+  return percent;
+}
+
 static unsigned measure(pair *p)
 {
-  weir_stage_peers c = {.bytes = TRIAL_BYTES, .src_context = p->src, .dst_context = p->dst};
+  trial_end src, dst;
   unsigned percent = 0;
-  c.src = trial_get(p->src_context);
-  c.dst = trial_get(p->dst_context);
-  if (c.src && c.dst && enter(p->dst_context)) {
-    if (DRIVER(cuStreamCreate, PFN_cuStreamCreate_v2000)(&c.stream, CU_STREAM_NON_BLOCKING) ==
-        CUDA_SUCCESS) {
-      percent = race(p, &c);
-      (void)DRIVER(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000)(c.stream);
-      if (p->programs == c.stream) p->programs = NULL; /* over, and its handle anybody's */
-    }
-    leave();
+  if (!trial_begin(&src, p->src_context)) return 0;
+  if (trial_begin(&dst, p->dst_context)) {
+    percent = measure_between(p, &src, &dst);
+    trial_over(&dst);
   }
-  trial_give(p->src_context, c.src);
-  trial_give(p->dst_context, c.dst);
+  trial_over(&src);
   return percent;
 }
 
@@ -457,12 +483,24 @@ static bool worth(pair *p)
   if (!known && (percent = measure(p)) && keep) weir_verdict_write(key, 0, percent);
   p->worth = percent >= WINS_PERCENT ? WORTH : NOT_WORTH;
   weir_stats_staging(start, to, WEIR_COPY_PTOP, percent, known ? 0 : TRIAL_BYTES);
-  if (p->worth == NOT_WORTH && p->made) { /* 32 MiB that nobody needs */
+  if (p->worth == NOT_WORTH && p->made) atomic_store(&surplus, true);
+  return p->worth == WORTH;
+}
+
+/* 32 MiB that nobody needs go back when the program has waited anyway: who gives page-locked memory
+ * back may have to wait, too. */
+void weir_stage_peer_waited(void)
+{
+  if (!atomic_load_explicit(&surplus, memory_order_relaxed) || pthread_mutex_trylock(&lock)) return;
+  atomic_store(&surplus, false);
+  for (int i = 0; i < PAIRS; i++) {
+    pair *p = &pairs[i];
+    if (p->worth != NOT_WORTH || !p->made) continue;
     unmake(p);
     p->made = false;
     p->failed = true;
   }
-  return p->worth == WORTH;
+  pthread_mutex_unlock(&lock);
 }
 
 /* Neither device reaches the other's memory. */

@@ -1,5 +1,6 @@
 /* staging_threads.c: a memcpy shared by a few threads. They are made at the first large copy, take
- * no signals, and sleep between copies. One copy has them at a time; another that comes meanwhile
+ * no signals but those that a fault in the program's memory raises, whose handler may mend it, and
+ * sleep between copies. One copy has them at a time; another that comes meanwhile
  * is made by its own thread alone. A fork's child has none of them, and never gets here. */
 #include <pthread.h>
 #include <signal.h>
@@ -57,11 +58,13 @@ static void *help(void *unused)
 /* Lock held. */
 static void hire(unsigned helpers)
 {
-  sigset_t all, was;
+  sigset_t most, was;
   pthread_t t;
   if (crew.helpers >= helpers) return;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &was);
+  sigfillset(&most);
+  sigdelset(&most, SIGSEGV);
+  sigdelset(&most, SIGBUS);
+  pthread_sigmask(SIG_SETMASK, &most, &was);
   while (crew.helpers < helpers && pthread_create(&t, NULL, help, NULL) == 0) {
     pthread_detach(t);
     crew.helpers++;

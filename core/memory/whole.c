@@ -566,10 +566,7 @@ weir_status weir_whole_malloc(weir_whole *w, uint64_t asked, uint64_t *address, 
   weir_status st = WEIR_OK;
   weir_bias_lock(&lock);
   *hit = reuse(w, asked, bytes, address);
-  if (!*hit) {
-    decay(w, time_now());
-    st = miss(w, asked, bytes, address);
-  }
+  if (!*hit) st = miss(w, asked, bytes, address);
   weir_bias_unlock(&lock);
   return st;
 }
@@ -578,7 +575,6 @@ bool weir_whole_reuse(weir_whole *w, uint64_t asked, uint64_t *address)
 {
   weir_bias_lock(&lock);
   bool hit = sane(asked) && reuse(w, asked, round_up(asked), address);
-  if (!hit) decay(w, time_now());
   weir_bias_unlock(&lock);
   return hit;
 }
@@ -739,6 +735,13 @@ void weir_whole_complete(weir_whole *w, uint64_t before)
     idle_in(w, id, now);
   }
   decay(w, now);
+  weir_bias_unlock(&lock);
+}
+
+void weir_whole_age(weir_whole *w)
+{
+  weir_bias_lock(&lock);
+  decay(w, time_now());
   weir_bias_unlock(&lock);
 }
 

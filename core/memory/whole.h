@@ -112,6 +112,10 @@ uint64_t weir_whole_serial(void);
  * weir_whole_clock() said ahead of the wait: frees after it are left waiting. */
 uint64_t weir_whole_clock(weir_whole *cache);
 void weir_whole_complete(weir_whole *cache, uint64_t before);
+/* The program has waited for the device: what has been idle for too long goes back now. It also
+ * does in a free, and never in an allocation: the device's own free may wait for work that the
+ * program does not wait for there. */
+void weir_whole_age(weir_whole *cache);
 /* The stream is about to end and its handle may come to mean another. `busy`: it may have work,
  * which is marked now, as it cannot be later, and which all frees to come wait for as well. */
 weir_status weir_whole_stream_ends(weir_whole *cache, void *stream, bool busy);

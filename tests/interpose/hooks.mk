@@ -6,7 +6,7 @@ HOOK_OBJS   := $(call objs,interpose/hooks.gen.c interpose/extract.c interpose/e
                  interpose/context.c interpose/names.c interpose/pools.c interpose/rows.c interpose/proc_address.c \
                  interpose/pointers.c interpose/table.c interpose/reroute.c interpose/reroute_cache.c interpose/reroute_host.c interpose/reroute_stream.c interpose/reroute_device.c \
                  interpose/reroute_query.c interpose/reroute_copy.c interpose/reroute_stats.c \
-                 interpose/staging.c interpose/verdict.c interpose/staging_peer.c interpose/staging_threads.c interpose/work.c interpose/unseen.c interpose/passages.S \
+                 interpose/staging.c interpose/verdict.c interpose/staging_peer.c interpose/staging_threads.c interpose/staging_trial.c interpose/work.c interpose/unseen.c interpose/passages.S \
                  interpose/tools.c interpose/fill.c interpose/poison.c interpose/rules.c) $(CORE_WHOLE_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
 HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
 HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups test_race)

@@ -345,6 +345,24 @@ START_TEST(a_block_is_released_once_and_as_the_allocation_it_was_found_as)
 }
 END_TEST
 
+/* The device's own free may wait for work that the program does not wait for in an allocation. */
+START_TEST(old_memory_goes_back_when_the_program_frees_or_waits_not_when_it_allocates)
+{
+  start(64 * MIB, 64 * MIB, 1);
+  give(take(2 * MIB, false), -1);
+  for (uint32_t since = weir_clock_coarse_ms(); weir_clock_coarse_ms() - since < 2;)
+    ;
+  uint64_t small = take(512, false), at;
+  ck_assert(!weir_whole_reuse(w, 4 * MIB, &at));
+  ck_assert_uint_eq(told.count[WEIR_WHOLE_DECAY], 0);
+  weir_whole_age(w);
+  ck_assert_uint_eq(told.count[WEIR_WHOLE_DECAY], 1);
+  ck_assert_uint_eq(stats().idle_bytes, 0);
+  give(small, -1);
+  stop();
+}
+END_TEST
+
 START_TEST(idle_memory_goes_back_in_time_though_no_clock_is_read)
 {
   start(64 * MIB, 64 * MIB, 3);
@@ -549,6 +567,7 @@ int main(void)
   tcase_add_test(c, a_miss_says_why);
   tcase_add_test(c, a_double_free_and_a_strange_pointer_are_refused);
   tcase_add_test(c, a_block_is_released_once_and_as_the_allocation_it_was_found_as);
+  tcase_add_test(c, old_memory_goes_back_when_the_program_frees_or_waits_not_when_it_allocates);
   tcase_add_test(c, idle_memory_goes_back_in_time_though_no_clock_is_read);
   tcase_add_test(c, a_forgotten_block_is_the_programs_alone);
   tcase_add_test(c, every_failing_call_leaves_the_cache_working);

@@ -4,11 +4,15 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { MIB = 1 << 20 };
 
@@ -492,6 +496,117 @@ static void large_peer(void)
   printf("wrong: %zu\n", wrong);
 }
 
+/* ---- work that waits for this thread ----------------------------------------------------------
+ */
+
+static int (*sim_hold)(void *), (*sim_release)(void *);
+
+/* Work in a stream of its own that does not go on before sim_release(). */
+static cudaStream_t hold_work(void)
+{
+  cudaStream_t s;
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+  *(void **)&sim_hold = driver ? dlsym(driver, "weir_sim_hold") : NULL;
+  *(void **)&sim_release = driver ? dlsym(driver, "weir_sim_release") : NULL;
+  if (!sim_hold || !sim_release) exit(8);
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  unsigned *p = get(MIB);
+  MUST(sim_hold(s));
+  MUST(trap_launch_fill(s, p, MIB / 4, 1, 0));
+  return s;
+}
+
+/* Pageable copies in another stream, the first of the process. */
+static void held_copies(void)
+{
+  enum { BYTES = 4 * MIB };
+  cudaStream_t s;
+  char *host = malloc(BYTES), *p = get(BYTES);
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  memset(host, 1, BYTES);
+  cudaStream_t held = hold_work();
+  MUST(cudaMemcpyAsync(p, host, BYTES, cudaMemcpyHostToDevice, s));
+  MUST(cudaMemcpyAsync(host, p, BYTES, cudaMemcpyDeviceToHost, s));
+  printf("done\n");
+  MUST(sim_release(held));
+  MUST(cudaDeviceSynchronize());
+  free(host);
+}
+
+/* The same from one device to another. */
+static void held_peers(void)
+{
+  enum { BYTES = 4 * MIB };
+  cudaStream_t s;
+  MUST(cudaSetDevice(1));
+  char *p = get(BYTES);
+  MUST(cudaSetDevice(0));
+  char *q = get(BYTES);
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  cudaStream_t held = hold_work();
+  MUST(cudaMemcpyPeerAsync(p, 1, q, 0, BYTES, s));
+  printf("done\n");
+  MUST(sim_release(held));
+  MUST(cudaDeviceSynchronize());
+}
+
+/* Allocations after blocks of other sizes were freed, and have been idle for long enough to go
+ * back; they do when the program waits. */
+static void held_allocations(void)
+{
+  void *pinned;
+  struct timespec now, start;
+  MUST(cudaMallocHost(&pinned, 2 * MIB));
+  MUST(cudaFree(get(2 * MIB)));
+  MUST(cudaFreeHost(pinned));
+  cudaStream_t held = hold_work();
+  (void)clock_gettime(CLOCK_MONOTONIC, &start);
+  do /* until they are old: WEIR_CACHE_DECAY_MS is 1, and the coarse clock's step 10 at most */
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 25000000);
+  (void)get(4 * MIB);
+  MUST(cudaMallocHost(&pinned, 4 * MIB));
+  printf("done\n");
+  MUST(sim_release(held));
+  MUST(cudaDeviceSynchronize());
+}
+
+/* ---- memory whose faults the program mends ----------------------------------------------------
+ */
+
+enum { FAULTY = 8 * MIB, PAGE = 4096 };
+static char *faulty;
+static _Atomic unsigned faults;
+
+static void on_fault(int signal, siginfo_t *info, void *unused)
+{
+  size_t at = (size_t)((char *)info->si_addr - faulty);
+  (void)signal, (void)unused;
+  if (at >= FAULTY) _exit(7);
+  faults++;
+  if (mprotect(faulty + at / PAGE * PAGE, PAGE, PROT_READ | PROT_WRITE)) _exit(6);
+}
+
+/* A pageable buffer that is made accessible page by page, as it is touched. */
+static void faulting(void)
+{
+  struct sigaction act = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
+  char *p = get(FAULTY);
+  faulty = mmap(NULL, FAULTY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (faulty == MAP_FAILED) exit(5);
+  MUST(sigaction(SIGSEGV, &act, NULL));
+  for (int to = 1; to >= 0; to--) {
+    memset(faulty, to ? 1 : 0, FAULTY);
+    MUST(mprotect(faulty, FAULTY, PROT_NONE));
+    MUST(cudaMemcpy(to ? p : faulty, to ? faulty : p, FAULTY,
+                    to ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
+  }
+  size_t wrong = 0;
+  for (size_t i = 0; i < FAULTY; i++)
+    wrong += faulty[i] != 1;
+  printf("wrong: %zu, faults: %d\n", wrong, faults >= 2 * FAULTY / PAGE);
+}
+
 static void pressure(void)
 {
   press(false, 3000);
@@ -523,6 +638,10 @@ static const struct what {
     {"threads_end", threads_end},
     {"pools", pools},
     {"pools_asked", pools_asked},
+    {"held_copies", held_copies},
+    {"held_peers", held_peers},
+    {"held_allocations", held_allocations},
+    {"faulting", faulting},
     {"pressure", pressure},
     {"pressure_small", pressure_small},
 };

@@ -355,6 +355,35 @@ START_TEST(the_driver_is_seldom_asked_of_its_pools_and_never_in_a_capture)
 }
 END_TEST
 
+static const char *const held[] = {"held_copies", "held_peers", "held_allocations"};
+
+/* What the driver may wait for all work in (cuMemFree) is not called where it is not the program
+ * that does: the work may wait for the calling thread. */
+START_TEST(nothing_waits_for_work_that_the_program_does_not_wait_for)
+{
+  const char *mode = modes[_i % 2], *what = held[_i / 2];
+  const outcome *o =
+      sh_status(0,
+                "XDG_CACHE_HOME=$PWD WEIR_CACHE_DECAY_MS=1 WEIR_SIM_LINK=pageable:8G timeout 60 "
+                "$WEIR run -o t.db --sim=2 --mode=%s -- " SUBJECT "%s",
+                mode, what);
+  ck_assert_str_eq(o->out, "done\n");
+  if (_i / 2 < 2)
+    ck_assert_int_ge(ask("t.db", "SELECT count(*) FROM event WHERE kind = 13 AND copy = 3"), 1);
+  else
+    ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event WHERE kind = 13 AND copy = 1"), 2);
+}
+END_TEST
+
+START_TEST(a_copy_may_fault_in_memory_that_the_program_mends)
+{
+  const outcome *o =
+      sh_status(0, "WEIR_STAGING=on " RUN "--mode=%s -- " SUBJECT "faulting", modes[_i]);
+  ck_assert_str_eq(o->out, "wrong: 0, faults: 1\n");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event WHERE kind = 3 AND flags & 128"), 2);
+}
+END_TEST
+
 /* Where there is no place for a spool no call is seen, nor the ends of contexts and the captures
  * among them, so that nothing is rerouted either. */
 START_TEST(where_nothing_is_recorded_nothing_is_rerouted)
@@ -436,6 +465,8 @@ int main(void)
   tcase_add_loop_test(c, under_a_tool_that_watches_memory_all_is_observed_only, 0,
                       (int)(sizeof tools / sizeof *tools));
   tcase_add_test(c, who_only_observes_is_told_of_no_tool);
+  tcase_add_loop_test(c, nothing_waits_for_work_that_the_program_does_not_wait_for, 0, 6);
+  tcase_add_loop_test(c, a_copy_may_fault_in_memory_that_the_program_mends, 0, 2);
   tcase_add_loop_test(c, where_nothing_is_recorded_nothing_is_rerouted, 0, 4);
   tcase_add_test(c, who_says_nothing_gets_strict);
   tcase_add_test(c, under_cuda_gdb_all_is_observed_only);
