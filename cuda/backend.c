@@ -478,17 +478,31 @@ static weir_status can_reach(int index, int peer, bool *can)
   return weir_driver_fail(r, "asking whether cuda:%d can access cuda:%d", index, peer);
 }
 
+/* Where memory of the program's cannot be locked (Tegra, confidential computing) the pools take it
+ * from cuMemHostAlloc(). */
+static void see_registering(weir_cuda_device *d)
+{
+  int can = 1;
+  CUresult r =
+      weir_cuda.cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, d->device);
+  if (r || can) return;
+  d->backend.source.host_register = NULL;
+  d->backend.source.host_unregister = NULL;
+}
+
 static weir_status open_device(int index, const weir_backend **out)
 {
   weir_cuda_device *d = &devices[index];
   fill(d, index);
   CUresult r = weir_cuda.cuDeviceGet(&d->device, index);
   if (r) return weir_driver_fail(r, "cuDeviceGet of cuda:%d", index);
-  weir_status st = weir_cuda_vmm(d);
-  if (st) return st;
+  see_registering(d);
   r = weir_cuda.cuDevicePrimaryCtxRetain(&d->context, d->device);
+  if (r) return weir_driver_fail(r, "cuDevicePrimaryCtxRetain of cuda:%d", index);
+  weir_status st = weir_cuda_vmm(d);
+  if (st) (void)weir_cuda.cuDevicePrimaryCtxRelease(d->device);
   *out = &d->backend;
-  return weir_driver_fail(r, "cuDevicePrimaryCtxRetain of cuda:%d", index);
+  return st;
 }
 
 static weir_status close_device(int index)

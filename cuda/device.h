@@ -72,7 +72,8 @@ void weir_cuda_streams(weir_backend *b);
 /* graph.c: fills in captures and graphs. */
 void weir_cuda_graphs(weir_backend *b);
 
-/* vmm.c: fills the source's VMM part where the device has virtual memory management. */
+/* vmm.c: fills the source's VMM part where the device has virtual memory management that works. The
+ * context is retained. */
 weir_status weir_cuda_vmm(weir_cuda_device *d);
 /* The peer may reach the device's pages, those to come as well; nobody may any more. */
 void weir_cuda_let_in(weir_cuda_device *d, CUdevice peer);

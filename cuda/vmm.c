@@ -236,6 +236,54 @@ static int attribute(const weir_cuda_device *d, CUdevice_attribute which)
   return weir_cuda.cuDeviceGetAttribute(&value, which, d->device) ? 0 : value;
 }
 
+/* A page comes and goes. Within the context. */
+static CUresult try_mapped(const weir_cuda_device *d, CUdeviceptr at, size_t bytes)
+{
+  CUmemAccessDesc own = access_for(d->device);
+  CUmemGenericAllocationHandle handle;
+  CUresult r = weir_cuda.cuMemCreate(&handle, bytes, &d->page, 0);
+  if (r) return r == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : r; /* others have it all */
+  r = weir_cuda.cuMemMap(at, bytes, 0, handle, 0);
+  if (!r) {
+    r = weir_cuda.cuMemSetAccess(at, bytes, &own, 1);
+    CUresult gone = weir_cuda.cuMemUnmap(at, bytes);
+    r = r ? r : gone;
+  }
+  CUresult gone = weir_cuda.cuMemRelease(handle);
+  return r ? r : gone;
+}
+
+static CUresult try_page(const weir_cuda_device *d, size_t bytes)
+{
+  CUdeviceptr at;
+  CUresult r = weir_cuda.cuMemAddressReserve(&at, bytes, bytes, 0, 0);
+  if (r) return r;
+  r = try_mapped(d, at, bytes);
+  CUresult gone = weir_cuda.cuMemAddressFree(at, bytes);
+  return r ? r : gone;
+}
+
+/* A driver may say that it can and not do it: under WSL 2, before R615, some devices made and
+ * mapped memory that network cards may be given, and would not open it (pytorch issue 192330). */
+static bool works(weir_cuda_device *d, size_t bytes)
+{
+  CUresult r;
+  WEIR_CUDA_WITHIN(d, r, try_page(d, bytes));
+  if (!r || !d->page.allocFlags.gpuDirectRDMACapable) return !r;
+  d->page.allocFlags.gpuDirectRDMACapable = 0;
+  WEIR_CUDA_WITHIN(d, r, try_page(d, bytes));
+  return !r;
+}
+
+static CUresult page_size(weir_cuda_device *d, size_t *bytes)
+{
+  const CUmemAllocationGranularity_flags least = CU_MEM_ALLOC_GRANULARITY_MINIMUM;
+  CUresult r = weir_cuda.cuMemGetAllocationGranularity(bytes, &d->page, least);
+  if (!r || !d->page.allocFlags.gpuDirectRDMACapable) return r;
+  d->page.allocFlags.gpuDirectRDMACapable = 0;
+  return weir_cuda.cuMemGetAllocationGranularity(bytes, &d->page, least);
+}
+
 weir_status weir_cuda_vmm(weir_cuda_device *d)
 {
   weir_source *s = &d->backend.source;
@@ -247,10 +295,9 @@ weir_status weir_cuda_vmm(weir_cuda_device *d)
   /* as cuMemAlloc()'s memory is: network cards and the like may be given it */
   d->page.allocFlags.gpuDirectRDMACapable =
       attribute(d, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED) != 0;
-  CUresult r =
-      weir_cuda.cuMemGetAllocationGranularity(&bytes, &d->page, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  CUresult r = page_size(d, &bytes);
   if (r) return weir_driver_fail(r, "cuMemGetAllocationGranularity on cuda:%d", d->index);
-  if (!bytes || (bytes & (bytes - 1))) return WEIR_OK;
+  if (!bytes || (bytes & (bytes - 1)) || !works(d, bytes)) return WEIR_OK;
   s->page_bytes = bytes;
   s->reserve = reserve;
   s->release = release;

@@ -1,10 +1,11 @@
 /* back.c: how the pool gets memory and gives it back.
  *
- * With VMM the pool reserves address space once, four times the device, and all of it is blocks:
- * what has no memory is a hole. Growing turns the piece of a hole into a free block, preferably a
- * piece beside free memory, or between two, so that only the difference is mapped. Trimming turns
- * idle pages into holes; a page that is mapped nowhere is spare, or destroyed. Without VMM a
- * segment is a chain of its own.
+ * With VMM the pool reserves address space once, four times the device (twice where the driver has
+ * no more: WSL 2 refuses tens of GiB; where it has not even that, segments serve), and all of it is
+ * blocks: what has no memory is a hole. Growing turns the piece of a hole into a free block,
+ * preferably a piece beside free memory, or between two, so that only the difference is mapped.
+ * Trimming turns idle pages into holes; a page that is mapped nowhere is spare, or destroyed.
+ * Without VMM a segment is a chain of its own.
  *
  * Where pages come from when a heap grows, memory being made only when all others are used up:
  *   1 spare pages
@@ -25,7 +26,8 @@
 #include "core/memory/back.h"
 #include "core/memory/history.h"
 
-enum { SPACE_FACTOR = 4, SHORT_SHARE = 8 }; /* short: less than 1/8 of the limit is left */
+enum { SPACE_MOST = 4, SPACE_LEAST = 2 }; /* times the device */
+enum { SHORT_SHARE = 8 };                 /* short: less than 1/8 of the limit is left */
 #define SPACE_LIMIT (UINT64_C(1) << 39)
 
 static bool vmm(const weir_pool *p)
@@ -63,22 +65,24 @@ static void drop_arrays(weir_pool *p, uint64_t places)
   p->pages = p->spare = NULL;
 }
 
-weir_status weir_back_init(weir_pool *p)
+/* Everything that reserving `bytes` takes but the address space. */
+static weir_status make_arrays(weir_pool *p, uint64_t places)
 {
-  const weir_source *s = &p->backend->source;
-  uint64_t free_bytes, page = s->page_bytes;
-  weir_status st = s->mem_info(p->backend->self, &free_bytes, &p->total);
-  if (st || !s->reserve || !page || !p->config.expandable || p->config.whole_block) return st;
-  uint64_t bytes = weir_page_up(p->total, page) * SPACE_FACTOR, places;
-  if (bytes > SPACE_LIMIT) bytes = SPACE_LIMIT;
-  places = bytes / page;
   p->pages = weir_pages(places * sizeof *p->pages);
   p->spare = weir_pages(places * sizeof *p->spare);
+  weir_status st = WEIR_OK;
   if (!p->pages || !p->spare)
     st = weir_fail(WEIR_ENOMEM, "no host memory for the pool's list of %llu pages",
                    (unsigned long long)places);
   if (!st) st = heads_ensure(p);
-  if (!st) st = weir_block_ensure(p, 1);
+  return st ? st : weir_block_ensure(p, 1);
+}
+
+static weir_status reserve(weir_pool *p, uint64_t bytes)
+{
+  const weir_source *s = &p->backend->source;
+  uint64_t places = bytes / s->page_bytes;
+  weir_status st = make_arrays(p, places);
   if (!st) st = s->reserve(p->backend->self, bytes, &p->base);
   if (st) {
     drop_arrays(p, places);
@@ -90,6 +94,20 @@ weir_status weir_back_init(weir_pool *p)
   block(id)->address = p->base;
   block(id)->bytes = bytes;
   weir_heap_put(&p->common[HEAP_HOLE], id);
+  return WEIR_OK;
+}
+
+weir_status weir_back_init(weir_pool *p)
+{
+  const weir_source *s = &p->backend->source;
+  uint64_t free_bytes, page = s->page_bytes;
+  weir_status st = s->mem_info(p->backend->self, &free_bytes, &p->total);
+  if (st || !s->reserve || !page || !p->config.expandable || p->config.whole_block) return st;
+  for (uint64_t times = SPACE_MOST; times >= SPACE_LEAST; times /= 2) {
+    uint64_t bytes = weir_page_up(p->total, page) * times;
+    st = reserve(p, bytes < SPACE_LIMIT ? bytes : SPACE_LIMIT);
+    if (st != WEIR_EOOM) return st;
+  }
   return WEIR_OK;
 }
 

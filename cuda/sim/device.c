@@ -95,6 +95,25 @@ static const struct {
 #undef ATTRIBUTE_ROW
 };
 
+/* WEIR_SIM_ATTRIBUTES. */
+static struct {
+  int attribute, value;
+} others[16];
+static size_t others_count;
+
+static void read_others(void)
+{
+  const char *at = getenv("WEIR_SIM_ATTRIBUTES");
+  char *end;
+  for (others_count = 0; at && others_count < sizeof others / sizeof *others; others_count++) {
+    long attribute = strtol(at, &end, 10);
+    if (end == at || *end != ':') return;
+    others[others_count].attribute = (int)attribute;
+    others[others_count].value = (int)strtol(end + 1, &end, 10);
+    at = *end == ',' ? end + 1 : NULL;
+  }
+}
+
 static bool needs_file(CUdevice_attribute attribute)
 {
   return attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
@@ -103,6 +122,8 @@ static bool needs_file(CUdevice_attribute attribute)
 
 int sim_device_attribute(const struct sim_device *device, CUdevice_attribute attribute)
 {
+  for (size_t i = 0; i < others_count; i++)
+    if (others[i].attribute == (int)attribute) return others[i].value;
   if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return 0x10 + device->index;
   if (device->file < 0 && needs_file(attribute)) return 0;
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
@@ -200,6 +221,7 @@ static CUresult devices_start(void)
   int chosen[SIM_MAX_DEVICES];
   int count = visible_devices(devices_there(), chosen);
   if (!count) return CUDA_ERROR_NO_DEVICE;
+  read_others();
   size_t capacity = sim_parse_bytes(getenv("WEIR_SIM_MEMORY"), (size_t)8 << 30);
   for (int i = 0; i < count; i++) {
     struct sim_device *d = &sim_devices[i];

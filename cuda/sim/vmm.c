@@ -48,6 +48,8 @@ struct tail { /* last page of an exportable file: what it is */
   CUmemAllocationProp prop;
 };
 
+#define RDMA_WITH_VMM CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+
 #define TAIL_MAGIC "weir-sim-memory"
 #define TAIL_BYTES ((size_t)4096)
 
@@ -241,8 +243,10 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
   if (sim_devices[prop->location.id].file < 0) return CUDA_ERROR_NOT_SUPPORTED;
   if (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
     return CUDA_ERROR_NOT_SUPPORTED;
-  if (prop->allocFlags.gpuDirectRDMACapable || prop->allocFlags.usage)
+  if (prop->allocFlags.gpuDirectRDMACapable &&
+      !sim_device_attribute(sim_device(prop->location.id), RDMA_WITH_VMM))
     return CUDA_ERROR_NOT_SUPPORTED;
+  if (prop->allocFlags.usage) return CUDA_ERROR_NOT_SUPPORTED;
   return CUDA_SUCCESS;
 }
 

@@ -573,9 +573,55 @@ START_TEST(a_graph_keeps_what_it_was_captured_with)
 }
 END_TEST
 
+static void say_of_devices(CUdevice_attribute attribute, int value)
+{
+  char text[32];
+  (void)snprintf(text, sizeof text, "%d:%d", (int)attribute, value);
+  ck_assert_int_eq(setenv("WEIR_SIM_ATTRIBUTES", text, 1), 0);
+}
+
+/* 0: memory that network cards may be given cannot be opened; 1: no memory can. */
+START_TEST(what_a_driver_says_it_can_is_tried_before_it_is_relied_on)
+{
+  if (!rig_simulated()) return;
+  if (!_i) say_of_devices(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1);
+  begin(0);
+  rig_fail("cuMemSetAccess:1=999");
+  uint64_t pages = rig_calls("cuMemCreate"), segments = rig_calls("cuMemAlloc_v2");
+  void *p = get(6 << 20, cuda0, NULL);
+  ck_assert_uint_eq(rig_calls("cuMemCreate") - pages, _i ? 1 : 2 + 3);
+  ck_assert_uint_eq(rig_calls("cuMemAlloc_v2") - segments, _i ? 1 : 0);
+  ok(cuCtxSetCurrent(primary(0)));
+  use(p, 6 << 20, 5);
+  weir_ok(weir_free(p));
+  weir_ok(weir_memory_detach(cuda0));
+  size_t now_free, total;
+  ok(cuMemGetInfo(&now_free, &total));
+  ck_assert_uint_eq(now_free, total);
+}
+END_TEST
+
+START_TEST(where_memory_cannot_be_registered_the_driver_makes_it)
+{
+  if (!rig_simulated() || _i) return;
+  say_of_devices(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0);
+  begin(0);
+  void *p;
+  bool pinned = false;
+  weir_ok(weir_pinned_malloc_flags(&p, 1 << 20, cuda0, 0));
+  memset(p, 1, 1 << 20);
+  weir_ok(weir_is_pinned(&pinned, p));
+  ck_assert(pinned);
+  ck_assert_uint_eq(rig_calls("cuMemHostRegister_v2"), 0);
+  ck_assert_uint_ge(rig_calls("cuMemHostAlloc"), 1);
+  weir_ok(weir_pinned_free(p));
+  weir_ok(weir_memory_detach(cuda0));
+}
+END_TEST
+
 int main(void)
 {
-  static const TTest *tests[20];
+  static const TTest *tests[21];
   int n = 0;
   tests[n++] = memory_can_be_used_from_its_first_byte_to_its_last;
   tests[n++] = what_is_freed_goes_back_to_the_device;
@@ -594,6 +640,8 @@ int main(void)
   tests[n++] = a_capture_beside_the_allocator_ends_well;
   tests[n++] = what_a_captured_stream_freed_is_nobody_elses_until_it_is_complete;
   tests[n++] = live_memory_is_paused_and_comes_back_with_its_contents;
+  tests[n++] = what_a_driver_says_it_can_is_tried_before_it_is_relied_on;
+  tests[n++] = where_memory_cannot_be_registered_the_driver_makes_it;
   tests[n] = a_graph_keeps_what_it_was_captured_with;
   return rig_run("cuda/backend", tests, 2);
 }

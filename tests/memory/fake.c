@@ -408,6 +408,8 @@ static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
   fake *f = self;
   pthread_mutex_lock(&f->lock);
   weir_status st = call(f, "reserve");
+  if (!st && f->space_limit && bytes > f->space_limit)
+    st = weir_fail(WEIR_EOOM, "fake: no %llu bytes of address space", (unsigned long long)bytes);
   if (!st) {
     *address = space(bytes, f->backend.source.page_bytes);
     if (!*address) abort();

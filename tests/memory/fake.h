@@ -59,6 +59,7 @@ typedef struct fake {
       (*on_unregister)(struct fake *f, uint64_t bytes);
   uint64_t registrations; /* host_register calls that succeeded */
   int node;               /* of memory, -1: not known */
+  uint64_t space_limit;   /* bytes; a larger reserve finds no address space. 0: no limit */
   uint64_t calls;         /* source and event calls, host_commit excluded */
   uint64_t operations;    /* the same, host_commit included: what fail_at counts */
   uint64_t fail_at;       /* this operation fails (1: the next from a reset), 0: none */

@@ -131,6 +131,22 @@ START_TEST(steady_state_calls_nothing)
 }
 END_TEST
 
+/* Four times the device, twice, and then segments. */
+START_TEST(a_pool_lives_with_the_address_space_there_is)
+{
+  static const uint64_t limits[] = {0, 2047 * MIB, 1023 * MIB}, spaces[] = {2048, 1024, 0};
+  rig_start(&r, 512 * MIB, 2 * MIB, NULL);
+  ck_assert_int_eq(weir_pool_free(r.p), WEIR_OK);
+  r.f.space_limit = limits[_i];
+  ck_assert_int_eq(weir_pool_new(&r.p, &r.f.backend, NULL), WEIR_OK);
+  ck_assert_uint_eq(r.p->space, spaces[_i] * MIB);
+  void *all = rig_malloc(&r, 0, 500 * MIB);
+  rig_check(&r);
+  rig_free(&r, all);
+  rig_stop(&r);
+}
+END_TEST
+
 START_TEST(only_what_is_needed_is_mapped)
 {
   rig_start(&r, 1024 * MIB, 2 * MIB, NULL);
@@ -327,6 +343,7 @@ int main(void)
   tcase_add_loop_test(t, blocks_are_apart_and_writable, 0, WAYS);
   tcase_add_loop_test(t, all_freed_coalesces_fully, 0, 4);
   tcase_add_loop_test(t, steady_state_calls_nothing, 0, WAYS);
+  tcase_add_loop_test(t, a_pool_lives_with_the_address_space_there_is, 0, 3);
   tcase_add_test(t, only_what_is_needed_is_mapped);
   tcase_add_test(t, pieces_are_stitched_until_nearly_all_is_used);
   tcase_add_loop_test(t, freed_twice_and_foreign_pointers_are_refused, 0, WAYS);
