@@ -110,6 +110,13 @@ static unsigned number_of(uint64_t context, unsigned device)
   return n ? n : OTHERS;
 }
 
+bool weir_context_any(void)
+{
+  for (int i = 0; i < CONTEXTS; i++)
+    if (atomic_load_explicit(&contexts[i].handle, memory_order_relaxed)) return true;
+  return false;
+}
+
 bool weir_many_devices(void)
 {
   return atomic_load_explicit(&devices, memory_order_relaxed) > 1;

@@ -120,6 +120,9 @@ unsigned weir_context_device(uint64_t context);
 /* The context with the number; 0: none now. */
 uint64_t weir_context_handle(unsigned number);
 
+/* There is one that was met. */
+bool weir_context_any(void);
+
 /* Work on more than one device has been seen. */
 bool weir_many_devices(void);
 

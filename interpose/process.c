@@ -501,7 +501,7 @@ static void begin_child(bool counted)
   weir_spool_header *parent = weir_spool_current();
   void *kept = MAP_FAILED;
 
-  weir_route_end();
+  weir_route_forked();
   weir_pools_forked();
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
   if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();

@@ -23,8 +23,8 @@
 
 enum weir_mode { WEIR_OBSERVE, WEIR_STRICT, WEIR_RELAXED };
 
-/* What was asked for; OBSERVE in a fork's child, whose contexts are gone, and where nothing is
- * recorded. */
+/* What was asked for; OBSERVE in a fork's child whose parent had contexts, which are gone, and
+ * where nothing is recorded. */
 extern _Atomic uint8_t weir_mode;
 
 WEIR_INLINE enum weir_mode weir_mode_now(void)
@@ -43,9 +43,12 @@ typedef struct weir_route_options {
 } weir_route_options;
 
 void weir_route_start(const weir_route_options *options);
-/* Nothing is routed or filled any more: in a fork's child, and where nothing is recorded. What is
- * not recorded is not seen: contexts that end, captures, peer access. */
+/* Nothing is routed or filled any more: where nothing is recorded, since what is not recorded is
+ * not seen: contexts that end, captures, peer access. */
 void weir_route_end(void);
+/* In a fork's child: the same, unless the parent had no context. Then there is nothing that the
+ * child lost, and all of CUDA may be ahead of it (a server that forks its workers first). */
+void weir_route_forked(void);
 
 /* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
  * the device has no memory and caches have given some back, so that the call is worth another try.

@@ -44,6 +44,11 @@ void weir_route_end(void)
   weir_fill_start(WEIR_FILL_NONE);
 }
 
+void weir_route_forked(void)
+{
+  if (weir_context_any()) weir_route_end();
+}
+
 static uint64_t most_cached(unsigned device)
 {
   PFN_cuDeviceTotalMem_v3020 ask = WEIR_HELPER(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -646,8 +647,32 @@ static const struct what {
     {"pressure_small", pressure_small},
 };
 
+/* Workers are forked before anything calls CUDA, as servers do; then one by a worker that has. */
+static void workers(int depth)
+{
+  for (int i = 0; i < 2; i++) {
+    int status;
+    pid_t pid = fork();
+    if (pid) {
+      if (waitpid(pid, &status, 0) != pid || status) exit(4);
+      continue;
+    }
+    if (depth == 0) {
+      churn();
+      (void)fflush(stdout);
+      workers(1);
+    }
+    (void)fflush(stdout);
+    _exit(0);
+  }
+}
+
 int main(int argc, char **argv)
 {
+  if (argc == 2 && !strcmp(argv[1], "workers")) {
+    workers(0);
+    return 0;
+  }
   for (unsigned i = 0; i < sizeof whats / sizeof *whats; i++)
     if (argc == 2 && !strcmp(argv[1], whats[i].name)) {
       MUST(cudaFree(NULL)); /* the context is there */

@@ -355,6 +355,18 @@ START_TEST(the_driver_is_seldom_asked_of_its_pools_and_never_in_a_capture)
 }
 END_TEST
 
+/* A process that was forked before there was a context; and one that was forked after. */
+START_TEST(workers_that_are_forked_ahead_of_all_contexts_are_rerouted)
+{
+#define PROCESSES(mode) "SELECT count(*) FROM process WHERE mode = '" mode "'"
+  const outcome *o = sh_status(0, RUN "--mode=strict -- " SUBJECT "workers");
+  ck_assert_str_eq(o->out, "done\ndone\n");
+  ck_assert_int_eq(ask("t.db", HITS), 4);
+  ck_assert_int_eq(ask("t.db", PROCESSES("strict")), 3);
+  ck_assert_int_eq(ask("t.db", PROCESSES("observe")), 4);
+}
+END_TEST
+
 static const char *const held[] = {"held_copies", "held_peers", "held_allocations"};
 
 /* What the driver may wait for all work in (cuMemFree) is not called where it is not the program
@@ -466,6 +478,7 @@ int main(void)
                       (int)(sizeof tools / sizeof *tools));
   tcase_add_test(c, who_only_observes_is_told_of_no_tool);
   tcase_add_loop_test(c, nothing_waits_for_work_that_the_program_does_not_wait_for, 0, 6);
+  tcase_add_test(c, workers_that_are_forked_ahead_of_all_contexts_are_rerouted);
   tcase_add_loop_test(c, a_copy_may_fault_in_memory_that_the_program_mends, 0, 2);
   tcase_add_loop_test(c, where_nothing_is_recorded_nothing_is_rerouted, 0, 4);
   tcase_add_test(c, who_says_nothing_gets_strict);
