@@ -168,6 +168,59 @@ START_TEST(softmax_rows_sum_to_one)
 }
 END_TEST
 
+/* ---- far apart --------------------------------------------------------------------------------
+ */
+
+enum { FAR_ROWS = 6, FAR_COLUMNS = 5, FAR = FAR_ROWS * FAR_COLUMNS };
+
+/* A view of `rows` rows of 2^29 bytes, elements 2^27 apart: few pages of it are ever touched. */
+static weir_tensor *far_apart(weir_device d, double values[FAR])
+{
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR host = NULL;
+  weir_tensor *view;
+  weir_options o = as(WEIR_UINT8, d);
+  uint8_t bytes[FAR];
+  for (int i = 0; i < FAR; i++)
+    values[i] = bytes[i] = (uint8_t)(i * 37 % 101);
+  weir_ok(weir_empty(&rows, weir_shape(FAR_ROWS, (INT64_C(1) << 29) + 3), &o));
+  weir_ok(weir_slice(&view, rows, 1, 1, INT64_MAX, INT64_C(1) << 27));
+  shape_is(view, weir_shape(FAR_ROWS, FAR_COLUMNS));
+  weir_ok(weir_tensor_from(&host, bytes, WEIR_UINT8, weir_shape(FAR_ROWS, FAR_COLUMNS), NULL));
+  weir_ok(weir_copy_(view, host, false));
+  return view;
+}
+
+/* Kernels count places in 32 bits, so such work is cut (cuda/map.c). */
+START_TEST(elements_may_lie_further_apart_than_32_bits_count)
+{
+  double values[FAR], turned[FAR], more[FAR], sums[FAR_COLUMNS] = {0}, sum = 0;
+  weir_tensor *r[5] = {NULL};
+  devices(2);
+  WEIR_TENSOR a = far_apart(device(_i), values);
+  for (int i = 0; i < FAR; i++) {
+    turned[i % FAR_COLUMNS * FAR_ROWS + i / FAR_COLUMNS] = values[i];
+    more[i] = values[i] + 3;
+    sums[i % FAR_COLUMNS] += more[i];
+    sum += more[i];
+  }
+  elements_are(a, FAR, values);
+  weir_ok(weir_t(&r[0], a));
+  weir_ok(weir_contiguous(&r[1], r[0]));
+  elements_are(r[1], FAR, turned);
+  weir_ok(weir_add_scalar_(a, weir_int(3)));
+  elements_are(a, FAR, more);
+  weir_ok(weir_to_dtype(&r[2], a, WEIR_FLOAT32));
+  elements_are(r[2], FAR, more);
+  weir_ok(weir_sum(&r[3], a));
+  elements_are(r[3], 1, &sum);
+  weir_ok(weir_sum_dim(&r[4], a, 0, false));
+  elements_are(r[4], FAR_COLUMNS, sums);
+  for (int i = 0; i < 5; i++)
+    weir_tensor_drop(&r[i]);
+}
+END_TEST
+
 /* ---- products ---------------------------------------------------------------------------------
  */
 
@@ -518,6 +571,7 @@ int main(void)
                                 sums_of_integers_are_int64_and_of_nothing_their_identity,
                                 reductions_refuse_what_torchs_do,
                                 softmax_rows_sum_to_one,
+                                elements_may_lie_further_apart_than_32_bits_count,
                                 products_of_vectors_matrices_and_batches,
                                 products_with_a_sum,
                                 products_refuse_what_torchs_do,
