@@ -94,8 +94,12 @@ static CUresult device_give(const weir_cuda_device *d, CUdeviceptr at, uint64_t 
   return r;
 }
 
+/* For all devices, and mapped: with unified addressing cuMemHostAlloc()'s memory is so anyway, and
+ * the runtime's cudaHostRegister() makes it so; the driver's registers for the context alone, which
+ * to others is pageable. */
 static CUresult host_lock(const weir_cuda_device *d, void *at, uint64_t bytes, unsigned flags)
 {
+  flags |= CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   CUresult r = weir_cuda.cuMemHostRegister(at, bytes, flags);
   weir_cuda_told_mapped(d, r, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
   return r;

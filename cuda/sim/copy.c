@@ -32,6 +32,7 @@ struct side {
   size_t pitch, slice; /* bytes from row to row, from plane to plane */
   enum memory memory;
   struct sim_device *device; /* NULL: host */
+  CUcontext alone;           /* the one it is registered for; NULL: it is for all */
   bool sync_memops;
   bool planned;              /* a graph's memory may still be to be allocated */
   uint32_t readers, writers; /* bit a device that may reach it */
@@ -187,6 +188,8 @@ static CUresult classify(struct side *s, bool must_be_known, size_t width, size_
   s->memory = whole ? memory_of(whole->kind) : PAGEABLE;
   if (s->memory == DEVICE || s->memory == MANAGED) s->device = whole->device;
   s->sync_memops = whole && whole->sync_memops;
+  bool alone = whole && whole->kind == SIM_REGISTERED;
+  s->alone = alone && !(whole->flags & CU_MEMHOSTREGISTER_PORTABLE) ? whole->context : NULL;
   bool wrong = !whole && (must_be_known || in_device_space((uintptr_t)s->start));
   pthread_mutex_unlock(&sim_memory_lock);
   /* host memory registered in part only is copied as pageable memory */
@@ -242,8 +245,17 @@ static CUresult stage(struct sim_op *op)
   return CUDA_SUCCESS;
 }
 
+/* cuMemHostRegister: portable memory "will be considered as pinned memory by all CUDA contexts, not
+ * just the one that performed the allocation". */
+static void consider(struct side *side, CUstream s)
+{
+  if (side->alone && side->alone != s->context) side->memory = PAGEABLE;
+}
+
 static CUresult submit_copy(struct copy *c, CUstream s, bool async, uint64_t *ticket)
 {
+  consider(&c->dst, s);
+  consider(&c->src, s);
   enum sim_how how = returns_early(c, async) ? SIM_QUEUE : SIM_AND_WAIT;
   c->op.drop = drop_copy;
   if (c->now && how == SIM_QUEUE) {

@@ -84,6 +84,36 @@ START_TEST(copies_of_locked_memory_return_at_once_and_keep_the_streams_order)
 }
 END_TEST
 
+/* Whichever device's pool it is of. */
+START_TEST(memory_locked_for_one_device_is_locked_for_all)
+{
+  begin(_i, "2");
+  int n;
+  const weir_backend *b1;
+  weir_ok(weir_cuda_device_count(&n));
+  if (n < 2 || !rig_simulated()) return;
+  weir_ok(weir_device_open(1, &b1));
+  lane l = lane_make();
+  unsigned char *to = NULL;
+  weir_ok(weir_pinned_malloc_flags((void **)&to, BYTES, cuda(1), 0));
+  memset(to, 2, BYTES);
+  void *a = get(cuda0, BYTES);
+  unsigned flags;
+  CUcontext context;
+  ok(cuDevicePrimaryCtxRetain(&context, 0));
+  ok(cuCtxSetCurrent(context));
+  ok(cuMemHostGetFlags(&flags, to));
+  ck_assert(flags & CU_MEMHOSTREGISTER_PORTABLE);
+  gate_add(&l);
+  weir_ok(b0->copy(b0->self, l.stream, WEIR_COPY_TO_DEVICE, a, pinned(1), BYTES));
+  weir_ok(b0->copy(b0->self, l.stream, WEIR_COPY_TO_HOST, to, a, BYTES));
+  ck_assert(all_are(to, 2));
+  gate_open(&l);
+  weir_ok(b0->stream_sync(b0->self, l.stream));
+  ck_assert(all_are(to, 1));
+}
+END_TEST
+
 START_TEST(pageable_memory_has_been_read_or_written_when_a_copy_returns)
 {
   begin(_i, "2");
@@ -332,9 +362,10 @@ END_TEST
 
 int main(void)
 {
-  static const TTest *tests[13];
+  static const TTest *tests[14];
   int n = 0;
   tests[n++] = copies_of_locked_memory_return_at_once_and_keep_the_streams_order;
+  tests[n++] = memory_locked_for_one_device_is_locked_for_all;
   tests[n++] = pageable_memory_has_been_read_or_written_when_a_copy_returns;
   tests[n++] = a_copy_that_is_waited_for_costs_one_wait;
   tests[n++] = nothing_is_a_copy_of_no_bytes;

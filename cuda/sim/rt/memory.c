@@ -91,8 +91,11 @@ RT_BODY(cudaMallocHost, (void **out, size_t bytes), allocate_host(out, bytes, 0)
 RT_BODY(cudaHostAlloc, (void **out, size_t bytes, unsigned int flags),
         allocate_host(out, bytes, flags))
 RT_BODY(cudaFreeHost, (void *p), p ? rt_result(rt_drv->MemFreeHost(p)) : cudaSuccess)
+/* "On a system with unified virtual addressing, the memory will be both mapped and portable", of
+ * cudaHostRegisterDefault. */
 RT_CALL(cudaHostRegister, (void *p, size_t bytes, unsigned int flags),
-        MemHostRegister(p, bytes, flags))
+        MemHostRegister(p, bytes,
+                        flags | CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP))
 RT_CALL(cudaHostUnregister, (void *p), MemHostUnregister(p))
 RT_BODY(cudaHostGetDevicePointer, (void **out, void *host, unsigned int flags),
         host_address(out, host, flags))
