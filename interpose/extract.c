@@ -341,11 +341,23 @@ void weir_x_capture_begin(weir_call *c, weir_word stream, weir_word mode, weir_w
   weir_x_call(c, graph, mode, 0, stream);
 }
 
-/* A capture ends by success, and by the error that says that it had been invalidated. */
+static bool is_over(uint64_t stream)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  PFN_cuStreamIsCapturing_v10000 ask =
+      WEIR_HELPER(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000);
+  return ask && ask((CUstream)(uintptr_t)stream, &status) == CUDA_SUCCESS &&
+         status == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* A capture ends by success, by the error that says that it had been invalidated, and by the one
+ * that says that a stream did not join ("failure of the overall capture operation", CUDA C++
+ * Programming Guide). */
 void weir_x_capture_end(weir_call *c, weir_word stream, weir_word graph)
 {
   uint32_t n = atomic_load(&weir_captures);
-  bool ended = c->status == 0 || c->status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  bool ended = c->status == 0 || c->status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+               (c->status == CUDA_ERROR_STREAM_CAPTURE_UNJOINED && is_over(stream));
   if (c->status == 0) weir_route_taint_all();
   while (ended && n && !atomic_compare_exchange_weak(&weir_captures, &n, n - 1))
     ;

@@ -204,6 +204,25 @@ static void captured(void)
   printf("done\n");
 }
 
+/* A capture that ends in the error of a stream that did not join; then all is as before. */
+static void unjoined(void)
+{
+  cudaStream_t s, other;
+  cudaEvent_t event;
+  cudaGraph_t graph;
+  MUST(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  unsigned *p = get(MIB);
+  MUST(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+  MUST(cudaEventRecord(event, s));
+  MUST(cudaStreamWaitEvent(other, event, 0));
+  MUST(trap_launch_fill(other, p, MIB / 4, 1, 0));
+  printf("unjoined: %d\n", (int)cudaStreamEndCapture(s, &graph));
+  (void)cudaGetLastError();
+  churn();
+}
+
 /* Sizes on both sides of a bound, from two functions. */
 static __attribute__((noinline)) void small_then_large(void)
 {
@@ -633,6 +652,7 @@ static const struct what {
     {"unwritten_staged", unwritten_staged},
     {"unwritten_scalars", unwritten_scalars},
     {"captured", captured},
+    {"unjoined", unjoined},
     {"sites", sites},
     {"relief", relief},
     {"large_peer", large_peer},

@@ -367,6 +367,14 @@ START_TEST(workers_that_are_forked_ahead_of_all_contexts_are_rerouted)
 }
 END_TEST
 
+START_TEST(a_capture_that_fails_at_its_end_is_over)
+{
+  const outcome *o = sh_status(0, RUN "--mode=%s -- " SUBJECT "unjoined", modes[_i]);
+  ck_assert_str_eq(o->out, "unjoined: 904\ndone\n");
+  ck_assert_int_eq(ask("t.db", HITS), 3);
+}
+END_TEST
+
 static const char *const held[] = {"held_copies", "held_peers", "held_allocations"};
 
 /* What the driver may wait for all work in (cuMemFree) is not called where it is not the program
@@ -479,6 +487,7 @@ int main(void)
   tcase_add_test(c, who_only_observes_is_told_of_no_tool);
   tcase_add_loop_test(c, nothing_waits_for_work_that_the_program_does_not_wait_for, 0, 6);
   tcase_add_test(c, workers_that_are_forked_ahead_of_all_contexts_are_rerouted);
+  tcase_add_loop_test(c, a_capture_that_fails_at_its_end_is_over, 0, 2);
   tcase_add_loop_test(c, a_copy_may_fault_in_memory_that_the_program_mends, 0, 2);
   tcase_add_loop_test(c, where_nothing_is_recorded_nothing_is_rerouted, 0, 4);
   tcase_add_test(c, who_says_nothing_gets_strict);
