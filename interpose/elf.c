@@ -423,6 +423,75 @@ void *weir_elf_symbol(const char *soname, const char *symbol)
   return NULL;
 }
 
+/* ---- answers that hold for one caller ---- */
+
+/* Where there are several copies each call asks which one its caller means, and a survey looks at
+ * all that is loaded: hundreds of objects in a Python program. What was answered once holds until
+ * something is unloaded; what is loaded meanwhile changes no caller's copy. An entry is filled by
+ * who has taken its key, and taken again only for another generation. */
+enum { ANSWERS = 4096, ANSWER_PROBES = 8, KEY_ID_BITS = 11, KEY_FREE = 0, KEY_TAKEN = 1 };
+
+typedef struct answer {
+  _Atomic uint64_t key; /* caller and id, or KEY_FREE or _TAKEN */
+  _Atomic uint64_t generation;
+  _Atomic(void *) found;
+} answer;
+
+static answer answers[ANSWERS];
+static _Atomic uint64_t generation = 1; /* one more after each unloading */
+
+static answer *answer_at(uint64_t key, unsigned probe)
+{
+  return &answers[((key * UINT64_C(0x9e3779b97f4a7c15) >> 52) + probe) % ANSWERS];
+}
+
+static void *answer_find(uint64_t key, uint64_t now)
+{
+  for (unsigned i = 0; i < ANSWER_PROBES; i++) {
+    answer *a = answer_at(key, i);
+    uint64_t held = atomic_load_explicit(&a->key, memory_order_acquire);
+    if (held == KEY_FREE) return NULL;
+    if (held != key) continue;
+    uint64_t of = atomic_load_explicit(&a->generation, memory_order_acquire);
+    void *found = atomic_load_explicit(&a->found, memory_order_acquire);
+    if (of == now && atomic_load_explicit(&a->key, memory_order_relaxed) == key) return found;
+  }
+  return NULL;
+}
+
+static void answer_put(uint64_t key, uint64_t now, void *found)
+{
+  for (unsigned i = 0; i < ANSWER_PROBES; i++) {
+    answer *a = answer_at(key, i);
+    uint64_t held = atomic_load_explicit(&a->key, memory_order_acquire);
+    if (held == KEY_TAKEN) continue;
+    if (held != KEY_FREE && atomic_load_explicit(&a->generation, memory_order_acquire) == now) {
+      if (held == key) return;
+      continue;
+    }
+    if (!atomic_compare_exchange_strong(&a->key, &held, KEY_TAKEN)) continue;
+    atomic_store_explicit(&a->found, found, memory_order_release);
+    atomic_store_explicit(&a->generation, now, memory_order_release); /* who sees it sees `found` */
+    atomic_store_explicit(&a->key, key, memory_order_release);
+    return;
+  }
+}
+
+void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol)
+{
+  uint64_t now = atomic_load_explicit(&generation, memory_order_acquire);
+  uint64_t caller = (uint64_t)(uintptr_t)program_caller();
+  uint64_t key = caller << KEY_ID_BITS | id;
+  void *found = caller ? answer_find(key, now) : NULL;
+
+  if (found) return found;
+  found = weir_elf_symbol(weir_bank_soname(bank), symbol);
+  if (found && caller) answer_put(key, now, found);
+  return found;
+}
+
+/* ---- stand-ins ---- */
+
 typedef struct stand_in {
   const char *symbol;
   const void *caller;
@@ -480,6 +549,7 @@ void weir_elf_unloaded(void)
 {
   for (int bank = 0; bank < WEIR_BANKS; bank++)
     atomic_store_explicit(&many_copies[bank], false, memory_order_relaxed);
+  atomic_fetch_add(&generation, 1);
 }
 
 /* ---- what was loaded and unloaded ---- */

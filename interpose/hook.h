@@ -93,6 +93,11 @@ extern int (*weir_real_dlclose)(void *);
  * the caller's reference would be bound to without us. */
 void *weir_elf_symbol(const char *soname, const char *symbol);
 
+/* The same, and remembered for this caller until something is unloaded: for calls where several
+ * copies are loaded. `id` is the symbol's: an index in weir_rows[], or a number of the caller's own
+ * below 2048 that is none. */
+void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol);
+
 /* Whether an answer of weir_elf_symbol() for this bank holds for every caller. False: several
  * copies of the library are loaded and the answer was for the caller at hand, so it must not be
  * remembered. */

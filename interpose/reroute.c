@@ -8,6 +8,7 @@
  */
 #include "interpose/reroute_within.h"
 
+#include "interpose/hooks.gen.h"
 #include "interpose/poison.h"
 #include "interpose/rules.h"
 #include "interpose/work.h"
@@ -17,11 +18,14 @@ enum { STREAMS = 64 }; /* that a free outlasts, at most */
 /* ---- allocating -------------------------------------------------------------------------------
  */
 
+enum { ID_GET_DEVICE = 2047 };
+_Static_assert(WEIR_ROWS < ID_GET_DEVICE, "no row has this number");
+
 bool weir_old_runtime_is_elsewhere(void)
 {
   typedef cudaError_t (*fn)(int *);
   int device = -1;
-  fn ask = (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(WEIR_BANK_RT11), "cudaGetDevice");
+  fn ask = (fn)(uintptr_t)weir_elf_symbol_again(ID_GET_DEVICE, WEIR_BANK_RT11, "cudaGetDevice");
   weir_context_refresh(&weir_self);
   return !ask || ask(&device) != cudaSuccess || device != (int)weir_self.last_device;
 }

@@ -93,7 +93,10 @@ void *weir_row_offer(const weir_row *row, void *real)
 
 void *weir_row_resolve(const weir_row *row)
 {
-  void *real = weir_elf_symbol(weir_bank_soname(row->bank), row->name), *none = NULL;
+  void *none = NULL;
+  void *real = weir_elf_settled(row->bank)
+                   ? weir_elf_symbol(weir_bank_soname(row->bank), row->name)
+                   : weir_elf_symbol_again((unsigned)(row - weir_rows), row->bank, row->name);
   /* Not remembered: it is the caller's own, and the library is about to come. */
   if (!real && row->bank == WEIR_BANK_DRIVER) return weir_elf_stand_in(row->name);
   if (!real || real == row->wrapper) return NULL;

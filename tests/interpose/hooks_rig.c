@@ -55,6 +55,12 @@ void *weir_elf_symbol(const char *soname, const char *symbol)
   return NULL;
 }
 
+void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol)
+{
+  (void)id;
+  return weir_elf_symbol(weir_bank_soname(bank), symbol);
+}
+
 bool weir_object_at(weir_object *o, const void *address)
 {
   Dl_info info;

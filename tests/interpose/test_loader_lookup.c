@@ -204,6 +204,12 @@ START_TEST(test_two_copies_of_one_runtime_keep_to_their_own)
 }
 END_TEST
 
+START_TEST(test_copies_that_go_and_come_again_are_told_apart_at_every_call)
+{
+  look("copies_again");
+}
+END_TEST
+
 START_TEST(test_calls_before_our_constructor_are_seen)
 {
   const char *const argv[] = {built("tests/victims/loader/calls-early"), NULL};
@@ -302,6 +308,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_a_namespace_works_and_is_said_to_be_unseen);
   tcase_add_test(t, test_a_runtime_packed_under_another_name_is_seen);
   tcase_add_test(t, test_two_copies_of_one_runtime_keep_to_their_own);
+  tcase_add_test(t, test_copies_that_go_and_come_again_are_told_apart_at_every_call);
   tcase_add_test(t, test_calls_before_our_constructor_are_seen);
   tcase_add_test(t, test_a_library_with_a_runtime_inside_keeps_its_own);
   tcase_add_test(t, test_64_threads_look_up_at_once);

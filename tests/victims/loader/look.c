@@ -192,6 +192,23 @@ static void look_copies(void)
   use("handle", dlsym(open_or_die("libcudart.so.13", RTLD_NOW), "cudaMalloc"));
 }
 
+/* Both in turn, often, and with the packed one gone and come again, elsewhere. */
+static void look_copies_again(void)
+{
+  void *h = open_or_die(PLUGINS "/plugin.so", RTLD_NOW | RTLD_LOCAL);
+
+  for (int round = 0; round < 3; round++) {
+    void *packed = open_or_die(PLUGINS "/packed.so", RTLD_NOW | RTLD_LOCAL);
+    for (int i = 0; i < 4; i++) {
+      ((int (*)(void))dlsym(packed, "plugin_run"))();
+      ((int (*)(void))dlsym(h, "plugin_run"))();
+    }
+    dlclose(packed);
+    ((int (*)(void))dlsym(h, "plugin_run"))();
+    if (round == 1) open_or_die("libembed.so", RTLD_NOW | RTLD_LOCAL);
+  }
+}
+
 /* A library that stands in for the driver until its first call. */
 static void look_stub(void)
 {
@@ -251,13 +268,25 @@ int main(int argc, char **argv)
   static const struct {
     const char *name;
     void (*run)(void);
-  } modes[] = {
-      {"handle", look_handle},       {"nothing", look_nothing},   {"global", look_global},
-      {"local", look_local},         {"both", look_both},         {"version", look_version},
-      {"self", look_self},           {"odd", look_odd},           {"plugin", look_plugin},
-      {"reload", look_reload},       {"deepbind", look_deepbind}, {"runpath", look_runpath},
-      {"namespace", look_namespace}, {"packed", look_packed},     {"copies", look_copies},
-      {"embed", look_embed},         {"threads", look_threads},   {"stub", look_stub}};
+  } modes[] = {{"handle", look_handle},
+               {"nothing", look_nothing},
+               {"global", look_global},
+               {"local", look_local},
+               {"both", look_both},
+               {"version", look_version},
+               {"self", look_self},
+               {"odd", look_odd},
+               {"plugin", look_plugin},
+               {"reload", look_reload},
+               {"deepbind", look_deepbind},
+               {"runpath", look_runpath},
+               {"namespace", look_namespace},
+               {"packed", look_packed},
+               {"copies", look_copies},
+               {"embed", look_embed},
+               {"threads", look_threads},
+               {"stub", look_stub},
+               {"copies_again", look_copies_again}};
 
   for (unsigned i = 0; argc > 1 && i < sizeof modes / sizeof *modes; i++) {
     if (strcmp(argv[1], modes[i].name) != 0) continue;
