@@ -390,6 +390,19 @@ static void make_current(void *self)
   (void)weir_cuda.cuCtxSetCurrent(d->context);
 }
 
+static void *current(void *self)
+{
+  CUcontext now = NULL;
+  (void)self;
+  return weir_cuda.cuCtxGetCurrent(&now) ? NULL : now;
+}
+
+static void bring_back(void *self, void *context)
+{
+  (void)self;
+  (void)weir_cuda.cuCtxSetCurrent(context);
+}
+
 /* ---- devices ----------------------------------------------------------------------------------
  */
 
@@ -461,6 +474,8 @@ static void fill(weir_cuda_device *d, int index)
                               .stream_create = stream_create,
                               .stream_destroy = stream_destroy,
                               .make_current = make_current,
+                              .current = current,
+                              .bring_back = bring_back,
                               .copy_to_host = copy_to_host,
                               .copy_to_device = copy_to_device,
                               .copy = weir_cuda_copy,

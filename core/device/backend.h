@@ -53,6 +53,10 @@ typedef struct weir_backend {
   /* Optional. The calling thread made this device its current one: the device's own runtime may
    * follow (cudaSetDevice). Missing: nobody is told. */
   void (*make_current)(void *self);
+  /* Optional, both or none: what is current for the thread in that runtime, which may be none of
+   * these devices, and bringing it back. Missing: a guard makes the former device current. */
+  void *(*current)(void *self);
+  void (*bring_back)(void *self, void *current);
 
   /* Optional, both or none: copies between the device and plain host memory, done when they return;
    * they wait for no stream and no stream waits for them. Missing: memory that is paused cannot be

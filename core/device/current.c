@@ -59,13 +59,20 @@ weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s)
 /* ---- the device -------------------------------------------------------------------------------
  */
 
+/* NULL: the device has no pool yet. */
+static const weir_backend *backend_of(int index)
+{
+  weir_attached *d = weir_attached_of((weir_device){WEIR_DEVICE_CUDA, index});
+  weir_pool *p = d ? atomic_load_explicit(&d->pool, memory_order_acquire) : NULL;
+  return p ? p->backend : NULL;
+}
+
 /* Tells the device's own runtime, where the backend wants to know. */
 static void make_current(int index)
 {
   weir_current.device = index;
-  weir_attached *d = weir_attached_of((weir_device){WEIR_DEVICE_CUDA, index});
-  weir_pool *p = d ? atomic_load_explicit(&d->pool, memory_order_acquire) : NULL;
-  if (p && p->backend->make_current) p->backend->make_current(p->backend->self);
+  const weir_backend *b = backend_of(index);
+  if (b && b->make_current) b->make_current(b->self);
 }
 
 weir_status weir_set_device(weir_device device)
@@ -132,12 +139,34 @@ static void keep(weir_guard *g, int slot, int index)
   g->generation[slot] = s[index].generation;
 }
 
+/* What the program itself made current: device `index` is about to be. */
+static void keep_native(weir_guard *g, int index)
+{
+  const weir_backend *b = backend_of(index);
+  if (!b || !b->current) return;
+  g->kept = true;
+  g->by = index;
+  g->native = b->current(b->self);
+}
+
+static void bring_back(const weir_guard *g)
+{
+  const weir_backend *b = g->kept ? backend_of(g->by) : NULL;
+  if (b && b->bring_back) {
+    weir_current.device = g->device;
+    b->bring_back(b->self, g->native);
+  } else {
+    make_current(g->device);
+  }
+}
+
 void weir_device_enter(weir_guard *out, weir_device device)
 {
   if (!out) return;
   *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
   if (device.type != WEIR_DEVICE_CUDA || device.index < 0) return;
   out->device = weir_current.device;
+  keep_native(out, device.index);
   make_current(device.index);
 }
 
@@ -150,6 +179,7 @@ weir_status weir_stream_enter(weir_guard *out, weir_stream *stream)
   int index = h->pool->backend->index, before = weir_current.device;
   weir_guard kept = *out;
   kept.device = before;
+  keep_native(&kept, index);
   keep(&kept, 0, index);
   if (index != before) keep(&kept, 1, before);
   weir_status st = weir_set_current_stream(stream);
@@ -164,6 +194,6 @@ void weir_guard_leave(weir_guard *g)
     if (g->of[i] >= 0 && weir_current.streams)
       weir_current.streams[g->of[i]] =
           (weir_now_stream){(weir_heap *)g->stream[i], g->serial[i], g->generation[i]};
-  if (g->device >= 0) make_current(g->device);
+  if (g->device >= 0) bring_back(g);
   *g = (weir_guard){.device = -1, .of = {-1, -1}};
 }

@@ -67,6 +67,9 @@ typedef struct weir_guard {
   int of[2];              /* devices whose streams were current before, -1: none */
   weir_stream *stream[2]; /* those streams, NULL: the default stream */
   uint64_t serial[2], generation[2];
+  bool kept;    /* `native` is to be brought back */
+  int by;       /* device whose it is */
+  void *native; /* current before in its own runtime (cudaSetDevice, cuCtxSetCurrent) */
 } weir_guard;
 
 /* Makes a device current until weir_guard_leave(). The cpu and a negative index are nothing.
@@ -75,8 +78,8 @@ WEIR_PUBLIC void weir_device_enter(weir_guard *out, weir_device device);
 /* Makes a stream and its device current until weir_guard_leave(). NULL is nothing. Errors: ENOMEM,
  * nothing has changed and the guard holds nothing. */
 WEIR_PUBLIC weir_status weir_stream_enter(weir_guard *out, weir_stream *stream);
-/* Brings back what was current at the enter; on the same thread, the latest guard first. Once is
- * enough, twice is nothing. */
+/* Brings back what was current at the enter, for the CUDA runtime and driver too, whatever context
+ * that was; on the same thread, the latest guard first. Once is enough, twice is nothing. */
 WEIR_PUBLIC void weir_guard_leave(weir_guard *guard);
 
 static inline weir_guard weir_guard_of_device(weir_device device)

@@ -183,6 +183,32 @@ START_TEST(setting_the_device_sets_the_runtimes_too)
 }
 END_TEST
 
+/* A context of the program's own, and none at all. */
+START_TEST(a_guard_brings_back_what_the_program_had_made_current)
+{
+  begin(_i);
+  CUcontext own;
+  CUdevice d;
+  weir_stream *side;
+  weir_ok(weir_free(get(8, cuda0, NULL)));
+  weir_ok(weir_stream_new(&side, cuda0, 0));
+  ck_assert_ptr_null(now());
+  WEIR_WITH_DEVICE(cuda0)
+  {
+    ck_assert_ptr_eq(now(), primary(0));
+  }
+  ck_assert_ptr_null(now());
+  ok(cuDeviceGet(&d, 0));
+  ok(cuCtxCreate(&own, NULL, 0, d));
+  WEIR_WITH_STREAM(side)
+  {
+    ck_assert_ptr_eq(now(), primary(0));
+  }
+  ck_assert_ptr_eq(now(), own);
+  ok(cuCtxDestroy(own));
+}
+END_TEST
+
 START_TEST(the_default_stream_has_one_name_and_per_thread_streams_are_refused)
 {
   begin(_i);
@@ -621,13 +647,14 @@ END_TEST
 
 int main(void)
 {
-  static const TTest *tests[21];
+  static const TTest *tests[22];
   int n = 0;
   tests[n++] = memory_can_be_used_from_its_first_byte_to_its_last;
   tests[n++] = what_is_freed_goes_back_to_the_device;
   tests[n++] = the_context_lives_as_long_as_something_needs_it;
   tests[n++] = a_thread_keeps_its_context_and_its_capture_mode;
   tests[n++] = setting_the_device_sets_the_runtimes_too;
+  tests[n++] = a_guard_brings_back_what_the_program_had_made_current;
   tests[n++] = the_default_stream_has_one_name_and_per_thread_streams_are_refused;
   tests[n++] = streams_of_other_contexts_are_refused;
   tests[n++] = two_devices_are_two_pools;
