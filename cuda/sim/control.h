@@ -9,8 +9,9 @@
  *   WEIR_SIM_DEVICES=N      number of devices, default 1, at most 32; 0 answers NO_DEVICE
  *   WEIR_SIM_MEMORY=BYTES   capacity of each device (K, M, G suffix), default 8G
  *   WEIR_SIM_DRIVER=N       what cuDriverGetVersion says, default 13000
- *   WEIR_SIM_ATTRIBUTES=LIST  ATTRIBUTE:VALUE,...: what devices say of themselves, by the numbers of
- *                           CUdevice_attribute; they stay what they are. At most 16
+ *   WEIR_SIM_ATTRIBUTES=LIST
+ *                           ATTRIBUTE:VALUE,...: what devices say of themselves, by the numbers of
+ *                           CUdevice_attribute, 16 at most; they stay what they are
  *   WEIR_SIM_FAIL=LIST      FUNCTION:CALL=ERROR,...: the CALLth call (from 1) of FUNCTION returns
  *                           ERROR and does nothing; CALL `*` is every call. A sticky error (700 and
  *                           its like) then stays with the calling thread's context. FUNCTION is the
