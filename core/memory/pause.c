@@ -341,8 +341,10 @@ static weir_status can_pause(weir_pool *p, bool save)
                      "pausing memory needs virtual memory management: the allocator of device %d "
                      "works with whole segments (%s)",
                      p->backend->index,
-                     p->backend->source.reserve ? "options expandable_segments, whole_block"
-                                                : "the device has none");
+                     !p->backend->source.reserve ? "the device has none"
+                     : p->config.expandable && !p->config.whole_block
+                         ? "no address space for pages"
+                         : "options expandable_segments, whole_block");
   if (save && !p->backend->copy_to_host)
     return weir_fail(WEIR_ENOTSUP, "the backend %s cannot copy to the host: pause without saving",
                      p->backend->name);

@@ -142,6 +142,10 @@ START_TEST(a_pool_lives_with_the_address_space_there_is)
   ck_assert_uint_eq(r.p->space, spaces[_i] * MIB);
   void *all = rig_malloc(&r, 0, 500 * MIB);
   rig_check(&r);
+  if (!spaces[_i]) {
+    ck_assert_int_eq(weir_pause(r.p, 0, false), WEIR_ENOTSUP);
+    ck_assert_ptr_nonnull(strstr(weir_error_message(), "(no address space for pages)"));
+  }
   rig_free(&r, all);
   rig_stop(&r);
 }
