@@ -198,7 +198,7 @@ weir_verdict weir_filter_dlopen(int mode)
 {
   if (__builtin_expect(!weir_real_dlopen, 0)) weir_loader_find();
   if (!weir_keep_deepbind) mode &= ~RTLD_DEEPBIND;
-  doubt_originals();
+  if (!(mode & RTLD_NOLOAD)) doubt_originals(); /* which some ask for at each of their calls */
   return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlopen)};
 }
 

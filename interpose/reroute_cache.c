@@ -11,6 +11,7 @@
 #include "interpose/reroute_stats.h"
 #include "interpose/rules.h"
 #include "interpose/tools.h"
+#include "interpose/unseen.h"
 #include "interpose/work.h"
 
 #define CACHE_MOST (UINT64_C(4) << 30)
@@ -46,6 +47,7 @@ void weir_route_end(void)
 
 void weir_route_forked(void)
 {
+  weir_unseen_forked();
   if (weir_context_any()) weir_route_end();
 }
 

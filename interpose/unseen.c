@@ -49,6 +49,12 @@ void *weir_unseen_offer(const char *name, void *real)
   return real;
 }
 
+void weir_unseen_forked(void)
+{
+  pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  lock = unlocked; /* whoever held it is not in this image */
+}
+
 const char *weir_unseen_called(void)
 {
   if (!__atomic_load_n(&weir_passed_any, __ATOMIC_ACQUIRE)) return NULL;

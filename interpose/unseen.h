@@ -22,6 +22,9 @@ extern uint8_t weir_passed_any; /* a watched function was called */
 
 /* The name of one that was called, or NULL. */
 const char *weir_unseen_called(void);
+
+/* In a fork's child. */
+void weir_unseen_forked(void);
 #endif
 
 #endif
