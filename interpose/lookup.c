@@ -84,6 +84,17 @@ static void *unwrapped(int bank, const char *name, void *real)
                                                                    : weir_unseen_offer(name, real);
 }
 
+/* A function of the driver's name in no library of CUDA's. It is wrapped where it is what all
+ * references to that name are bound to: a library preloaded behind us, whose dlsym() is the real
+ * one here, has handed out its own (HAMi-core's does). */
+static void *wrap_shim(const char *name, void *real)
+{
+  const weir_row *row = weir_row_find(WEIR_BANK_DRIVER, name);
+
+  return row && weir_elf_is_the_one(WEIR_BANK_DRIVER, name, real) ? weir_row_offer(row, real)
+                                                                  : real;
+}
+
 /* What the asker gets for a real look-up's answer. */
 static void *wrap(const char *name, void *real)
 {
@@ -92,7 +103,7 @@ static void *wrap(const char *name, void *real)
 
   if (names_loader(name)) return loader_stand_in(real);
   bank = weir_bank_of(real);
-  if (bank < 0) return real;
+  if (bank < 0) return wrap_shim(name, real);
   row = weir_row_find(bank, name);
   if (row) return weir_elf_is_the_one(bank, name, real) ? weir_row_offer(row, real) : real;
   return unwrapped(bank, name, real);

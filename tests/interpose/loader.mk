@@ -9,6 +9,7 @@ VL_CALLS := $(VL)/calls-lazy $(VL)/calls-now $(VL)/calls-noplt $(VL)/calls-nopie
 VL_ALL   := $(VL_RTS) $(VL_CALLS) $(VL)/look $(VL)/life $(VL)/plugins/plugin.so $(VL)/plugins/deep/libdeep.so \
             $(VL)/libembed.so $(VL)/libshim.so $(VL)/calls-shim $(VL)/calls-early $(VL)/libearly.so \
             $(VL)/libcudart-1a2b3c.so.13 $(VL)/plugins/packed.so $(VL)/plugins/stub.so $(VL)/pointers \
+            $(VL)/libhooker.so \
             $(VL)/throw $(VL)/plugins/throw_plugin.so
 
 # What the linter must know of them.
@@ -100,10 +101,11 @@ $(VL)/plugins/deep/libdeep.so: $(VL_SRC)/fake_cuda.c
 	$(say) VICTIM $@
 	$(Q)$(VL_CC) -shared -fPIC -Wl,-soname,libdeep.so -o $@ $<
 
-$(VL)/libembed.so $(VL)/libshim.so: $(VL)/lib%.so: $(VL_SRC)/%.c
+$(VL)/libhooker.so: VL_HOW := -Wl,-Bsymbolic
+$(VL)/libembed.so $(VL)/libshim.so $(VL)/libhooker.so: $(VL)/lib%.so: $(VL_SRC)/%.c
 	@mkdir -p $(@D)
 	$(say) VICTIM $@
-	$(Q)$(VL_CC) -shared -fPIC -Wl,-soname,$(@F) -o $@ $< -ldl
+	$(Q)$(VL_CC) -shared -fPIC $(VL_HOW) -Wl,-soname,$(@F) -o $@ $< -ldl
 
 $(VL)/throw: $(VL_SRC)/throw.cc $(VL_SRC)/throw.h
 	@mkdir -p $(@D)

@@ -280,6 +280,32 @@ START_TEST(test_variables_of_the_functions_names_are_no_shims)
 }
 END_TEST
 
+/* A library preloaded behind us hands out its own functions for the driver's: they are called, and
+ * the calls are seen. */
+START_TEST(test_a_preloaded_library_that_hooks_look_ups_is_used_and_seen)
+{
+  char both[1024], alone[512], spools[512];
+  const char *const argv[] = {built("tests/victims/loader/look"), "handle", NULL};
+  const char *const without[] = {alone, NULL}, *const with[] = {both, spools, NULL};
+  const char *build = getenv("WEIR_BUILD");
+  outcome a, b;
+  tally t;
+
+  (void)snprintf(alone, sizeof alone, "LD_PRELOAD=%s/tests/victims/loader/libhooker.so", build);
+  (void)snprintf(both, sizeof both,
+                 "LD_PRELOAD=%s/lib/libweir-preload.so:%s/tests/victims/loader/libhooker.so", build,
+                 build);
+  (void)snprintf(spools, sizeof spools, "WEIR_SPOOL_DIR=%s", scratch("spools"));
+  a = run(WITHOUT, argv, without);
+  b = run(WITHOUT, argv, with);
+  assert_same(&a, &b);
+  ck_assert_ptr_nonnull(strstr(b.out, "c0000011"));
+  t = count_spools("cuMemAlloc_v2");
+  ck_assert_uint_eq(t.events, 2);
+  ck_assert_uint_eq(t.other, 2); /* cudaMalloc */
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("loader: look-up");
@@ -316,6 +342,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_a_preloaded_shim_works_before_and_after_us, 0, 2);
   tcase_add_test(t, test_a_library_that_loads_the_driver_at_its_first_call_works_and_is_seen);
   tcase_add_test(t, test_variables_of_the_functions_names_are_no_shims);
+  tcase_add_test(t, test_a_preloaded_library_that_hooks_look_ups_is_used_and_seen);
   suite_add_tcase(s, t);
   return s;
 }
