@@ -106,7 +106,8 @@ static weir_k_number number(const weir_loop *l, const weir_operand *o)
 {
   weir_k_number n = weir_k_number_of(&o->number, l->compute);
   if (l->op == WEIR_OP_ADD || l->op == WEIR_OP_SUB || l->op == WEIR_OP_MUL ||
-      l->op == WEIR_OP_DIV || l->op == WEIR_OP_POW)
+      l->op == WEIR_OP_DIV || l->op == WEIR_OP_POW ||
+      (l->op == WEIR_OP_FLOOR_DIV && o == &l->in[1]))
     return n;
   if (l->compute == WEIR_FLOAT16)
     n.d = (double)weir_float16_to_float(weir_float_to_float16((float)n.d));

@@ -79,20 +79,21 @@ static const void *number_at(const weir_number *n, float imaginary[2])
   return imaginary;
 }
 
-/* In the arithmetic of float16 and bfloat16 numbers keep float32's precision, as in torch. */
-static bool keeps_precision(weir_op op)
+/* In the arithmetic of float16 and bfloat16 numbers (input i) keep float32's precision, as in
+ * torch. */
+static bool keeps_precision(weir_op op, int i)
 {
   return op == WEIR_OP_ADD || op == WEIR_OP_SUB || op == WEIR_OP_MUL || op == WEIR_OP_DIV ||
-         op == WEIR_OP_POW;
+         op == WEIR_OP_POW || (op == WEIR_OP_FLOOR_DIV && i == 1);
 }
 
-static void convert_number(void *to, const weir_number *n, weir_dtype dtype, weir_op op)
+static void convert_number(void *to, const weir_number *n, weir_dtype dtype, weir_op op, int i)
 {
   float complex[2];
   uint8_t truth = n->i != 0;
   weir_dtype kernel = weir_cpu_kernel_dtype(dtype);
   const void *x = n->dtype == WEIR_BOOL ? (const void *)&truth : number_at(n, complex);
-  if (op == WEIR_OP_COPY || keeps_precision(op))
+  if (op == WEIR_OP_COPY || keeps_precision(op, i))
     weir_cpu_level()->cast[op == WEIR_OP_COPY ? dtype : kernel][n->dtype](to, x, 1);
   else
     memmove(to, weir_cpu_widen(x, n->dtype, dtype, 1, to), weir_cpu_bytes(kernel));
@@ -129,7 +130,7 @@ static void start(input *in, const work *w, int i, int64_t from, int64_t to)
   if (in->o->data)
     memmove(in->wide, convert(in->o->data, in->o->dtype, in, w, 1, in->wide), bytes);
   else
-    convert_number(in->wide, &in->o->number, in->dtype, l->op);
+    convert_number(in->wide, &in->o->number, in->dtype, l->op, i);
   repeat(in->wide, bytes, to - from < CPU_BLOCK ? to - from : CPU_BLOCK);
 }
 

@@ -110,13 +110,15 @@ static weir_status check_alpha(weir_dtype common, weir_dtype alpha)
   return WEIR_OK;
 }
 
+/* As in torch an exponent that is a number must be one of the dtype: of integers and halves. */
 static weir_status check_pow(const weir_elementwise *e, weir_dtype common)
 {
-  const weir_scalar *exponent = &e->number[1];
-  if (e->numbers & 2 && weir_is_integral(common) && exponent->dtype == WEIR_INT64 &&
-      exponent->i < 0)
+  weir_scalar unused, exponent = e->number[1];
+  bool whole = weir_is_integral(common), half = common == WEIR_FLOAT16 || common == WEIR_BFLOAT16;
+  if (!(e->numbers & 2) || !(whole || half)) return WEIR_OK;
+  if (whole && exponent.dtype == WEIR_INT64 && exponent.i < 0)
     return weir_fail(WEIR_EINVAL, "Integers to negative integer powers are not allowed.");
-  return WEIR_OK;
+  return weir_number_for(&unused, exponent, common);
 }
 
 static weir_status check_relu(weir_dtype common)

@@ -63,10 +63,10 @@ static weir_status check_range(bool *skip, weir_dtype d, weir_scalar bound, bool
                : weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
                            weir_dtype_cxx(d));
   *skip = low ? v < least : v > most;
-  return *skip ? WEIR_OK
-               : weir_fail(WEIR_EINVAL,
-                           "Clamp %s value %.*g is outside the representable range of %s",
-                           low ? "min" : "max", 17, v, weir_dtype_title(d));
+  return *skip
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL, "Clamp %s value %g is outside the representable range of %s",
+                         low ? "min" : "max", v, weir_dtype_title(d));
 }
 
 /* a, of the result's dtype, with the bounds that count. */

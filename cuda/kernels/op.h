@@ -235,7 +235,7 @@ WEIR_FAR c64 tanh_of(c64 z)
 WEIR_FAR c64 power(c64 x, c64 y)
 {
   if (y.re == 0 && y.im == 0) return c64{1, 0};
-  if (x.re == 0 && x.im == 0) return y.re > 0 ? c64{0, 0} : c64{NAN, NAN};
+  if (x.re == 0 && x.im == 0) return y.re > 0 ? c64{0, 0} : c64{y.re < 0 ? INFINITY : NAN, NAN};
   c128 log = wide_log(wide(x));
   return rounded(wide_exp(c128{y.re * log.re - y.im * log.im, y.re * log.im + y.im * log.re}));
 }

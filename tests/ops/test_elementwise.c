@@ -333,6 +333,24 @@ START_TEST(complex_quotients_and_powers_lose_nothing_on_the_way)
 }
 END_TEST
 
+/* 0.1 is less than a tenth in float16 and more in float32. */
+START_TEST(halves_are_divided_down_by_numbers_as_they_are)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR r = NULL;
+  WEIR_TENSOR tenth = NULL;
+  WEIR_TENSOR by_element = NULL;
+  weir_options o = as(WEIR_FLOAT16, device(_i));
+  devices(2);
+  a = counting(weir_shape(4), WEIR_FLOAT16, device(_i));
+  weir_ok(weir_floor_divide_scalar(&r, a, weir_float(0.1)));
+  EXPECT(r, 0, 9, 19, 29);
+  weir_ok(weir_full(&tenth, weir_shape(1), weir_float(0.1), &o));
+  weir_ok(weir_floor_divide(&by_element, a, tenth));
+  EXPECT(by_element, 0, 10, 20, 30);
+}
+END_TEST
+
 /* The same on all devices, where torch promises nothing. */
 START_TEST(what_no_integer_holds_becomes_the_most_negative)
 {
@@ -525,6 +543,12 @@ START_TEST(what_torch_refuses_is_refused_in_its_words)
           weir_div_(l, l));
   refused(WEIR_EINVAL, "Integers to negative integer powers are not allowed.",
           weir_pow_scalar(&none, l, weir_int(-1)));
+  WEIR_TENSOR bytes = counting(weir_shape(3), WEIR_INT8, device(_i));
+  WEIR_TENSOR halves = counting(weir_shape(3), WEIR_FLOAT16, device(_i));
+  refused(WEIR_EINVAL, "value cannot be converted to type int8_t without overflow",
+          weir_pow_scalar(&none, bytes, weir_int(128)));
+  refused(WEIR_EINVAL, "value cannot be converted to type c10::Half without overflow",
+          weir_pow_scalar_(halves, weir_float(70000)));
   refused(WEIR_ENOTSUP,
           "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
           "`logical_xor()` operator instead.",
@@ -539,7 +563,9 @@ START_TEST(what_torch_refuses_is_refused_in_its_words)
           weir_where(&none, f3, f3, f3));
   refused(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None",
           weir_clamp(&none, f3, NULL, NULL));
-  weir_scalar yes = weir_bool(true);
+  weir_scalar yes = weir_bool(true), far = weir_int(INT64_C(1) << 31);
+  refused(WEIR_EINVAL, "Clamp min value 2.14748e+09 is outside the representable range of Char",
+          weir_clamp(&none, bytes, &far, NULL));
   refused(WEIR_ENOTSUP,
           _i ? "\"clamp_scalar_cuda\" not implemented for 'Bool'"
              : "\"clamp_scalar_cpu\" not implemented for 'Bool'",
@@ -628,6 +654,7 @@ int main(void)
                                 zero_negated_is_minus_zero,
                                 functions_of_complex_numbers_lose_nothing_on_the_way,
                                 complex_quotients_and_powers_lose_nothing_on_the_way,
+                                halves_are_divided_down_by_numbers_as_they_are,
                                 what_no_integer_holds_becomes_the_most_negative,
                                 operands_broadcast_and_may_lie_in_any_order,
                                 choices_bounds_and_closeness,
