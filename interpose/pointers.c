@@ -191,8 +191,10 @@ typedef struct drop {
 static void drop_one(void *context, uint64_t key, uint64_t x, uint64_t y)
 {
   const drop *d = context;
-  (void)x;
-  if (((weir_tag)y & d->mask) == d->want) weir_block_take(key);
+  weir_block b = {key, 0, (weir_tag)y};
+  if ((b.tag & d->mask) != d->want || !weir_table_take_as(&blocks, key, &x, y)) return;
+  b.bytes = x;
+  mark(b, false);
 }
 
 void weir_blocks_drop(weir_tag mask, weir_tag want)

@@ -1,8 +1,8 @@
 /* table.c: see table.h.
  *
- * An entry's words are written after its key is claimed and read by those who know the key's owner
- * has put it in: whoever frees an address has got it from a call that had returned. Probing past
- * other threads' half-written entries looks at their keys only.
+ * An entry's words are written after its key is claimed, y last, and a removed entry's y is 0:
+ * until the words are there nobody takes the entry, and none of the words of the key before is seen
+ * with the new key. Probing past other threads' half-written entries looks at their keys only.
  */
 #include "core/base/pages.h"
 #include "interpose/table.h"
@@ -89,14 +89,28 @@ weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y)
   return e;
 }
 
+/* Whoever makes y 0 has taken the entry. */
+static bool take(weir_entry *e, uint64_t key, uint64_t *x, uint64_t y)
+{
+  *x = atomic_load_explicit(&e->x, memory_order_relaxed);
+  return y && atomic_compare_exchange_strong(&e->y, &y, 0) &&
+         atomic_compare_exchange_strong(&e->key, &key, GONE);
+}
+
 bool weir_table_take(weir_table *t, uint64_t key, uint64_t *x, uint64_t *y)
 {
   if (key == 0 || key == GONE) return false;
   weir_entry *e = weir_table_find(t, key);
   if (!e) return false;
   *y = atomic_load_explicit(&e->y, memory_order_acquire);
-  *x = atomic_load_explicit(&e->x, memory_order_relaxed);
-  return atomic_compare_exchange_strong(&e->key, &key, GONE);
+  return take(e, key, x, *y);
+}
+
+bool weir_table_take_as(weir_table *t, uint64_t key, uint64_t *x, uint64_t y)
+{
+  if (key == 0 || key == GONE) return false;
+  weir_entry *e = weir_table_find(t, key);
+  return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && take(e, key, x, y);
 }
 
 void weir_table_each(weir_table *t,

@@ -33,8 +33,12 @@ weir_entry *weir_table_find(weir_table *t, uint64_t key);
 /* Finds or makes the entry; its words are set. NULL: no memory. Key 0 and ~0 are refused. */
 weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y);
 
-/* Removes the entry and returns its words. False when it is not there. */
+/* Removes the entry and returns its words, of which y is not 0. False when it is not there, or is
+ * only about to be. */
 bool weir_table_take(weir_table *t, uint64_t key, uint64_t *x, uint64_t *y);
+
+/* The same, only if its second word is `y`. */
+bool weir_table_take_as(weir_table *t, uint64_t key, uint64_t *x, uint64_t y);
 
 /* Calls `visit` for each entry; one that comes or goes meanwhile may be seen or not. */
 void weir_table_each(weir_table *t,

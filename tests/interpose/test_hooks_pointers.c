@@ -212,6 +212,55 @@ START_TEST(threads_in_the_same_pages_do_not_disturb_each_other)
 }
 END_TEST
 
+#define FIRST UINT64_C(0x7c0000000000)
+
+/* An address in granules of its own whose slot in a table is FIRST's. */
+static uint64_t with_the_slot_of_first(void)
+{
+  static weir_table t;
+  uint64_t x, y, at = FIRST;
+  const weir_entry *slot = weir_table_put(&t, FIRST, 1, 1);
+  ck_assert(slot && weir_table_take(&t, FIRST, &x, &y));
+  for (;;) {
+    at += 2 * MIB;
+    bool same = weir_table_put(&t, at, 1, 1) == slot;
+    ck_assert(weir_table_take(&t, at, &x, &y));
+    if (same) return at;
+  }
+}
+
+static _Atomic bool enough;
+
+/* Contexts come and go, each with a block. */
+static void *come_and_go(void *address)
+{
+  weir_tag gone = weir_tag_make(WEIR_MEM_DEVICE, 1, 3);
+  while (!atomic_load(&enough)) {
+    add(*(const uint64_t *)address, 4096, gone);
+    weir_blocks_drop(weir_tag_make(0, 0, 255), weir_tag_make(0, 0, 3));
+  }
+  return NULL;
+}
+
+START_TEST(a_block_is_not_dropped_with_a_context_that_had_its_slot)
+{
+  pthread_t other;
+  uint64_t at = with_the_slot_of_first();
+  atomic_store(&enough, false);
+  ck_assert_int_eq(pthread_create(&other, NULL, come_and_go, &at), 0);
+  for (int i = 0; i < 300000; i++) {
+    add(FIRST, 48 * 4096, DEVICE);
+    expect(FIRST, DEVICE);
+    weir_block b = weir_block_take(FIRST);
+    ck_assert(b.tag == DEVICE && b.bytes == 48 * 4096);
+  }
+  atomic_store(&enough, true);
+  pthread_join(other, NULL);
+  expect(FIRST, 0);
+  expect(at, 0);
+}
+END_TEST
+
 static unsigned visited;
 static void visit(void *context, uint64_t key, uint64_t x, uint64_t y)
 {
@@ -255,6 +304,7 @@ END_TEST
   X(blocks_of_a_context_are_dropped_together)                                                      \
   X(random_blocks_agree_with_a_list)                                                               \
   X(threads_in_the_same_pages_do_not_disturb_each_other)                                           \
+  X(a_block_is_not_dropped_with_a_context_that_had_its_slot)                                       \
   X(a_table_grows_and_reuses_what_was_taken_out)
 
 int main(void)
