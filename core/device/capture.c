@@ -113,9 +113,10 @@ weir_status weir_stream_is_capturing(bool *out, weir_stream *stream)
   return st;
 }
 
-/* The graph's part of the pool is over. */
+/* The graph's part of the pool is over, and its parts, which have memory of it. */
 static weir_status leave_pool(weir_graph *g)
 {
+  drop_parts(g);
   weir_status st = weir_graph_pool_release(g->pool);
   weir_status own = g->own ? weir_graph_pool_release(g->pool) : WEIR_OK;
   g->pool = NULL;
@@ -173,17 +174,23 @@ weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
   return st;
 }
 
+/* The stream allocates as before. */
+static weir_status leave_capture(weir_graph *g)
+{
+  weir_stream *stream = (weir_stream *)g->stream;
+  ended(g);
+  g->stream = NULL;
+  return weir_graph_pool_end(g->pool, stream);
+}
+
 /* The capture ends, with the graph or without; what is refused to the thread goes on. */
 static weir_status end(weir_graph *g)
 {
   weir_heap *h = g->stream;
   weir_status st = g->backend->capture_end(g->backend->self, h->stream, &g->native);
   if (st && weir_epoch_capturing(h)) return st;
-  ended(g);
-  g->stream = NULL;
-  weir_status left = weir_graph_pool_end(g->pool, (weir_stream *)h);
+  weir_status left = leave_capture(g);
   if (!st) return left;
-  drop_parts(g);
   (void)leave_pool(g);
   return st;
 }
@@ -237,7 +244,6 @@ weir_status weir_graph_reset(weir_graph *graph)
   if (graph->stream) return st;
   if (graph->native && (st = b->graph_destroy(b->self, graph->native))) return st;
   graph->native = NULL;
-  drop_parts(graph);
   weir_status left = graph->pool ? leave_pool(graph) : WEIR_OK;
   return st ? st : left;
 }
@@ -247,9 +253,7 @@ void weir_graph_release(weir_graph *graph)
   if (!graph) return;
   (void)weir_graph_reset(graph);
   if (graph->stream && !weir_device_forked()) { /* its capture cannot be ended here: it goes on */
-    ended(graph);
-    drop_parts(graph);
-    (void)weir_graph_pool_end(graph->pool, (weir_stream *)graph->stream);
+    (void)leave_capture(graph);
     (void)leave_pool(graph);
   }
   free(graph);

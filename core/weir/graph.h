@@ -12,9 +12,9 @@
  *
  * What cannot be captured is refused and leaves the capture as it is: to wait for the capturing
  * stream or to ask it (weir_stream_synchronize, weir_synchronize, reading a tensor), and copies
- * from or to memory that is not page-locked. Other streams join by waiting
- * for the capturing one (weir_stream_wait_stream, weir_event_wait), and before the end it must wait
- * for each of them.
+ * from or to memory that is not page-locked. Other streams join by waiting for
+ * the capturing one (weir_stream_wait_stream, weir_event_wait), and before the end it must wait for
+ * each of them.
  *
  * Random numbers. A replay takes the next ones of each generator that was used in the capture, with
  * the seed that it has then, as the same calls would without a graph; the capture takes none. (A
