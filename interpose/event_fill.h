@@ -23,6 +23,9 @@ extern _Atomic uint32_t weir_captures;
  * asked while another is. */
 bool weir_is_capturing(uint64_t stream);
 
+/* What the driver says of a stream; `otherwise` where it does not. */
+CUstreamCaptureStatus weir_capture_status(uint64_t stream, CUstreamCaptureStatus otherwise);
+
 /* First time a function's event is recorded in a process image (its epoch): the coverage. */
 void weir_called_first(uint16_t api, uint32_t epoch);
 extern _Atomic uint32_t weir_called[]; /* by api: epoch it was last first called in */

@@ -343,11 +343,8 @@ void weir_x_capture_begin(weir_call *c, weir_word stream, weir_word mode, weir_w
 
 static bool is_over(uint64_t stream)
 {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  PFN_cuStreamIsCapturing_v10000 ask =
-      WEIR_HELPER(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000);
-  return ask && ask((CUstream)(uintptr_t)stream, &status) == CUDA_SUCCESS &&
-         status == CU_STREAM_CAPTURE_STATUS_NONE;
+  return weir_capture_status(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE) ==
+         CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 /* A capture ends by success, by the error that says that it had been invalidated, and by the one

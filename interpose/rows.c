@@ -106,11 +106,17 @@ void *weir_row_resolve(const weir_row *row)
   return none ? none : real;
 }
 
-bool weir_is_capturing(uint64_t stream)
+CUstreamCaptureStatus weir_capture_status(uint64_t stream, CUstreamCaptureStatus otherwise)
 {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUstreamCaptureStatus status = otherwise;
   PFN_cuStreamIsCapturing_v10000 ask =
       WEIR_HELPER(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000);
-  if (!ask || ask((CUstream)(uintptr_t)stream, &status) != CUDA_SUCCESS) return false;
-  return status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  bool told = ask && ask((CUstream)(uintptr_t)stream, &status) == CUDA_SUCCESS;
+  return told ? status : otherwise;
+}
+
+bool weir_is_capturing(uint64_t stream)
+{
+  return weir_capture_status(stream, CU_STREAM_CAPTURE_STATUS_NONE) ==
+         CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
