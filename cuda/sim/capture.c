@@ -32,6 +32,7 @@ struct sim_capture {
   bool given;                   /* the graph is the program's: cuStreamBeginCaptureToGraph */
   CUstream origin;
   struct sim_place *places; /* its streams */
+  struct sim_nodes orphans; /* last nodes of streams destroyed since; to be joined as theirs were */
 };
 
 struct sim_place {
@@ -109,6 +110,7 @@ static CUresult spoil(struct sim_capture *c, CUresult error)
     c->status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
     for (struct sim_place *p = c->places; p; p = p->next)
       sim_nodes_clear(&p->after);
+    sim_nodes_clear(&c->orphans);
     drop_graph(c);
   }
   return error;
@@ -118,6 +120,7 @@ static void end(struct sim_capture *c)
 {
   while (c->places)
     leave(c, c->places);
+  sim_nodes_clear(&c->orphans);
   drop_graph(c);
   c->status = CU_STREAM_CAPTURE_STATUS_NONE;
   *c->link = c->next;
@@ -193,17 +196,21 @@ CUresult sim_capture_event_barred(CUevent e)
   return sim_graph_result(CUDA_ERROR_CAPTURED_EVENT);
 }
 
-/* A stream that is destroyed spoils what it is part of, and ends it if it began it. */
+/* A stream that is destroyed ends what it began. One that had joined only leaves: nothing says that
+ * it has to live until the end, and NVIDIA's samples destroy such before; its last nodes have to be
+ * joined by then all the same ("cudaErrorStreamCaptureUnjoined"). With its context goes what its
+ * nodes would run in. */
 void sim_capture_leave(CUstream s)
 {
   sim_graph_enter();
   struct sim_capture *c = capture_of(s);
-  if (c) {
+  if (c && c->origin == s) {
     spoil(c, CUDA_SUCCESS);
-    if (c->origin == s)
-      end(c);
-    else
-      leave(c, s->place);
+    end(c);
+  } else if (c) {
+    if (sim_context_check(s->context) || !sim_nodes_copy(&c->orphans, &s->place->after))
+      spoil(c, CUDA_SUCCESS);
+    leave(c, s->place);
   }
   sim_graph_leave();
 }
@@ -437,7 +444,14 @@ static bool mark_leading(CUgraph g)
   return true;
 }
 
-/* Whether every stream's work leads to the origin's. */
+static bool all_marked(const struct sim_nodes *set)
+{
+  for (size_t i = 0; i < set->count; i++)
+    if (!set->list[i]->index) return false;
+  return true;
+}
+
+/* Whether every stream's work leads to the origin's, and what destroyed ones left. */
 static bool joined(const struct sim_capture *c)
 {
   for (CUgraphNode n = c->graph->first; n; n = n->next)
@@ -447,9 +461,8 @@ static bool joined(const struct sim_capture *c)
     last->list[i]->index = 1;
   if (!mark_leading(c->graph)) return false;
   for (struct sim_place *p = c->places; p; p = p->next)
-    for (size_t i = 0; i < p->after.count; i++)
-      if (!p->after.list[i]->index) return false;
-  return true;
+    if (!all_marked(&p->after)) return false;
+  return all_marked(&c->orphans);
 }
 
 static CUresult may_end(const struct sim_capture *c, CUstream s)

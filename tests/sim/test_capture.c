@@ -452,18 +452,57 @@ START_TEST(what_no_node_can_be_spoils_the_capture)
 }
 END_TEST
 
-START_TEST(a_stream_that_ends_takes_its_capture_along)
+START_TEST(a_stream_that_ends_takes_along_what_it_began)
 {
-  CUstream s = begun(0, GLOBAL), other = begun(0, RELAXED), third = stream(0);
-  ok(cuStreamDestroy_v2(s));
   CUdeviceptr a = device_bytes(4);
+  CUstream s = begun(0, GLOBAL), third = stream(0);
   CUevent e = event();
-  ok(cuEventRecord(e, other));
+  ok(cuEventRecord(e, s));
   ok(cuStreamWaitEvent(third, e, 0));
-  ok(cuStreamDestroy_v2(third));
-  is_spoiled(other);
+  ok(cuStreamDestroy_v2(s));
+  ck_assert_int_eq(status_of(third), CU_STREAM_CAPTURE_STATUS_NONE);
   ok(cuMemsetD8Async(a, 0, 4, NULL));
   ok(cuCtxSynchronize());
+}
+END_TEST
+
+/* As NVIDIA's sample graphMemoryNodes does it. */
+START_TEST(a_joined_stream_may_end_before_the_capture)
+{
+  CUdeviceptr a = device_bytes(8);
+  CUstream s = begun(0, GLOBAL), side = stream(CU_STREAM_NON_BLOCKING);
+  CUevent fork = event(), join = event();
+  ok(cuEventRecord(fork, s));
+  ok(cuStreamWaitEvent(side, fork, 0));
+  ok(cuMemsetD32Async(a, 7, 1, side));
+  ok(cuEventRecord(join, side));
+  ok(cuStreamWaitEvent(s, join, 0));
+  ok(cuStreamDestroy_v2(side));
+  ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  ok(cuMemcpyDtoDAsync_v2(a + 4, a, 4, s));
+  run_once(ended(s));
+  unsigned word = 0;
+  ok(cuMemcpyDtoH_v2(&word, a + 4, 4));
+  ck_assert_uint_eq(word, 7);
+}
+END_TEST
+
+START_TEST(what_a_destroyed_stream_left_has_to_be_joined)
+{
+  CUdeviceptr a = device_bytes(8);
+  CUevent fork = event(), join = event();
+  for (int joins = 0; joins < 2; joins++) {
+    CUstream s = begun(0, GLOBAL), side = stream(0);
+    ok(cuEventRecord(fork, s));
+    ok(cuStreamWaitEvent(side, fork, 0));
+    ok(cuMemsetD32Async(a, 7, 1, side));
+    ok(cuEventRecord(join, side));
+    ok(cuStreamDestroy_v2(side));
+    if (joins) ok(cuStreamWaitEvent(s, join, 0)); /* the event still has what it took */
+    CUgraph g = (CUgraph)1;
+    fails(cuStreamEndCapture(s, &g), joins ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+    ck_assert_int_eq(g != NULL, joins);
+  }
 }
 END_TEST
 
@@ -514,7 +553,9 @@ int main(void)
                                 events_do_not_cross_the_border_of_a_capture,
                                 two_captures_do_not_merge,
                                 what_no_node_can_be_spoils_the_capture,
-                                a_stream_that_ends_takes_its_capture_along,
+                                a_stream_that_ends_takes_along_what_it_began,
+                                a_joined_stream_may_end_before_the_capture,
+                                what_a_destroyed_stream_left_has_to_be_joined,
                                 a_wrong_call_does_not_spoil_a_capture,
                                 allocations_in_a_capture_are_the_graphs,
                                 NULL};
