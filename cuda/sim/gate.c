@@ -137,10 +137,8 @@ CUresult sim_enter_slow(struct sim_thread *t, unsigned api, enum sim_level level
     if (gate & SIM_GATE_FORKED) return CUDA_ERROR_NOT_INITIALIZED;
     if ((gate & SIM_GATE_UNINITIALISED) && api != SIM_API_cuInit) return CUDA_ERROR_NOT_INITIALIZED;
   }
-  if (level == SIM_NORMAL && t->current) {
-    CUresult error = (CUresult)atomic_load(&t->current->error);
-    if (error) return error;
-  }
+  CUresult error = sim_enter_context(t, level);
+  if (error) return error;
   if (!(gate & SIM_GATE_FAIL)) return CUDA_SUCCESS;
   CUresult injected = sim_control_fail(api);
   if (injected && t->current && sim_error_sticks(injected)) sim_context_fail(t->current, injected);

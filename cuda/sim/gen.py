@@ -30,6 +30,12 @@ STATELESS = {
 ANY_ERROR = re.compile(
     r"cuInit|cuDevice|cuCtx(Create|Destroy|PushCurrent|PopCurrent|SetCurrent|GetCurrent"
     r"|GetDevice|GetApiVersion|GetFlags|GetId|Detach)|cuModuleGetLoadingMode")
+# Virtual memory management belongs to no context (none of these names CUDA_ERROR_INVALID_CONTEXT
+# among its answers): they work while the current context is destroyed, not after a sticky error.
+NO_CONTEXT = re.compile(
+    r"cuMem(Address(Reserve|Free)|Create|Release|Map|Unmap|SetAccess|GetAccess|ExportToShareableHandle"
+    r"|ImportFromShareableHandle|RetainAllocationHandle|GetAllocationGranularity"
+    r"|GetAllocationPropertiesFromHandle)$")
 
 
 def read_declarations(text):
@@ -113,7 +119,8 @@ class Api:
         core = self.core(name)
         base = re.sub(r"_pt(ds|sz)$", "", name)
         level = ("SIM_STATELESS" if base in STATELESS else
-                 "SIM_ANY_ERROR" if ANY_ERROR.match(base) else "SIM_NORMAL")
+                 "SIM_ANY_ERROR" if ANY_ERROR.match(base) else
+                 "SIM_NO_CONTEXT" if NO_CONTEXT.match(base) else "SIM_NORMAL")
         lines = [f"SIM_EXPORT CUresult {name}({params or 'void'})", "{"]
         if core:
             lines += [f"  CUresult gate = sim_enter(SIM_API_{name}, {level});",

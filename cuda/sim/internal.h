@@ -47,10 +47,11 @@
 /* ---- gate (gate.c) ------------------------------------------------------------------------------
  */
 
-enum sim_level {                /* what stops a call at the gate */
-                 SIM_NORMAL,    /* not initialised, forked, sticky error, destroyed context */
-                 SIM_ANY_ERROR, /* not initialised, forked */
-                 SIM_STATELESS  /* nothing */
+enum sim_level {                 /* what stops a call at the gate */
+                 SIM_NORMAL,     /* not initialised, forked, sticky error, destroyed context */
+                 SIM_NO_CONTEXT, /* not initialised, forked, sticky error */
+                 SIM_ANY_ERROR,  /* not initialised, forked */
+                 SIM_STATELESS   /* nothing */
 };
 
 enum {                             /* bits of sim_gate, for all threads, and of sim_thread.gate */
@@ -542,6 +543,15 @@ void sim_say_once(_Atomic bool *said, const char *format, ...)
 /* ---- the gate -----------------------------------------------------------------------------------
  */
 
+/* What the current context's error says to a call of this level. */
+static inline CUresult sim_enter_context(const struct sim_thread *t, enum sim_level level)
+{
+  if (level > SIM_NO_CONTEXT || !t->current) return CUDA_SUCCESS;
+  CUresult error = (CUresult)atomic_load_explicit(&t->current->error, memory_order_relaxed);
+  bool passes = level == SIM_NO_CONTEXT && error == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return passes ? CUDA_SUCCESS : error;
+}
+
 static inline CUresult sim_enter(unsigned api, enum sim_level level)
 {
   struct sim_thread *t = sim_self;
@@ -553,9 +563,8 @@ static inline CUresult sim_enter(unsigned api, enum sim_level level)
   atomic_store_explicit(&t->calls[api], n + 1, memory_order_relaxed);
   uint32_t gate = atomic_load_explicit(&sim_gate, memory_order_relaxed) | t->gate;
   if (unlikely(gate)) return sim_enter_slow(t, api, level);
-  if (level == SIM_NORMAL && t->current)
-    return (CUresult)atomic_load_explicit(&t->current->error, memory_order_relaxed);
-  return CUDA_SUCCESS;
+  return sim_enter_context(t, level);
 }
+
 
 #endif

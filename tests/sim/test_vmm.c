@@ -531,6 +531,33 @@ START_TEST(only_what_was_to_be_exported_is)
 }
 END_TEST
 
+/* As NVIDIA's sample memMapIPCDrv ends: what belongs to no context needs none. */
+START_TEST(a_destroyed_context_does_not_hold_up_what_belongs_to_none)
+{
+  CUcontext base, c;
+  ok(cuCtxGetCurrent(&base));
+  ok(cuCtxCreate_v2(&c, 0, 0));
+  CUdeviceptr p = mapped(GRANULE), q;
+  ok(cuCtxPushCurrent_v2(base));
+  ok(cuCtxDestroy_v2(c));
+  ok(cuCtxPopCurrent_v2(NULL)); /* c is current, destroyed */
+  fails(cuMemAlloc_v2(&q, 100), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  unsigned long long flags = 0;
+  CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  ok(cuMemGetAccess(&flags, &here, p));
+  ck_assert_uint_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  q = mapped(GRANULE);
+  ok(cuMemUnmap(q, GRANULE));
+  ok(cuMemAddressFree(q, GRANULE));
+  ok(cuMemUnmap(p, GRANULE));
+  ok(cuMemAddressFree(p, GRANULE));
+  weir_sim_set_fail("cuStreamSynchronize:1=700");
+  ok(cuCtxSetCurrent(base));
+  fails(cuStreamSynchronize(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+  fails(cuMemAddressReserve(&q, GRANULE, 0, 0, 0), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {a_device_says_it_can,
@@ -550,6 +577,7 @@ int main(void)
                                 memory_is_empty_again_for_its_next_owner,
                                 a_context_ends_without_the_mappings,
                                 only_what_was_to_be_exported_is,
+                                a_destroyed_context_does_not_hold_up_what_belongs_to_none,
                                 NULL};
   const TTest *const bare[] = {an_exported_memory_is_the_same_in_another_process,
                                without_a_file_for_it_there_is_memory_but_no_mapping, NULL};
