@@ -6,6 +6,7 @@
  */
 #include "cuda/sim/internal.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,27 @@ void sim_say_once(_Atomic bool *said, const char *format, ...)
   line[n] = '\n';
   ssize_t written = write(STDERR_FILENO, line, (size_t)n + 1);
   (void)written;
+}
+
+bool sim_say_and_note(const char *text)
+{
+  sim_say_once(NULL, "%s", text);
+  void (*note)(const char *) = NULL;
+  *(void **)&note = dlsym(RTLD_DEFAULT, "weir_note");
+  if (note) note(text);
+  return note != NULL;
+}
+
+CUresult sim_not_supported(unsigned api, bool done)
+{
+  static _Atomic bool said[SIM_API_COUNT];
+  char text[400];
+  if (atomic_exchange(&said[api], true)) return CUDA_ERROR_NOT_SUPPORTED;
+  const char *how = done ? "does not do what it was asked" : "is not done by the software device";
+  (void)snprintf(text, sizeof text, "weir sim: %s %s: answers 801 (CUDA_ERROR_NOT_SUPPORTED)",
+                 sim_api_names[api], how);
+  sim_say_and_note(text);
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* ---- threads ------------------------------------------------------------------------------------

@@ -124,11 +124,11 @@ class Api:
         lines = [f"SIM_EXPORT CUresult {name}({params or 'void'})", "{"]
         if core:
             lines += [f"  CUresult gate = sim_enter(SIM_API_{name}, {level});",
-                      f"  return gate ? gate : {self.call(name, core)};"]
+                      f"  return gate ? gate : sim_answer(SIM_API_{name}, {self.call(name, core)});"]
         else:
             lines += [f"  (void)({n});" for _, n in split_params(params)]
             lines += [f"  CUresult gate = sim_enter(SIM_API_{name}, {level});",
-                      "  return gate ? gate : CUDA_ERROR_NOT_SUPPORTED;"]
+                      f"  return gate ? gate : sim_not_supported(SIM_API_{name}, false);"]
         return "\n".join(lines + ["}"])
 
 

@@ -539,6 +539,10 @@ bool sim_guard_run(void (*f)(void *), void *argument, CUresult *error);
 uint64_t sim_now_ns(void);
 void sim_say_once(_Atomic bool *said, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* On stderr and, under Weir, in the trace; true: there is a trace. */
+bool sim_say_and_note(const char *text);
+/* Answers CUDA_ERROR_NOT_SUPPORTED, and says so once a function; `done`: it does other things. */
+CUresult sim_not_supported(unsigned api, bool done);
 
 /* ---- the gate -----------------------------------------------------------------------------------
  */
@@ -566,5 +570,10 @@ static inline CUresult sim_enter(unsigned api, enum sim_level level)
   return sim_enter_context(t, level);
 }
 
+/* The result of a call from outside. */
+static inline CUresult sim_answer(unsigned api, CUresult result)
+{
+  return likely(result != CUDA_ERROR_NOT_SUPPORTED) ? result : sim_not_supported(api, true);
+}
 
 #endif

@@ -365,6 +365,15 @@ START_TEST(illegal_launches_are_refused)
 }
 END_TEST
 
+/* What weir_note() is given, where there is a Weir. */
+static char notes[2048];
+EXPORT void weir_note(const char *text);
+EXPORT void weir_note(const char *text)
+{
+  strncat(notes, text, sizeof notes - strlen(notes) - 2);
+  strcat(notes, "\n");
+}
+
 START_TEST(a_kernel_without_a_twin_is_skipped_and_said_once)
 {
   int out[2];
@@ -384,6 +393,44 @@ START_TEST(a_kernel_without_a_twin_is_skipped_and_said_once)
   ck_assert_str_eq(text, "weir sim: kernel twinless has no host twin: skipped\n");
   ok(cuMemsetD8_v2(p, 1, 100));
   ok(cuCtxSynchronize());
+}
+END_TEST
+
+static void answer_801(void)
+{
+  CUdeviceptr p;
+  fails(cuMemHostRegister_v2(NULL, 0, 0x8000), CUDA_ERROR_INVALID_VALUE);
+  fails(cuGraphicsMapResources(0, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+  fails(cuGraphicsMapResources(0, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+  CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                              .requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC};
+  CUmemGenericAllocationHandle h;
+  fails(cuMemCreate(&h, 2 << 20, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+  fails(cuMemCreate(&h, 2 << 20, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+  weir_sim_set_fail("cuMemAlloc_v2:1=801");
+  fails(cuMemAlloc_v2(&p, 4), CUDA_ERROR_NOT_SUPPORTED); /* a test's own fault is no news */
+}
+
+START_TEST(what_answers_801_is_said_once_by_name)
+{
+  static const char told[] =
+      "weir sim: cuGraphicsMapResources is not done by the software device: answers 801 "
+      "(CUDA_ERROR_NOT_SUPPORTED)\n"
+      "weir sim: cuMemCreate does not do what it was asked: answers 801 "
+      "(CUDA_ERROR_NOT_SUPPORTED)\n";
+  int out[2];
+  ck_assert_int_eq(pipe(out), 0);
+  int old = dup(STDERR_FILENO);
+  dup2(out[1], STDERR_FILENO);
+  answer_801();
+  dup2(old, STDERR_FILENO);
+  close(out[1]);
+  char text[1024];
+  ssize_t n = read(out[0], text, sizeof text - 1);
+  text[n < 0 ? 0 : n] = 0;
+  ck_assert_str_eq(text, told);
+  ck_assert_str_eq(notes, told);
 }
 END_TEST
 
@@ -625,6 +672,7 @@ int main(void)
     a_parameter_buffer_is_unpacked_by_alignment,
     illegal_launches_are_refused,
     a_kernel_without_a_twin_is_skipped_and_said_once,
+    what_answers_801_is_said_once_by_name,
     libraries_have_kernels_for_every_context,
     a_twin_that_faults_poisons_its_context_only,
     a_twin_can_trap,

@@ -6,6 +6,10 @@
  */
 #include "cuda/sim/rt/rt.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+
 static __thread struct {
   cudaError_t error; /* cudaSuccess: none */
   unsigned resets;   /* rt_resets when it was noted: a sticky error ends with a reset */
@@ -105,9 +109,22 @@ RT_API const char *CUDARTAPI cudaGetErrorString(cudaError_t error)
   }
 }
 
-/* The answer of what is not done: unsupported.c, which knows no type of ours. */
-int weir_rt_unsupported(void);
-int weir_rt_unsupported(void)
+/* The answer of what is not done: unsupported.c, which knows no type of ours. Said once a name, on
+ * stderr and, under Weir, in the trace. */
+int weir_rt_unsupported(int *said, const char *name);
+int weir_rt_unsupported(int *said, const char *name)
 {
+  if (__atomic_exchange_n(said, 1, __ATOMIC_RELAXED)) return (int)rt_note(cudaErrorNotSupported);
+  char text[400];
+  int n = snprintf(text, sizeof text,
+                   "weir sim: %s is not done by the software device: answers 801 "
+                   "(cudaErrorNotSupported)\n",
+                   name);
+  ssize_t written = write(STDERR_FILENO, text, (size_t)n);
+  (void)written;
+  text[n - 1] = 0;
+  void (*note)(const char *) = NULL;
+  *(void **)&note = dlsym(RTLD_DEFAULT, "weir_note");
+  if (note) note(text);
   return (int)rt_note(cudaErrorNotSupported);
 }

@@ -124,7 +124,9 @@ static cudaError_t place_managed(struct entry *e)
   if (e->address && e->resets == resets) return cudaSuccess;
   cudaError_t error = load(e->binary);
   if (error) return error;
-  if (rt_drv->LibraryGetManaged(&address, &bytes, e->binary->library, e->name) != CUDA_SUCCESS)
+  bool reads = !rt_driver_symbol("weir_sim_define_global"); /* the software device does not */
+  if (!reads ||
+      rt_drv->LibraryGetManaged(&address, &bytes, e->binary->library, e->name) != CUDA_SUCCESS)
     error = rt_result(rt_drv->MemAllocManaged(&address, e->bytes, CU_MEM_ATTACH_GLOBAL));
   if (error) return error;
   struct entry *itself = add((void *)(uintptr_t)address, e->binary, MANAGED, e->name);
