@@ -390,7 +390,11 @@ START_TEST(a_kernel_without_a_twin_is_skipped_and_said_once)
   text[n < 0 ? 0 : n] = 0;
   ok(first);
   ok(second);
-  ck_assert_str_eq(text, "weir sim: kernel twinless has no host twin: skipped\n");
+  ck_assert_str_eq(text, notes); /* "the trace and the program's stderr say so once" */
+  ck_assert_ptr_eq(strstr(text, "weir sim: kernel twinless has no host twin: skipped\n"), text);
+  ck_assert_ptr_nonnull(
+      strstr(text, "\nweir sim: memory that a skipped kernel should have written "));
+  ck_assert_int_eq(strchr(strchr(text, '\n') + 1, '\n')[1], 0); /* twice nothing */
   ok(cuMemsetD8_v2(p, 1, 100));
   ok(cuCtxSynchronize());
 }
@@ -431,6 +435,15 @@ START_TEST(what_answers_801_is_said_once_by_name)
   text[n < 0 ? 0 : n] = 0;
   ck_assert_str_eq(text, told);
   ck_assert_str_eq(notes, told);
+}
+END_TEST
+
+START_TEST(where_nothing_is_recycled_a_skipped_kernel_is_all_that_is_said)
+{
+  CUfunction f = function("twinless");
+  setenv("WEIR_MODE", "observe", 1); /* nothing is recycled */
+  ok(launch(f, 1, 1, NULL, NULL));
+  ck_assert_str_eq(notes, "weir sim: kernel twinless has no host twin: skipped\n");
 }
 END_TEST
 
@@ -673,6 +686,7 @@ int main(void)
     illegal_launches_are_refused,
     a_kernel_without_a_twin_is_skipped_and_said_once,
     what_answers_801_is_said_once_by_name,
+    where_nothing_is_recycled_a_skipped_kernel_is_all_that_is_said,
     libraries_have_kernels_for_every_context,
     a_twin_that_faults_poisons_its_context_only,
     a_twin_can_trap,
