@@ -4,8 +4,13 @@
  * its addresses in the device's range from the start, and pages from its first launch until it is
  * trimmed (*resident*; that is what counts against the capacity). It is *held* from the launch that
  * allocates it to its free, in the order the program calls; *live* launches are those whose free
- * the stream has not reached. Its range is always in the tree, and absent while neither holds. All
- * under sim_memory_lock.
+ * the stream has not reached. Its range is always in the tree, and absent while neither holds.
+ *
+ * What graphs use (USED_MEM: "currently associated with graphs") is what is resident of a graph
+ * that exists, freed by its last launch or not: the figure falls with a trim or with the graph,
+ * never because a stream went on. Pages stay when their graph is gone ("physical memory is only
+ * given back by cuDeviceGraphMemTrim"): such memory is *spare*, for the next allocation of its
+ * size, and what a trim or a shortage takes first. All under sim_memory_lock.
  */
 #include "cuda/sim/graph.h"
 
@@ -30,11 +35,11 @@ struct free_op {
 static struct sim_graph_memory *all;
 static cuuint64_t used_high[SIM_MAX_DEVICES], reserved_high[SIM_MAX_DEVICES]; /* bytes */
 
-static cuuint64_t sum(const struct sim_device *d, bool only_live)
+static cuuint64_t sum(const struct sim_device *d, bool only_used)
 {
   cuuint64_t bytes = 0;
   for (struct sim_graph_memory *m = all; m; m = m->next)
-    if (m->range->device == d && m->resident && (!only_live || m->live))
+    if (m->range->device == d && m->resident && (!only_used || m->refs || m->live))
       bytes += m->range->reserved;
   return bytes;
 }
@@ -52,9 +57,8 @@ static void trim(struct sim_graph_memory *m)
   m->resident = false;
 }
 
-static void end_if_unused(struct sim_graph_memory *m)
+static void end(struct sim_graph_memory *m)
 {
-  if (m->refs || m->live) return;
   if (m->resident) trim(m);
   sim_heap_addresses_end(m->range->device, m->range->start, m->range->reserved);
   *m->link = m->next;
@@ -63,12 +67,27 @@ static void end_if_unused(struct sim_graph_memory *m)
   free(m);
 }
 
+static void end_if_unused(struct sim_graph_memory *m)
+{
+  if (!m->refs && !m->live && !m->resident) end(m); /* else it is spare */
+}
+
+/* Spare memory of that many bytes, with its pages and its addresses. */
+static struct sim_graph_memory *find_spare(const struct sim_device *d, size_t reserved)
+{
+  for (struct sim_graph_memory *m = all; m; m = m->next)
+    if (!m->refs && !m->live && m->range->device == d && m->range->reserved == reserved) return m;
+  return NULL;
+}
+
 bool sim_graph_memory_trim(struct sim_device *d)
 {
   bool some = false;
-  for (struct sim_graph_memory *m = all; m; m = m->next) {
+  for (struct sim_graph_memory *m = all, *next; m; m = next) {
+    next = m->next;
     if (m->range->device != d || !m->resident || m->live) continue;
     trim(m);
+    end_if_unused(m);
     some = true;
   }
   return some;
@@ -77,39 +96,61 @@ bool sim_graph_memory_trim(struct sim_device *d)
 /* ---- for nodes ----------------------------------------------------------------------------------
  */
 
+/* Takes over a spare memory, or has addresses of its own; lock held. */
+static struct sim_graph_memory *settle(struct sim_range *r)
+{
+  struct sim_graph_memory *m = find_spare(r->device, r->reserved);
+  if (m) {
+    r->start = m->range->start;
+    sim_range_detach(m->range); /* a program that asks shall see another allocation */
+    m->range = NULL;
+  } else {
+    m = calloc(1, sizeof *m);
+    r->start = m ? sim_heap_addresses(r->device, r->reserved) : 0;
+    if (!r->start) {
+      free(m);
+      return NULL;
+    }
+    m->next = all;
+    m->link = &all;
+    if (all) all->link = &m->next;
+    all = m;
+  }
+  m->owner = m->freed_by = 0;
+  m->refs = 1;
+  m->range = r;
+  r->graph = m;
+  return m;
+}
+
 CUresult sim_graph_memory_new(struct sim_device *d, size_t bytes, CUdeviceptr *p,
                               struct sim_graph_memory **memory)
 {
   if (!bytes || bytes > d->span) return bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-  struct sim_graph_memory *m = calloc(1, sizeof *m);
   struct sim_range *r = calloc(1, sizeof *r);
-  if (m && r) {
-    *r = (struct sim_range){.bytes = bytes, .kind = SIM_DEVICE, .device = d, .graph = m};
-    r->reserved = (bytes + SIM_GRANULE - 1) / SIM_GRANULE * SIM_GRANULE;
-    r->absent = true;
-    pthread_mutex_lock(&sim_memory_lock);
-    r->start = sim_heap_addresses(d, r->reserved);
-    if (r->start && sim_range_add(r)) {
-      *m = (struct sim_graph_memory){.next = all, .link = &all, .range = r, .refs = 1};
-      if (all) all->link = &m->next;
-      all = m;
-      *p = r->start;
-      *memory = m;
-      pthread_mutex_unlock(&sim_memory_lock);
-      return CUDA_SUCCESS;
-    }
-    if (r->start) sim_heap_addresses_end(d, r->start, r->reserved);
-    pthread_mutex_unlock(&sim_memory_lock);
+  if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
+  *r = (struct sim_range){.bytes = bytes, .kind = SIM_DEVICE, .device = d};
+  r->reserved = (bytes + SIM_GRANULE - 1) / SIM_GRANULE * SIM_GRANULE;
+  r->absent = true;
+  pthread_mutex_lock(&sim_memory_lock);
+  struct sim_graph_memory *m = settle(r);
+  bool there = m && sim_range_add(r);
+  if (there) {
+    *p = r->start;
+    *memory = m;
+  } else if (m) {
+    end(m);
   }
-  free(m);
-  free(r);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_unlock(&sim_memory_lock);
+  if (!m) free(r);
+  return there ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static struct sim_graph_memory *find(uintptr_t p)
 {
   struct sim_range *r = sim_range_at(p, 1);
-  return r && r->start == p ? r->graph : NULL;
+  struct sim_graph_memory *m = r && r->start == p ? r->graph : NULL;
+  return m && (m->refs || m->live) ? m : NULL; /* spare memory is nobody's */
 }
 
 struct sim_graph_memory *sim_graph_memory_at(CUdeviceptr p)

@@ -406,7 +406,7 @@ START_TEST(an_allocation_lives_from_its_launch_to_its_free)
   ok(cuGraphLaunch(e, s));
   ok(cuStreamSynchronize(s));
   ok(cuMemFree_v2(params.dptr));
-  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), GRANULE);
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), GRANULE);
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), GRANULE);
   ok(cuMemGetInfo_v2(&after, NULL));
@@ -417,6 +417,44 @@ START_TEST(an_allocation_lives_from_its_launch_to_its_free)
   ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
   ok(cuGraphExecDestroy(e));
   ok(cuGraphDestroy(g));
+}
+END_TEST
+
+/* What a program reads after a launch is the same whether the stream has come to the free or not.
+ */
+START_TEST(memory_of_graphs_is_used_until_it_is_trimmed)
+{
+  CUgraph g = graph();
+  CUgraphNode a, f;
+  CUDA_MEM_ALLOC_NODE_PARAMS params = alloc_params(GRANULE);
+  ok(cuGraphAddMemAllocNode(&a, g, NULL, 0, &params));
+  ok(cuGraphAddMemFreeNode(&f, g, &a, 1, params.dptr));
+  CUgraphExec e = instance(g);
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+  CUstream s = stream();
+  ok((CUresult)weir_sim_hold(s));
+  ok(cuGraphLaunch(e, s));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), GRANULE);
+  ok((CUresult)weir_sim_release(s));
+  ok(cuStreamSynchronize(s));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), GRANULE);
+  ok(cuDeviceGraphMemTrim(0));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+  run(e);
+  ok(cuGraphExecDestroy(e));
+  ok(cuGraphDestroy(g));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), GRANULE);
+  g = graph(); /* the pages of a graph that is gone serve the next */
+  ok(cuGraphAddMemAllocNode(&a, g, NULL, 0, &params));
+  ok(cuGraphAddMemFreeNode(&f, g, &a, 1, params.dptr));
+  e = instance(g);
+  run(e);
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), GRANULE);
+  ok(cuGraphExecDestroy(e));
+  ok(cuGraphDestroy(g));
+  ok(cuDeviceGraphMemTrim(0));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
 }
 END_TEST
 
@@ -433,7 +471,7 @@ START_TEST(an_allocation_is_freed_once_by_its_graph_or_another)
   CUgraphExec e = instance(g);
   run(e);
   run(e);
-  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 2 * GRANULE);
   CUgraph third = graph();
   CUDA_MEM_ALLOC_NODE_PARAMS kept = alloc_params(4);
   ok(cuGraphAddMemAllocNode(&a, third, NULL, 0, &kept));
@@ -529,6 +567,7 @@ int main(void)
                                 memory_freed_since_is_an_illegal_address,
                                 an_instance_is_updated_from_a_graph_of_the_same_shape,
                                 an_allocation_lives_from_its_launch_to_its_free,
+                                memory_of_graphs_is_used_until_it_is_trimmed,
                                 an_allocation_is_freed_once_by_its_graph_or_another,
                                 a_launch_without_room_for_its_memory_fails,
                                 a_user_object_ends_with_its_last_reference,
