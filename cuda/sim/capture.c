@@ -164,10 +164,17 @@ CUresult sim_capture_bar(CUstream s)
 
 CUresult sim_capture_bar_context(CUcontext context)
 {
+  CUresult error = sim_capture_bar_record(context);
+  return error ? error : sim_unsafe();
+}
+
+/* "If the context passed to hCtx has a stream in the capture mode ... the call will invalidate all
+ * the conflicting captures" (cuCtxRecordEvent). */
+CUresult sim_capture_bar_record(CUcontext context)
+{
   if (!atomic_load(&sim_captures)) return CUDA_SUCCESS;
   sim_graph_enter();
-  CUresult error = spoil_context(context, false, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  return sim_graph_result(error ? error : sim_capture_unsafe());
+  return sim_graph_result(spoil_context(context, false, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
 }
 
 /* "If the local thread has an ongoing capture sequence that was not initiated with RELAXED, or if

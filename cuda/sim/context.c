@@ -157,6 +157,7 @@ static void empty(CUcontext c)
   c->legacy = NULL;
   if (c->barrier.stream) sim_stream_unref(c->barrier.stream);
   c->barrier.stream = NULL;
+  c->recorder = NULL;
   pthread_mutex_unlock(&c->lock);
   close_streams(c);
   sim_modules_free_of(c);

@@ -165,6 +165,40 @@ CUresult sim_cuEventRecord(CUevent e, CUstream stream)
   return sim_cuEventRecordWithFlags(e, stream, 0);
 }
 
+/* The stream of the context that has such marks and nothing else, made at the first. */
+static CUstream recorder_of(CUcontext c)
+{
+  pthread_mutex_lock(&c->lock);
+  CUstream s = c->recorder;
+  pthread_mutex_unlock(&c->lock);
+  if (s) return s;
+  CUstream made = sim_stream_new(c, CU_STREAM_NON_BLOCKING, 0, true);
+  pthread_mutex_lock(&c->lock);
+  if (!c->recorder) c->recorder = made;
+  s = c->recorder;
+  pthread_mutex_unlock(&c->lock);
+  if (made && made != s) sim_stream_close(made);
+  return s;
+}
+
+/* "Captures in hEvent all the activities of the context hCtx at the time of this call." */
+CUresult sim_cuCtxRecordEvent(CUcontext c, CUevent e)
+{
+  NEED_EVENT(e);
+  CUresult error = sim_context_check(c);
+  if (error) return error;
+  if (e->context != c) return CUDA_ERROR_INVALID_HANDLE;
+  error = sim_capture_bar_record(c);
+  if (error) return error;
+  if (e->taken) sim_capture_forget(e);
+  CUstream s = recorder_of(c);
+  struct sim_op *op = s ? sim_record_op(e, &error) : NULL;
+  if (!s) error = CUDA_ERROR_OUT_OF_MEMORY;
+  if (op) error = sim_op_after_context(op, c);
+  if (op && error) sim_op_free(op);
+  return !error ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error;
+}
+
 /* ---- asking and waiting -------------------------------------------------------------------------
  */
 

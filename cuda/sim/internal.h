@@ -222,6 +222,7 @@ struct CUctx_st {
   CUstream legacy;           /* legacy default stream */
   _Atomic uint32_t captures; /* blocking streams that are captured: legacy cannot be used */
   struct sim_ticket barrier; /* all later work waits for it; stream NULL: none */
+  CUstream recorder;         /* where cuCtxRecordEvent's marks are; NULL: none yet; lock */
   struct sim_range *ranges;  /* sim_memory_lock */
   CUmodule modules;          /* sim_modules_lock */
 };
@@ -363,6 +364,7 @@ static inline CUresult sim_unsafe(void)
     if (unlikely(unsafe)) return unsafe;                                                           \
   } while (0)
 CUresult sim_capture_bar_context(CUcontext context); /* no waiting for a context with a capture */
+CUresult sim_capture_bar_record(CUcontext context);  /* nor recording all that it does */
 void sim_capture_leave(CUstream stream);             /* the stream ends */
 CUresult sim_capture_record(CUstream stream, CUevent event, bool external);
 CUresult sim_capture_wait(CUstream stream, CUevent event, bool external);

@@ -306,8 +306,16 @@ START_TEST(a_captured_stream_cannot_be_waited_for)
   ok(cuStreamBeginCapture_v2(s, RELAXED));
   fails(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   is_spoiled(s);
+  ok(cuStreamBeginCapture_v2(s, RELAXED));
+  CUcontext context;
+  CUevent e = event();
+  ok(cuCtxGetCurrent(&context));
+  fails(cuCtxRecordEvent(context, e), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  is_spoiled(s);
   ok(cuStreamSynchronize(s));
   ok(cuCtxSynchronize());
+  ok(cuCtxRecordEvent(context, e));
+  ok(cuEventSynchronize(e));
 }
 END_TEST
 

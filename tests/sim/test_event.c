@@ -46,6 +46,33 @@ START_TEST(an_event_is_done_when_its_stream_is_there)
 }
 END_TEST
 
+/* What is queued later is no part of it. */
+START_TEST(an_event_of_a_context_is_done_when_all_its_streams_are_there)
+{
+  CUstream s = stream(), t = stream(), later = stream();
+  CUevent e = event(CU_EVENT_DISABLE_TIMING);
+  CUcontext context;
+  struct call waits;
+  ok(cuCtxGetCurrent(&context));
+  ok(cuCtxRecordEvent(context, e));
+  ok(cuEventQuery(e));
+  ok(weir_sim_hold(s));
+  ok(weir_sim_hold(t));
+  ok(cuCtxRecordEvent(context, e));
+  ok(weir_sim_hold(later));
+  fails(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+  ok(weir_sim_release(s));
+  ok(cuStreamSynchronize(s));
+  fails(cuEventQuery(e), CUDA_ERROR_NOT_READY);
+  call_blocked(&waits, "cuEventSynchronize", wait_for, e);
+  ok(weir_sim_release(t));
+  ok(call_end(&waits));
+  fails(cuStreamQuery(later), CUDA_ERROR_NOT_READY);
+  ok(weir_sim_release(later));
+  fails(cuCtxRecordEvent(context, NULL), CUDA_ERROR_INVALID_HANDLE);
+}
+END_TEST
+
 START_TEST(recording_again_forgets_the_first)
 {
   CUstream s = stream(), t = stream(), waiter = stream();
@@ -175,6 +202,7 @@ int main(void)
 {
   const TTest *const tests[] = {an_event_never_recorded_is_done,
                                 an_event_is_done_when_its_stream_is_there,
+                                an_event_of_a_context_is_done_when_all_its_streams_are_there,
                                 recording_again_forgets_the_first,
                                 a_stream_waits_for_an_event_of_another_device,
                                 elapsed_time_wants_two_recorded_timed_done_events,
