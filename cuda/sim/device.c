@@ -47,6 +47,22 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
   X(MAXIMUM_TEXTURE2D_LAYERED_WIDTH, 32768)                                                        \
   X(MAXIMUM_TEXTURE2D_LAYERED_HEIGHT, 32768)                                                       \
   X(MAXIMUM_TEXTURE2D_LAYERED_LAYERS, 2048)                                                        \
+  X(MAXIMUM_TEXTURE1D_LINEAR_WIDTH, 1 << 28)                                                       \
+  X(MAXIMUM_TEXTURE2D_LINEAR_WIDTH, 131072)                                                        \
+  X(MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, 65000)                                                        \
+  X(MAXIMUM_TEXTURE2D_LINEAR_PITCH, 2097120)                                                       \
+  X(MAXIMUM_TEXTURE1D_LAYERED_WIDTH, 32768)                                                        \
+  X(MAXIMUM_TEXTURE1D_LAYERED_LAYERS, 2048)                                                        \
+  X(MAXIMUM_TEXTURECUBEMAP_WIDTH, 32768)                                                           \
+  X(MAXIMUM_SURFACE1D_WIDTH, 32768)                                                                \
+  X(MAXIMUM_SURFACE2D_WIDTH, 131072)                                                               \
+  X(MAXIMUM_SURFACE2D_HEIGHT, 65536)                                                               \
+  X(MAXIMUM_SURFACE3D_WIDTH, 16384)                                                                \
+  X(MAXIMUM_SURFACE3D_HEIGHT, 16384)                                                               \
+  X(MAXIMUM_SURFACE3D_DEPTH, 16384)                                                                \
+  X(MAXIMUM_SURFACE2D_LAYERED_WIDTH, 32768)                                                        \
+  X(MAXIMUM_SURFACE2D_LAYERED_HEIGHT, 32768)                                                       \
+  X(MAXIMUM_SURFACE2D_LAYERED_LAYERS, 2048)                                                        \
   X(CONCURRENT_KERNELS, 1)                                                                         \
   X(MEMORY_CLOCK_RATE, 1000000)                                                                    \
   X(GLOBAL_MEMORY_BUS_WIDTH, 256)                                                                  \

@@ -98,7 +98,10 @@ enum sim_magic { /* first word of every object; 0 while its slot is free */
                  SIM_GRAPH = 0x77c000b,
                  SIM_GRAPH_NODE = 0x77c000c,
                  SIM_GRAPH_EXEC = 0x77c000d,
-                 SIM_USER_OBJECT = 0x77c000e
+                 SIM_USER_OBJECT = 0x77c000e,
+                 SIM_TEXTURE = 0x77c000f,
+                 SIM_SURFACE = 0x77c0010,
+                 SIM_CONDITION = 0x77c0011
 };
 
 struct sim_arena {

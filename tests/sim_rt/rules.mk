@@ -20,12 +20,12 @@ $(ST_OBJ)/test_runtime_ptds.o: tests/sim_rt/test_runtime.c | check-tools
 	$(say) CC "$< (ptds)"
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(CUDAINC) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c $< -o $@
 
-$(ST_OBJ)/test_launch.o: tests/sim_rt/test_launch.cu tests/sim_rt/sim.h cuda/sim/weir_kernel.h cuda/sim/twin.h | examples-nvcc
+$(ST_OBJ)/test_launch.o: tests/sim_rt/test_launch.cu tests/sim_rt/sim.h cuda/sim/weir_kernel.h cuda/sim/weir_texture.h cuda/sim/twin.h | examples-nvcc
 	@mkdir -p $(@D)
 	$(say) NVCC $<
 	$(Q)$(ST_NVCC) -c $< -o $@
 
-$(ST_OBJ)/test_launch_ptds.o: tests/sim_rt/test_launch.cu tests/sim_rt/sim.h cuda/sim/weir_kernel.h cuda/sim/twin.h | examples-nvcc
+$(ST_OBJ)/test_launch_ptds.o: tests/sim_rt/test_launch.cu tests/sim_rt/sim.h cuda/sim/weir_kernel.h cuda/sim/weir_texture.h cuda/sim/twin.h | examples-nvcc
 	@mkdir -p $(@D)
 	$(say) NVCC "$< (ptds)"
 	$(Q)$(ST_NVCC) --default-stream per-thread -c $< -o $@

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "tests/sim_rt/sim.h"
 #include "cuda/sim/weir_kernel.h"
+#include "cuda/sim/weir_texture.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEIR_SANITIZED)
 #define SANITIZED 1
@@ -45,6 +46,19 @@ WEIR_KERNEL(add_one, int *p)
 }
 
 WEIR_KERNEL(no_arguments) {}
+
+WEIR_KERNEL(sampled, cudaTextureObject_t image, cudaTextureObject_t list, cudaSurfaceObject_t to,
+            float *out)
+{
+  int x = threadIdx.x;
+  out[x] = weir_tex2D<float>(image, x + 1.0f, 1.0f);
+  float4 four = weir_tex1Dfetch<float4>(list, x);
+  out[2 + x] = four.y + four.w;
+  uchar2 bytes = weir_surf2Dread<uchar2>(to, 2 * x, 1);
+  bytes.y = (unsigned char)(bytes.x + 1);
+  weir_surf2Dwrite(bytes, to, 2 * x, 0);
+  weir_surf2Dwrite(bytes, to, 200, 0, cudaBoundaryModeZero);
+}
 
 __global__ void no_twin(int *p)
 {
@@ -521,6 +535,72 @@ START_TEST(what_a_capture_forbids_has_the_runtimes_errors)
 }
 END_TEST
 
+static cudaTextureDesc clamped(cudaTextureFilterMode filter)
+{
+  cudaTextureDesc t;
+  memset(&t, 0, sizeof t);
+  t.addressMode[0] = t.addressMode[1] = cudaAddressModeClamp;
+  t.filterMode = filter;
+  return t;
+}
+
+START_TEST(a_twin_reads_textures_and_writes_surfaces)
+{
+  const float image[2][2] = {{0, 10}, {20, 30}}, list[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  const unsigned char bytes[8] = {1, 2, 3, 4, 50, 0, 60, 0};
+  unsigned char back[8];
+  float *out, h[4];
+  cudaArray_t a, b;
+  float *p;
+  cudaChannelFormatDesc one = cudaCreateChannelDesc<float>(),
+                        four = cudaCreateChannelDesc<float4>();
+  cudaChannelFormatDesc pair = cudaCreateChannelDesc<uchar2>();
+  ok(cudaMalloc(&out, sizeof h));
+  ok(cudaMalloc(&p, sizeof list));
+  ok(cudaMemcpy(p, list, sizeof list, cudaMemcpyHostToDevice));
+  ok(cudaMallocArray(&a, &one, 2, 2));
+  ok(cudaMemcpy2DToArray(a, 0, 0, image, 8, 8, 2, cudaMemcpyHostToDevice));
+  ok(cudaMallocArray(&b, &pair, 2, 2, cudaArraySurfaceLoadStore));
+  ok(cudaMemcpy2DToArray(b, 0, 0, bytes, 4, 4, 2, cudaMemcpyHostToDevice));
+  cudaResourceDesc r, said;
+  memset(&r, 0, sizeof r);
+  r.resType = cudaResourceTypeArray;
+  r.res.array.array = a;
+  cudaTextureDesc t = clamped(cudaFilterModeLinear), how;
+  cudaTextureObject_t smooth = 0, linear = 0;
+  cudaSurfaceObject_t to = 0;
+  ok(cudaCreateTextureObject(&smooth, &r, &t, NULL));
+  ok(cudaGetTextureObjectTextureDesc(&how, smooth));
+  ck_assert_mem_eq(&how, &t, sizeof t);
+  r.res.array.array = b;
+  ok(cudaCreateSurfaceObject(&to, &r));
+  ok(cudaGetSurfaceObjectResourceDesc(&said, to));
+  ck_assert_ptr_eq(said.res.array.array, b);
+  memset(&r, 0, sizeof r);
+  r.resType = cudaResourceTypeLinear;
+  r.res.linear.devPtr = p;
+  r.res.linear.desc = four;
+  r.res.linear.sizeInBytes = sizeof list;
+  ok(cudaCreateTextureObject(&linear, &r, &t, NULL));
+  ok(cudaGetTextureObjectResourceDesc(&said, linear));
+  ck_assert_mem_eq(&said, &r, sizeof r);
+  sampled<<<1, 2>>>(smooth, linear, to, out);
+  ok(cudaMemcpy(h, out, sizeof h, cudaMemcpyDeviceToHost));
+  ck_assert_float_eq(h[0], 15);
+  ck_assert_float_eq(h[1], 20); /* clamped on the right */
+  ck_assert_float_eq(h[2], 4);
+  ck_assert_float_eq(h[3], 12);
+  ok(cudaMemcpy2DFromArray(back, 4, b, 0, 0, 4, 2, cudaMemcpyDeviceToHost));
+  ck_assert_int_eq(back[0], 50);
+  ck_assert_int_eq(back[1], 51);
+  ck_assert_int_eq(back[3], 61);
+  ok(cudaDestroySurfaceObject(to));
+  ok(cudaDestroyTextureObject(linear));
+  ok(cudaDestroyTextureObject(smooth));
+  is(cudaDestroyTextureObject(smooth), cudaErrorInvalidValue);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("programs that nvcc made");
@@ -546,6 +626,7 @@ int main(void)
   tcase_add_test(c, a_kernel_node_is_made_from_a_stub_and_gives_it_back);
   tcase_add_test(c, copies_and_memsets_are_nodes_in_the_runtimes_words);
   tcase_add_test(c, what_a_capture_forbids_has_the_runtimes_errors);
+  tcase_add_test(c, a_twin_reads_textures_and_writes_surfaces);
   tcase_set_timeout(c, 60);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);

@@ -45,7 +45,7 @@ for f in core/weir/*.h; do put 644 "$f" "include/weir/$f"; done
 put 644 core/device/backend.h include/weir/core/device/backend.h
 put 644 core/device/compute.h include/weir/core/device/compute.h
 put 644 core/memory/segment.h include/weir/core/memory/segment.h
-for f in cuda/sim/control.h cuda/sim/twin.h cuda/sim/weir_kernel.h; do
+for f in cuda/sim/control.h cuda/sim/twin.h cuda/sim/weir_kernel.h cuda/sim/weir_texture.h; do
   put 644 "$f" "include/weir/$f"
 done
 for f in tools/man/*.1; do

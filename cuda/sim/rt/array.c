@@ -13,7 +13,7 @@
   F(32, Float, FLOAT)
 
 /* Channels of one width, x first, none between unused: 1, 2 or 4 of them. */
-static cudaError_t to_driver(const struct cudaChannelFormatDesc *c, CUDA_ARRAY3D_DESCRIPTOR *a)
+cudaError_t rt_channels_to_driver(const struct cudaChannelFormatDesc *c, CUDA_ARRAY3D_DESCRIPTOR *a)
 {
   const int width[4] = {c->x, c->y, c->z, c->w};
   unsigned int n = 0;
@@ -33,7 +33,7 @@ static cudaError_t to_driver(const struct cudaChannelFormatDesc *c, CUDA_ARRAY3D
   return cudaErrorInvalidChannelDescriptor;
 }
 
-static cudaError_t from_driver(const CUDA_ARRAY3D_DESCRIPTOR *a, struct cudaChannelFormatDesc *c)
+cudaError_t rt_channels_of_driver(const CUDA_ARRAY3D_DESCRIPTOR *a, struct cudaChannelFormatDesc *c)
 {
   int n = (int)a->NumChannels;
   switch ((int)a->Format) {
@@ -56,7 +56,7 @@ static cudaError_t allocate(cudaArray_t *out, const struct cudaChannelFormatDesc
       .Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags};
   CUarray array = NULL;
   if (!out || !channels) return cudaErrorInvalidValue;
-  cudaError_t e = to_driver(channels, &a);
+  cudaError_t e = rt_channels_to_driver(channels, &a);
   if (e) return e;
   if (flags == 0 && extent.depth == 0) {
     CUDA_ARRAY_DESCRIPTOR flat = {
@@ -78,7 +78,7 @@ static cudaError_t describe(struct cudaChannelFormatDesc *channels, struct cudaE
   if (e) return e;
   if (extent) *extent = (struct cudaExtent){a.Width, a.Height, a.Depth};
   if (flags) *flags = a.Flags;
-  return channels ? from_driver(&a, channels) : cudaSuccess;
+  return channels ? rt_channels_of_driver(&a, channels) : cudaSuccess;
 }
 
 RT_BODY(cudaMallocArray,

@@ -101,6 +101,14 @@ cudaError_t rt_kernel_add(CUkernel kernel);
 cudaError_t rt_copy_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *c);
 void rt_copy_params_of(const CUDA_MEMCPY3D *c, struct cudaMemcpy3DParms *p);
 
+/* ---- a channel description, both ways: format and channels of a descriptor (array.c) ----------
+ */
+
+cudaError_t rt_channels_to_driver(const struct cudaChannelFormatDesc *c,
+                                  CUDA_ARRAY3D_DESCRIPTOR *a);
+cudaError_t rt_channels_of_driver(const CUDA_ARRAY3D_DESCRIPTOR *a,
+                                  struct cudaChannelFormatDesc *c);
+
 /* ---- shapes of entry points ------------------------------------------------------------------ */
 
 /* An entry point that is one driver call on the current context. */

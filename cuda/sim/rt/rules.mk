@@ -1,7 +1,7 @@
 # The runtime stand-in: a thin shared library, and a static archive of the same objects.
 
 RT_SOURCES := $(addprefix cuda/sim/rt/,driver.c error.c context.c device.c memory.c array.c copy.c \
-                stream.c graph.c graph_node.c register.c launch.c unsupported.c)
+                stream.c graph.c graph_node.c register.c launch.c texture.c unsupported.c)
 RT_OBJECTS := $(call objs,$(RT_SOURCES))
 RT_SHARED  := $(SIM)/libcudart.so.13
 RT_STATIC  := $(SIM)/libweir_sim_cudart_static.a
