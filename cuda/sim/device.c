@@ -97,11 +97,14 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
   X(CAN_USE_64_BIT_STREAM_MEM_OPS, 1)                                                              \
   X(CAN_USE_STREAM_WAIT_VALUE_NOR, 1)                                                              \
   X(IPC_EVENT_SUPPORTED, 1)                                                                        \
+  X(MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)                      \
+  X(HOST_MEMORY_POOLS_SUPPORTED, 1)                                                                \
+  X(HOST_NUMA_MEMORY_POOLS_SUPPORTED, 1)                                                           \
   X(MEMORY_POOLS_SUPPORTED, 1)                                                                     \
   X(MEM_SYNC_DOMAIN_COUNT, 1)                                                                      \
   X(UNIFIED_FUNCTION_POINTERS, 0)                                                                  \
   X(NUMA_ID, -1)                                                                                   \
-  X(HOST_NUMA_ID, -1)
+  X(HOST_NUMA_ID, 0)
 
 static const struct {
   int attribute, value;
@@ -133,6 +136,7 @@ static void read_others(void)
 static bool needs_file(CUdevice_attribute attribute)
 {
   return attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
+         attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES ||
          attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
 }
 

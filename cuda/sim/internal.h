@@ -460,6 +460,7 @@ bool sim_graph_memory_free_in(uintptr_t start, CUstream stream, CUresult *error)
 bool sim_graph_memory_trim(struct sim_device *device); /* lock held; true: freed something */
 
 CUresult sim_pools_start(struct sim_device *device);
+unsigned sim_pool_handle_types(CUmemoryPool pool);
 void sim_pool_forget(CUmemoryPool pool, size_t reserved); /* lock held */
 /* Takes back what a pool keeps for later; lock held; true if that freed something. */
 bool sim_pools_shrink(struct sim_device *device);

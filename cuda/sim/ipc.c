@@ -10,6 +10,7 @@
  * and who made them: one whose process has ended counts as reached, for its work ended with it.
  */
 #include "cuda/sim/ipc.h"
+#include "cuda/sim/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +41,7 @@ struct handle { /* what is in a CUipcMemHandle or CUipcEventHandle */
   uint64_t id;    /* of the allocation or the slot's use */
   int32_t index;  /* of the device, whatever is visible */
   uint32_t place; /* in the exports */
+  uint64_t pool;  /* number of the pool it is of; 0: not of a pool */
 };
 _Static_assert(sizeof(struct handle) <= CU_IPC_HANDLE_SIZE, "a handle's room");
 
@@ -161,30 +163,33 @@ bool sim_range_exports(const struct sim_range *r)
   return r->kind == SIM_DEVICE && !r->pool && !r->graph && !r->hidden && r->device->file >= 0;
 }
 
+CUresult sim_range_export(struct sim_range *r, uint64_t pool, void *out)
+{
+  struct handle h = {.magic = MEMORY_MAGIC, .pid = getpid(), .started = started(getpid())};
+  if (!give_place(r) || !is_file(r->device->file, r->device->inode)) return CUDA_ERROR_MAP_FAILED;
+  h.file = r->device->file;
+  h.offset = (uint64_t)(r->start - (uintptr_t)r->device->home);
+  h.bytes = r->bytes;
+  h.id = r->id;
+  h.index = r->device->index;
+  h.place = r->exported - 1;
+  h.pool = pool;
+  memcpy(out, &h, sizeof h);
+  return CUDA_SUCCESS;
+}
+
 CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 {
   SIM_NEED_CONTEXT(c);
   (void)c;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  struct handle h = {.magic = MEMORY_MAGIC, .pid = getpid(), .started = started(getpid())};
-  CUresult error = CUDA_SUCCESS;
+  memset(out, 0, sizeof *out);
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
-  if (!r || r->start != p || !sim_range_exports(r))
-    error = CUDA_ERROR_INVALID_VALUE; /* "a pointer to the base of an existing allocation" */
-  else if (!give_place(r) || !is_file(r->device->file, r->device->inode))
-    error = CUDA_ERROR_MAP_FAILED;
-  if (!error) {
-    h.file = r->device->file;
-    h.offset = (uint64_t)(r->start - (uintptr_t)r->device->home);
-    h.bytes = r->bytes;
-    h.id = r->id;
-    h.index = r->device->index;
-    h.place = r->exported - 1;
-  }
+  /* "a pointer to the base of an existing allocation" */
+  bool base = r && r->start == p && sim_range_exports(r);
+  CUresult error = base ? sim_range_export(r, 0, out) : CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_unlock(&sim_memory_lock);
-  memset(out, 0, sizeof *out);
-  if (!error) memcpy(out, &h, sizeof h);
   return error;
 }
 
@@ -218,7 +223,8 @@ static struct sim_range *already_open(CUcontext c, const struct handle *h)
 }
 
 /* Maps the pages around the allocation; a range for the allocation itself. */
-static CUresult map_import(CUcontext c, const struct handle *h, int file, CUdeviceptr *p)
+static CUresult map_import(CUcontext c, const struct handle *h, int file, CUmemoryPool pool,
+                           CUdeviceptr *p)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = h->offset % page;
   struct sim_device *d = device_of(h);
@@ -237,7 +243,9 @@ static CUresult map_import(CUcontext c, const struct handle *h, int file, CUdevi
   r->start = (uintptr_t)start + skip;
   r->reserved = h->bytes + skip;
   r->import = m;
+  r->pool = pool;
   if (sim_range_add(r)) {
+    if (pool) sim_pool_count(pool, r->reserved);
     *p = r->start;
     return CUDA_SUCCESS;
   }
@@ -261,7 +269,7 @@ CUresult sim_cuIpcOpenMemHandle_v2(CUdeviceptr *p, CUipcMemHandle handle, unsign
   struct handle h;
   memcpy(&h, &handle, sizeof h);
   if (!p || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = check_handle(&h, MEMORY_MAGIC);
+  CUresult error = h.pool ? CUDA_ERROR_INVALID_VALUE : check_handle(&h, MEMORY_MAGIC);
   if (error) return error;
   int file = open_file(&h, "/memfd:weir-sim-device");
   if (file < 0) return CUDA_ERROR_MAP_FAILED;
@@ -273,8 +281,25 @@ CUresult sim_cuIpcOpenMemHandle_v2(CUdeviceptr *p, CUipcMemHandle handle, unsign
     r->import->refs++;
     *p = r->start;
   } else {
-    error = map_import(c, &h, file, p);
+    error = map_import(c, &h, file, NULL, p);
   }
+  pthread_mutex_unlock(&sim_memory_lock);
+  close(file);
+  return error;
+}
+
+CUresult sim_range_import(CUcontext c, const void *data, int pid, uint64_t number,
+                          CUmemoryPool pool, CUdeviceptr *p)
+{
+  struct handle h;
+  memcpy(&h, data, sizeof h);
+  if (memcmp(h.magic, MEMORY_MAGIC, sizeof h.magic) != 0 || h.pool != number || h.pid != pid)
+    return CUDA_ERROR_INVALID_VALUE;
+  int file = open_file(&h, "/memfd:weir-sim-device");
+  if (file < 0) return CUDA_ERROR_MAP_FAILED;
+  pthread_mutex_lock(&sim_memory_lock);
+  CUresult error = still_exported(&h, file) ? map_import(c, &h, file, pool, p)
+                                            : CUDA_ERROR_INVALID_VALUE; /* freed since */
   pthread_mutex_unlock(&sim_memory_lock);
   close(file);
   return error;
@@ -286,7 +311,7 @@ CUresult sim_cuIpcCloseMemHandle(CUdeviceptr p)
   (void)c;
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
-  bool mine = r && r->start == p && r->import;
+  bool mine = r && r->start == p && r->import && !r->pool;
   bool last = mine && --r->import->refs == 0;
   pthread_mutex_unlock(&sim_memory_lock);
   if (!mine) return CUDA_ERROR_INVALID_VALUE;

@@ -8,6 +8,12 @@
 void sim_export_end(struct sim_range *range);
 void sim_import_end(struct sim_range *range);
 bool sim_range_exports(const struct sim_range *range); /* cuIpcGetMemHandle would take it */
+/* What another process needs to map the range, CU_IPC_HANDLE_SIZE bytes, zeroed before; lock held.
+ */
+CUresult sim_range_export(struct sim_range *range, uint64_t pool, void *out);
+/* Maps what process `pid` exported of its pool of that number, as memory of `pool`. */
+CUresult sim_range_import(CUcontext context, const void *exported, int pid, uint64_t number,
+                          CUmemoryPool pool, CUdeviceptr *p);
 /* Frees the range that begins there and is of that kind, once its context's work is done. */
 CUresult sim_range_free(uintptr_t start, enum sim_kind kind);
 

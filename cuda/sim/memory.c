@@ -180,22 +180,29 @@ static CUresult map_range(CUcontext c, enum sim_kind kind, size_t bytes, unsigne
   return CUDA_SUCCESS;
 }
 
+/* Whoever frees device memory also frees what is of a pool, wherever that is. */
+static bool of_kinds(const struct sim_range *r, unsigned kinds)
+{
+  return r->pool ? kinds >> SIM_DEVICE & 1 : kinds >> r->kind & 1;
+}
+
 /* Frees the range that begins at `start` and is of a kind in `kinds` (bits), once the work of its
  * context is done: memory in use by queued work is never taken away. */
 static CUresult free_range(uintptr_t start, unsigned kinds, CUresult missing)
 {
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(start, 1);
-  bool there = r && r->start == start && kinds >> r->kind & 1 && !r->hidden && !r->graph;
+  bool there = r && r->start == start && of_kinds(r, kinds) && !r->hidden && !r->graph;
+  bool of_graph = !there && r && r->graph;
   CUcontext c = there ? r->context : NULL;
   if (c) sim_context_ref(c);
   pthread_mutex_unlock(&sim_memory_lock);
-  if (!there && r && r->graph) return sim_graph_memory_free(start);
+  if (of_graph) return sim_graph_memory_free(start);
   if (!there) return missing;
   CUresult error = sim_context_wait(c);
   pthread_mutex_lock(&sim_memory_lock);
   r = error ? NULL : sim_range_at(start, 1);
-  there = r && r->start == start && r->context == c && kinds >> r->kind & 1;
+  there = r && r->start == start && r->context == c && of_kinds(r, kinds);
   if (there) sim_range_remove(r);
   pthread_mutex_unlock(&sim_memory_lock);
   sim_context_unref(c);
@@ -419,7 +426,9 @@ static CUresult pointer_attribute(void *data, CUpointer_attribute attribute, CUd
     POINTER_ATTRIBUTE(RANGE_SIZE, size_t, bytes);
     POINTER_ATTRIBUTE(MAPPED, unsigned, r != NULL);
     POINTER_ATTRIBUTE(ALLOWED_HANDLE_TYPES, unsigned long long,
-                      r && r->physical ? sim_physical_handle_types(r->physical) : 0);
+                      r && r->physical ? sim_physical_handle_types(r->physical)
+                      : r && r->pool   ? sim_pool_handle_types(r->pool)
+                                       : 0);
     POINTER_ATTRIBUTE(IS_GPU_DIRECT_RDMA_CAPABLE, unsigned, 0);
     POINTER_ATTRIBUTE(ACCESS_FLAGS, unsigned, access_flags(r));
     POINTER_ATTRIBUTE(MEMPOOL_HANDLE, CUmemoryPool, r ? r->pool : NULL);

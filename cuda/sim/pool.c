@@ -5,12 +5,19 @@
  * allocation of the same size takes a block that is kept, one pending in the same stream (the order
  * of the stream makes it safe), one whose free is done, and, before it gives up, one pending in
  * another stream, for which it makes its own stream wait: the reuse policies of the documentation
- * (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator"). All under sim_memory_lock.
+ * (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator"). A device's pool takes memory of
+ * the device, one of the host pages of its own, of a NUMA node if it was made for one; what another
+ * process exported is only mapped here. All under sim_memory_lock.
  */
-#include "cuda/sim/internal.h"
+#include "cuda/sim/pool.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MPOL_PREFERRED 1 /* linux/mempolicy.h */
 
 struct block {                /* freed, not yet given back */
   struct block *next, **link; /* of the pool's list */
@@ -26,18 +33,6 @@ struct block {                /* freed, not yet given back */
 struct free_op {
   struct sim_op op;
   struct block *block;
-};
-
-struct CUmemPoolHandle_st {
-  _Atomic uint32_t magic;
-  struct sim_device *device;
-  CUmemoryPool next;    /* pools of the process */
-  struct block *blocks; /* pending and kept */
-  bool destroyed;       /* the last block ends it */
-  uint64_t live;        /* allocations a program holds */
-  int policy[4];        /* REUSE_* by attribute number */
-  cuuint64_t threshold; /* bytes that may stay reserved */
-  cuuint64_t reserved, reserved_high, used, used_high;
 };
 
 struct sim_arena sim_pools = SIM_ARENA(struct CUmemPoolHandle_st, SIM_POOL);
@@ -75,10 +70,18 @@ static void link_block(struct block *b)
   b->listed = true;
 }
 
+static bool has_device_memory(const CUmemoryPool p)
+{
+  return p->device && !p->imported;
+}
+
 static void release_block(struct block *b)
 {
   if (b->listed) unlink_block(b);
-  sim_heap_free(b->pool->device, b->start, b->reserved);
+  if (has_device_memory(b->pool))
+    sim_heap_free(b->pool->device, b->start, b->reserved);
+  else
+    munmap((void *)b->start, b->reserved);
   b->pool->reserved -= b->reserved;
   free(b);
 }
@@ -156,29 +159,55 @@ static uintptr_t take_block(struct block *b, CUstream s, struct sim_ticket *wait
   return start;
 }
 
-static size_t rounded(size_t bytes)
+static size_t rounded(const CUmemoryPool p, size_t bytes)
 {
-  size_t unit = bytes <= SIM_GRANULE / 2 ? SIM_UNIT : SIM_GRANULE;
+  size_t unit = !p->device                 ? (size_t)sysconf(_SC_PAGESIZE)
+                : bytes <= SIM_GRANULE / 2 ? SIM_UNIT
+                                           : SIM_GRANULE;
   return (bytes + unit - 1) / unit * unit;
+}
+
+/* Pages of the host, from the pool's node where the kernel has a say in that. */
+static uintptr_t host_memory(CUmemoryPool p, size_t reserved)
+{
+  void *m = mmap(NULL, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (m == MAP_FAILED) return 0;
+  unsigned long nodes = p->node >= 0 ? 1ul << p->node : 0;
+  if (nodes) (void)syscall(SYS_mbind, m, reserved, MPOL_PREFERRED, &nodes, 8 * sizeof nodes + 1, 0);
+  return (uintptr_t)m;
+}
+
+static uintptr_t device_memory(CUmemoryPool p, size_t bytes, size_t *reserved)
+{
+  uintptr_t start;
+  do
+    start = sim_heap_alloc(p->device, bytes, reserved);
+  while (!start && sim_memory_shrink(p->device));
+  return start;
+}
+
+/* New memory; what the pool keeps goes before it would pass its own limit. */
+static uintptr_t new_memory(CUmemoryPool p, size_t bytes)
+{
+  size_t reserved = rounded(p, bytes);
+  if (bytes > SIZE_MAX / 2 || (p->most && reserved > p->most)) return 0;
+  if (p->most) trim(p, p->most - reserved);
+  if (p->most && p->reserved > p->most - reserved) return 0;
+  uintptr_t start = p->device ? device_memory(p, bytes, &reserved) : host_memory(p, reserved);
+  if (start) count_reserved(p, reserved);
+  return start;
 }
 
 static uintptr_t find_memory(CUmemoryPool p, size_t bytes, CUstream s, struct sim_ticket *wait)
 {
-  size_t reserved = rounded(bytes);
+  size_t reserved = rounded(p, bytes);
   struct block *b = find_block(p, reserved, s, ANY_DONE);
   if (!b) b = find_block(p, reserved, s, SAME_STREAM);
   if (b) return take_block(b, s, wait);
-  uintptr_t start;
-  do
-    start = sim_heap_alloc(p->device, bytes, &reserved);
-  while (!start && sim_memory_shrink(p->device));
-  if (start) {
-    count_reserved(p, reserved);
-    return start;
-  }
-  b = p->policy[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES]
-          ? find_block(p, rounded(bytes), s, ANY)
-          : NULL;
+  uintptr_t start = new_memory(p, bytes);
+  if (start) return start;
+  b = p->policy[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES] ? find_block(p, reserved, s, ANY)
+                                                                   : NULL;
   return b ? take_block(b, s, wait) : 0;
 }
 
@@ -200,10 +229,15 @@ static CUresult queue_wait(CUstream s, struct sim_ticket *wait)
 static CUresult alloc_from(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstream s)
 {
   struct sim_ticket wait = {0};
-  struct sim_range *r = sim_range_new(s->context, p->device, bytes);
+  struct sim_device *d = p->device ? p->device : s->context->device;
+  struct sim_range *r = sim_range_new(s->context, d, bytes);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
   r->pool = p;
-  r->reserved = rounded(bytes);
+  r->reserved = rounded(p, bytes);
+  if (!p->device) {
+    r->kind = SIM_PINNED;
+    r->flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+  }
   pthread_mutex_lock(&sim_memory_lock);
   r->start = find_memory(p, bytes, s, &wait);
   bool there = r->start && sim_range_add(r);
@@ -221,9 +255,10 @@ CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t bytes, CUmemoryPool 
                                      CUstream stream)
 {
   if (!p || !bytes) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_arena_has(&sim_pools, pool)) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_pools, pool) || pool->imported) return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
+  if (!error && sim_capturing(s) && !pool->device) return CUDA_ERROR_NOT_SUPPORTED;
   if (!error && sim_capturing(s)) return sim_capture_alloc(s, p, bytes, pool->device->ordinal);
   if (!error) error = sim_queue_barred(s);
   return error ? error : alloc_from(p, bytes, pool, s);
@@ -278,11 +313,17 @@ static struct block *detach(CUdeviceptr p, CUresult *error)
   if (!b) return NULL;
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
-  bool mine = r && r->start == p && r->kind == SIM_DEVICE && !r->hidden;
+  bool mine = r && r->start == p && (r->kind == SIM_DEVICE || r->pool) && !r->hidden;
   if (mine) {
     b->pool = r->pool ? r->pool : r->device->default_pool;
     b->start = r->start;
     b->reserved = r->reserved;
+    if (r->import) { /* its pages, which begin before it */
+      size_t page = (size_t)sysconf(_SC_PAGESIZE);
+      b->start -= r->start % page;
+      free(r->import);
+      r->import = NULL;
+    }
     if (r->pool) {
       b->pool->live--;
       b->pool->used -= r->reserved;
@@ -329,13 +370,16 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr p, CUstream stream)
 /* ---- pools --------------------------------------------------------------------------------------
  */
 
-static CUmemoryPool pool_new(struct sim_device *d)
+CUmemoryPool sim_pool_new(struct sim_device *d, const CUmemLocation *place)
 {
   CUmemoryPool p = sim_arena_new(&sim_pools);
   if (!p) return NULL;
   p->device = d;
+  p->place = *place;
+  p->node = place->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ? place->id : -1;
   for (int i = CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES; i < 4; i++)
     p->policy[i] = 1;
+  if (d) p->access[d->ordinal] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   pthread_mutex_lock(&sim_memory_lock);
   p->next = pools;
   pools = p;
@@ -345,23 +389,53 @@ static CUmemoryPool pool_new(struct sim_device *d)
 
 CUresult sim_pools_start(struct sim_device *d)
 {
-  d->default_pool = d->pool = pool_new(d);
+  const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, d->ordinal};
+  d->default_pool = d->pool = sim_pool_new(d, &here);
   return d->pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+unsigned sim_pool_handle_types(CUmemoryPool p)
+{
+  return p->handle_types;
+}
+
+void sim_pool_count(CUmemoryPool p, size_t bytes)
+{
+  count_reserved(p, bytes);
+  count_used(p, bytes);
 }
 
 #define NEED_POOL(p)                                                                               \
   if (!sim_arena_has(&sim_pools, p)) return CUDA_ERROR_INVALID_VALUE
 
+static CUresult check_handle_types(const CUmemPoolProps *props, const struct sim_device *d)
+{
+  if (!props->handleTypes) return CUDA_SUCCESS;
+  if (!d &&
+      props->location.type == CU_MEM_LOCATION_TYPE_HOST) /* "any other values will result in" */
+    return CUDA_ERROR_INVALID_VALUE;
+  bool can = props->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && d && d->file >= 0;
+  return can ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
-  if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+  static _Atomic uint64_t numbers;
+  if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->usage)
     return CUDA_ERROR_INVALID_VALUE;
-  if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
-  if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  struct sim_device *d = sim_device(props->location.id);
-  if (!d) return CUDA_ERROR_INVALID_DEVICE;
-  *pool = pool_new(d);
-  return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult error = sim_pool_place(&props->location);
+  bool of_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+  struct sim_device *d = of_device && !error ? sim_device(props->location.id) : NULL;
+  if (!error) error = check_handle_types(props, d);
+  if (error) return error;
+  CUmemoryPool p = sim_pool_new(d, &props->location);
+  if (!p) return CUDA_ERROR_OUT_OF_MEMORY;
+  p->most = props->maxSize;
+  p->handle_types = props->handleTypes;
+  p->pid = getpid();
+  if (p->handle_types) p->number = atomic_fetch_add(&numbers, 1) + 1;
+  *pool = p;
+  return CUDA_SUCCESS;
 }
 
 /* "If any pointers obtained from this pool haven't been freed ... the function will return
@@ -371,9 +445,10 @@ CUresult sim_cuMemPoolDestroy(CUmemoryPool p)
 {
   NEED_POOL(p);
   struct sim_device *d = p->device;
-  if (p == d->default_pool) return CUDA_ERROR_INVALID_VALUE;
+  if ((d && p == d->default_pool) || sim_pool_is_default(p)) return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_memory_lock);
-  if (d->pool == p) d->pool = d->default_pool;
+  if (d && d->pool == p) d->pool = d->default_pool;
+  sim_pool_replace(p);
   p->destroyed = true;
   atomic_store(&p->magic, 0); /* the handle is dead, its memory may not be */
   trim(p, 0);
@@ -451,7 +526,7 @@ CUresult sim_cuMemPoolGetAttribute(CUmemoryPool p, CUmemPool_attribute attribute
   return error;
 }
 
-/* All memory is within every device's reach here; what is asked for is checked. */
+/* All memory is within every device's reach here; what is asked for is checked, and told. */
 CUresult sim_cuMemPoolSetAccess(CUmemoryPool p, const CUmemAccessDesc *map, size_t count)
 {
   NEED_POOL(p);
@@ -459,19 +534,26 @@ CUresult sim_cuMemPoolSetAccess(CUmemoryPool p, const CUmemAccessDesc *map, size
     if (!map || map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
       return CUDA_ERROR_INVALID_VALUE;
     if (!sim_device(map[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && map[i].location.id == p->device->ordinal)
-      return CUDA_ERROR_INVALID_VALUE;
+    bool own = p->device && map[i].location.id == p->device->ordinal;
+    if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && own) return CUDA_ERROR_INVALID_VALUE;
   }
+  for (size_t i = 0; i < count; i++)
+    p->access[map[i].location.id] = (uint8_t)map[i].flags;
   return CUDA_SUCCESS;
 }
 
+/* The host reaches its own pools. */
 CUresult sim_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool p, CUmemLocation *where)
 {
   NEED_POOL(p);
-  if (!flags || !where || where->type != CU_MEM_LOCATION_TYPE_DEVICE)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!flags || !where) return CUDA_ERROR_INVALID_VALUE;
+  if (where->type == CU_MEM_LOCATION_TYPE_HOST || where->type == CU_MEM_LOCATION_TYPE_HOST_NUMA) {
+    *flags = p->device ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return CUDA_SUCCESS;
+  }
+  if (where->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
   if (!sim_device(where->id)) return CUDA_ERROR_INVALID_DEVICE;
-  *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  *flags = (CUmemAccess_flags)p->access[where->id];
   return CUDA_SUCCESS;
 }
 
@@ -499,47 +581,9 @@ CUresult sim_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool p)
   struct sim_device *d = sim_device(dev);
   if (!d) return CUDA_ERROR_INVALID_DEVICE;
   NEED_POOL(p);
-  if (p->device != d) return CUDA_ERROR_INVALID_VALUE;
+  if (p->device != d || p->imported) return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_memory_lock);
   d->pool = p;
   pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
-}
-
-/* ---- by place: a device's pinned pools are all there are ----------------------------------------
- */
-
-static CUresult check_place(const CUmemLocation *where, CUmemAllocationType type)
-{
-  if (!where) return CUDA_ERROR_INVALID_VALUE;
-  if (type == CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_NOT_SUPPORTED;
-  if (type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  switch ((int)where->type) {
-  case CU_MEM_LOCATION_TYPE_DEVICE:
-    return sim_device(where->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-  case CU_MEM_LOCATION_TYPE_HOST:
-  case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-    return CUDA_ERROR_NOT_SUPPORTED;
-  default:
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-}
-
-CUresult sim_cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *where,
-                                    CUmemAllocationType type)
-{
-  CUresult error = check_place(where, type);
-  return error ? error : sim_cuDeviceGetDefaultMemPool(pool, where->id);
-}
-
-CUresult sim_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
-{
-  CUresult error = check_place(where, type);
-  return error ? error : sim_cuDeviceGetMemPool(pool, where->id);
-}
-
-CUresult sim_cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type, CUmemoryPool pool)
-{
-  CUresult error = check_place(where, type);
-  return error ? error : sim_cuDeviceSetMemPool(where->id, pool);
 }

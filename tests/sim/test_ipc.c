@@ -106,6 +106,88 @@ START_TEST(memory_is_one_in_two_processes_until_it_is_freed)
 }
 END_TEST
 
+/* ---- pools --------------------------------------------------------------------------------------
+ */
+
+#define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+struct exported {
+  int pid, file; /* the pool, to be opened through /proc */
+  CUmemPoolPtrExportData data;
+};
+
+static int uses_pool(int in, int out)
+{
+  struct exported e;
+  char path[64];
+  CUmemoryPool pool;
+  CUdeviceptr p, q;
+  CUstream s;
+  unsigned word = 0;
+  if (start_other() || cuStreamCreate(&s, 0) || !hear(in, &e, sizeof e)) return 1;
+  (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", e.pid, e.file);
+  int file = open(path, O_RDONLY);
+  if (file < 0) return 2;
+  if (cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)file, DESCRIPTOR, 0)) return 3;
+  close(file);
+  if (cuMemAllocFromPoolAsync(&p, 4, pool, s) != CUDA_ERROR_INVALID_VALUE) return 4;
+  if (cuDeviceSetMemPool(0, pool) != CUDA_ERROR_INVALID_VALUE) return 5;
+  CUmemPoolPtrExportData wrong = e.data;
+  memset(&wrong, 7, 8);
+  if (cuMemPoolImportPointer(&p, pool, &wrong) != CUDA_ERROR_INVALID_VALUE) return 6;
+  if (cuMemPoolImportPointer(&p, pool, &e.data)) return 7;
+  if (cuMemcpyDtoH_v2(&word, p + 396, 4) || word != 5) return 8;
+  if (cuMemsetD32Async(p, 6, 100, s) || cuMemFreeAsync(p, s)) return 9;
+  if (cuMemcpyDtoH_v2(&word, p, 4) != CUDA_ERROR_INVALID_VALUE) return 10;
+  if (cuStreamSynchronize(s)) return 11;
+  if (cuMemPoolImportPointer(&q, pool, &e.data) || cuMemFree_v2(q)) return 12;
+  if (cuMemPoolDestroy(pool)) return 13;
+  tell(out, &word, 4);
+  return 0;
+}
+
+START_TEST(a_pools_memory_is_one_in_two_processes)
+{
+  pid_t child = other(uses_pool);
+  start();
+  CUmemoryPool pool, plain;
+  CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                          .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+  int types = 0;
+  ok(cuDeviceGetAttribute(&types, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0));
+  ck_assert_int_eq(types, DESCRIPTOR);
+  ok(cuMemPoolCreate(&plain, &props));
+  props.handleTypes = DESCRIPTOR;
+  ok(cuMemPoolCreate(&pool, &props));
+  struct exported e = {.pid = getpid()};
+  fails(cuMemPoolExportToShareableHandle(&e.file, plain, DESCRIPTOR, 0), CUDA_ERROR_INVALID_VALUE);
+  fails(cuMemPoolExportToShareableHandle(&e.file, pool, CU_MEM_HANDLE_TYPE_FABRIC, 0),
+        CUDA_ERROR_INVALID_VALUE);
+  ok(cuMemPoolExportToShareableHandle(&e.file, pool, DESCRIPTOR, 0));
+  CUdeviceptr p, q;
+  ok(cuMemAllocFromPoolAsync(&p, 400, pool, NULL));
+  ok(cuMemAllocFromPoolAsync(&q, 400, plain, NULL));
+  fails(cuMemPoolExportPointer(&e.data, q), CUDA_ERROR_INVALID_VALUE);
+  CUipcMemHandle h;
+  fails(cuIpcGetMemHandle(&h, p), CUDA_ERROR_INVALID_VALUE);
+  ok(cuMemPoolExportPointer(&e.data, p));
+  ok(cuMemsetD32_v2(p, 5, 100));
+  ok(cuCtxSynchronize());
+  tell(to_other[1], &e, sizeof e);
+  unsigned word = 0;
+  ck_assert(hear(from_other[0], &word, 4));
+  ended_well(child);
+  ok(cuMemcpyDtoH_v2(&word, p + 4, 4));
+  ck_assert_uint_eq(word, 6);
+  ok(cuMemFreeAsync(p, NULL));
+  ok(cuCtxSynchronize());
+  close(e.file);
+  e.file = open("/proc/self/exe", O_RDONLY);
+  fails(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)e.file, DESCRIPTOR, 0),
+        CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 START_TEST(only_plain_allocations_are_exported)
 {
   start();
@@ -290,6 +372,7 @@ END_TEST
 int main(void)
 {
   const TTest *const bare[] = {memory_is_one_in_two_processes_until_it_is_freed,
+                               a_pools_memory_is_one_in_two_processes,
                                only_plain_allocations_are_exported,
                                handles_of_a_process_that_ended_are_dead,
                                a_context_that_ends_closes_what_it_opened,

@@ -219,9 +219,102 @@ START_TEST(a_devices_pool_is_found_by_its_place)
   ok(cuMemGetMemPool(&a, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
   ck_assert_ptr_eq(a, mine);
   fails(cuMemGetMemPool(&a, &nowhere, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_DEVICE);
-  fails(cuMemGetMemPool(&a, &host, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_NOT_SUPPORTED);
+  CUmemLocation node = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+  ok(cuMemGetDefaultMemPool(&a, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ok(cuMemGetMemPool(&b, &host, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ck_assert_ptr_eq(a, b);
+  fails(cuMemPoolDestroy(a), CUDA_ERROR_INVALID_VALUE);
+  ok(cuMemGetDefaultMemPool(&b, &node, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ck_assert_ptr_ne(a, b);
+  fails(cuMemSetMemPool(&node, CU_MEM_ALLOCATION_TYPE_PINNED, a), CUDA_ERROR_INVALID_VALUE);
+  fails(cuMemSetMemPool(&node, CU_MEM_ALLOCATION_TYPE_PINNED, mine), CUDA_ERROR_INVALID_VALUE);
+  props.location = node;
+  ok(cuMemPoolCreate(&mine, &props));
+  ok(cuMemSetMemPool(&node, CU_MEM_ALLOCATION_TYPE_PINNED, mine));
+  ok(cuMemPoolDestroy(mine));
+  ok(cuMemGetMemPool(&a, &node, CU_MEM_ALLOCATION_TYPE_PINNED));
+  ck_assert_ptr_eq(a, b); /* the default again */
   fails(cuMemGetMemPool(&a, &here, CU_MEM_ALLOCATION_TYPE_INVALID), CUDA_ERROR_INVALID_VALUE);
   fails(cuMemGetMemPool(&a, NULL, CU_MEM_ALLOCATION_TYPE_PINNED), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+static CUmemoryPool pool_at(CUmemLocationType type, int id, size_t most)
+{
+  CUmemPoolProps props = {
+      .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {type, id}, .maxSize = most};
+  CUmemoryPool p;
+  ok(cuMemPoolCreate(&p, &props));
+  return p;
+}
+
+START_TEST(a_pool_of_the_host_is_memory_of_the_host)
+{
+  static const CUmemLocationType types[] = {CU_MEM_LOCATION_TYPE_HOST,
+                                            CU_MEM_LOCATION_TYPE_HOST_NUMA};
+  CUstream s = stream();
+  size_t before, after;
+  ok(cuMemGetInfo_v2(&before, NULL));
+  for (int i = 0; i < 2; i++) {
+    CUmemoryPool p = pool_at(types[i], 0, 0);
+    CUdeviceptr a, b;
+    ok(cuMemAllocFromPoolAsync(&a, 10000, p, s));
+    ok(cuMemsetD8Async(a, 9, 10000, s));
+    ok(cuStreamSynchronize(s));
+    ck_assert_uint_eq(((unsigned char *)a)[9999], 9); /* the host's own */
+    unsigned type = 0;
+    ok(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a));
+    ck_assert_uint_eq(type, CU_MEMORYTYPE_HOST);
+    ok(cuMemGetInfo_v2(&after, NULL));
+    ck_assert_uint_eq(after, before);
+    ck_assert_uint_ge(attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 10000);
+    CUmemAccess_flags flags;
+    CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0}, device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    ok(cuMemPoolGetAccess(&flags, p, &host));
+    ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    ok(cuMemPoolGetAccess(&flags, p, &device));
+    ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    CUmemAccessDesc map = {device, CU_MEM_ACCESS_FLAGS_PROT_READ};
+    ok(cuMemPoolSetAccess(p, &map, 1));
+    ok(cuMemPoolGetAccess(&flags, p, &device));
+    ck_assert_int_eq(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    fails(cuMemFreeHost((void *)a), CUDA_ERROR_INVALID_VALUE);
+    ok(cuMemFreeAsync(a, s));
+    ok(cuMemAllocFromPoolAsync(&b, 10000, p, s));
+    ok(cuMemFree_v2(b));
+    ok(cuStreamSynchronize(s));
+    ck_assert_uint_eq(attribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+    ok(cuMemAllocFromPoolAsync(&a, 10000, p, s));
+    ok(cuMemPoolDestroy(p));
+    memset((void *)a, 1, 10000);
+    ok(cuMemFree_v2(a));
+  }
+  CUmemoryPool p;
+  CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                          .location = {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0}};
+  fails(cuMemPoolCreate(&p, &props), CUDA_ERROR_INVALID_VALUE);
+  props.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_HOST_NUMA, 63};
+  fails(cuMemPoolCreate(&p, &props), CUDA_ERROR_INVALID_VALUE);
+  props.location.type = CU_MEM_LOCATION_TYPE_HOST;
+  props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  fails(cuMemPoolCreate(&p, &props), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(a_pool_holds_no_more_than_its_maximum)
+{
+  CUstream s = stream();
+  CUmemoryPool p = pool_at(CU_MEM_LOCATION_TYPE_DEVICE, 0, 4 << 20);
+  cuuint64_t all = UINT64_MAX;
+  ok(cuMemPoolSetAttribute(p, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
+  CUdeviceptr a, b;
+  fails(cuMemAllocFromPoolAsync(&a, 6 << 20, p, s), CUDA_ERROR_OUT_OF_MEMORY);
+  ok(cuMemAllocFromPoolAsync(&a, 2 << 20, p, s));
+  fails(cuMemAllocFromPoolAsync(&b, 4 << 20, p, s), CUDA_ERROR_OUT_OF_MEMORY);
+  ok(cuMemFreeAsync(a, s));
+  ok(cuStreamSynchronize(s));
+  ok(cuMemAllocFromPoolAsync(&b, 4 << 20, p, s)); /* what it kept has gone */
+  ok(cuMemFreeAsync(b, s));
 }
 END_TEST
 
@@ -236,6 +329,8 @@ int main(void)
                                 a_device_has_a_default_pool_and_a_current_one,
                                 memory_of_the_two_allocators_mixes,
                                 a_devices_pool_is_found_by_its_place,
+                                a_pool_of_the_host_is_memory_of_the_host,
+                                a_pool_holds_no_more_than_its_maximum,
                                 NULL};
   return run_tests("sim_pool", tests, start);
 }
