@@ -459,3 +459,21 @@ CUresult sim_cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary l, cons
   pthread_mutex_unlock(&sim_modules_lock);
   return error;
 }
+
+/* ---- linking ------------------------------------------------------------------------------------
+ */
+
+/* There is no compiler here: "CUDA_ERROR_JIT_COMPILER_NOT_FOUND: the PTX JIT compiler library was
+ * not found", which is how a machine without libnvidia-ptxjitcompiler answers. */
+CUresult sim_cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values,
+                             CUlinkState *state)
+{
+  static _Atomic bool said;
+  SIM_NEED_CONTEXT(c);
+  (void)c;
+  if (!state || (count && (!options || !values))) return CUDA_ERROR_INVALID_VALUE;
+  if (!atomic_exchange(&said, true))
+    sim_say_and_note("weir sim: cuLinkCreate: the software device has no compiler: answers 221 "
+                     "(CUDA_ERROR_JIT_COMPILER_NOT_FOUND)");
+  return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+}

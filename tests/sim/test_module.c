@@ -438,6 +438,18 @@ START_TEST(what_answers_801_is_said_once_by_name)
 }
 END_TEST
 
+START_TEST(a_link_finds_no_compiler)
+{
+  CUlinkState state;
+  fails(cuLinkCreate_v2(0, NULL, NULL, &state), CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+  fails(cuLinkCreate_v2(0, NULL, NULL, &state), CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+  ck_assert_str_eq(notes,
+                   "weir sim: cuLinkCreate: the software device has no compiler: answers 221 "
+                   "(CUDA_ERROR_JIT_COMPILER_NOT_FOUND)\n");
+  fails(cuLinkCreate_v2(1, NULL, NULL, &state), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 START_TEST(where_nothing_is_recycled_a_skipped_kernel_is_all_that_is_said)
 {
   CUfunction f = function("twinless");
@@ -687,6 +699,7 @@ int main(void)
     a_kernel_without_a_twin_is_skipped_and_said_once,
     what_answers_801_is_said_once_by_name,
     where_nothing_is_recycled_a_skipped_kernel_is_all_that_is_said,
+    a_link_finds_no_compiler,
     libraries_have_kernels_for_every_context,
     a_twin_that_faults_poisons_its_context_only,
     a_twin_can_trap,
