@@ -20,7 +20,7 @@ all: cuda-backend
 # The software device: $(SIM)/libcuda.so.1, its entry points made from NVIDIA's headers at build time.
 
 SIMGEN     := $(OBJ)/cuda/sim/gen
-SIMDRV_C   := $(addprefix cuda/sim/,arena.c array.c batch.c capture.c context.c control.c copy.c device.c event.c \
+SIMDRV_C   := $(addprefix cuda/sim/,arena.c array.c batch.c capture.c condition.c context.c control.c copy.c device.c event.c \
               fault.c gate.c graph.c graph_exec.c graph_memory.c heap.c image.c ipc.c launch.c memop.c memory.c module.c \
               node.c node_api.c pool.c pool_place.c procaddr.c stream.c stream_api.c texture.c vmm.c)
 SIMDRV_O   := $(call objs,$(SIMDRV_C)) $(SIMGEN)/entry.gen.o

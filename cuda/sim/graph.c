@@ -169,6 +169,7 @@ void sim_graph_end(CUgraph g)
     user_unref(r->object, r->count);
     free(r);
   }
+  sim_conditions_end(g);
   sim_arena_free(&sim_graphs, g);
 }
 
@@ -242,7 +243,8 @@ CUresult sim_cuGraphClone(CUgraph *clone, CUgraph from)
 {
   sim_graph_enter();
   if (!clone || !sim_graph_is(from)) return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
-  if (sim_graph_has_memory(from)) return sim_graph_result(CUDA_ERROR_NOT_SUPPORTED);
+  if (sim_graph_has_memory(from) || sim_graph_has_conditions(from))
+    return sim_graph_result(CUDA_ERROR_NOT_SUPPORTED);
   return sim_graph_result(sim_graph_clone(from, false, clone));
 }
 

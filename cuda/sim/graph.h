@@ -27,6 +27,9 @@ struct CUgraphNode_st {
   CUfunction function;                /* of a kernel node */
   void *owned;                        /* copied arguments or access descriptors */
   CUgraph child;                      /* of a child graph node, owned */
+  CUgraph *bodies;                    /* of a conditional node, owned; NULL: none */
+  unsigned body_count;                /* of them */
+  struct sim_condition *condition;    /* of a conditional node, referenced */
   struct sim_graph_memory *memory;    /* of an allocation or free node, referenced */
   CUlaunchAttributeValue *attributes; /* of a kernel node, by id; NULL: none set */
   struct sim_nodes after;             /* it depends on them, in the order of the edges */
@@ -50,6 +53,7 @@ struct CUgraph_st {
   bool internal;                    /* of an executable graph: no handle of the program's */
   uint32_t instances;               /* executable graphs made of it */
   struct sim_user_reference *users; /* objects it holds */
+  struct sim_condition *conditions; /* handles made for it, referenced */
 };
 
 struct CUgraphExec_st {
@@ -132,6 +136,18 @@ bool sim_graph_memory_is_held(const struct sim_graph_memory *memory);
 void sim_graph_memory_hold(struct sim_graph_memory *memory);
 /* Freed in the order of the program; the op that frees it in its stream's. NULL: no memory. */
 struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *memory);
+
+/* condition.c: conditional nodes, whose bodies are graphs. */
+CUresult sim_condition_keep(CUgraphNode node, CUDA_CONDITIONAL_NODE_PARAMS *params);
+CUresult sim_condition_clone(CUgraphNode from, CUgraphNode node, bool exec);
+void sim_condition_take(CUgraphNode node, CUgraphNode from); /* the other's handle */
+void sim_condition_let_go(CUgraphNode node);
+void sim_conditions_end(CUgraph graph);       /* its handles end */
+bool sim_graph_has_conditions(CUgraph graph); /* or a child has */
+/* Whether such a node may be in the graph, which may be a body or in one. */
+CUresult sim_body_allows(CUgraph graph, const CUgraphNodeParams *params);
+struct sim_op *sim_condition_op(CUgraphNode node);         /* NULL: no memory */
+struct sim_op *sim_condition_default_op(CUgraphNode node); /* its value at a launch */
 
 /* capture.c: adds a node to the stream's capture. */
 CUresult sim_capture_add(CUstream stream, CUgraphNodeParams *params);

@@ -58,8 +58,11 @@ static bool sort(CUgraph g, CUgraphNode *bad)
   }
   *end = NULL;
   g->end = end;
-  for (CUgraphNode n = g->first; n; n = n->next)
+  for (CUgraphNode n = g->first; n; n = n->next) {
     if (n->child && !sort(n->child, bad)) return false;
+    for (unsigned i = 0; i < n->body_count; i++)
+      if (!sort(n->bodies[i], bad)) return false;
+  }
   return true;
 }
 
@@ -220,6 +223,18 @@ static bool add_auto_frees(struct chain *c, CUgraph g)
   return true;
 }
 
+/* "Applied at the beginning of each graph execution" */
+static bool add_defaults(struct chain *c, CUgraph g)
+{
+  for (CUgraphNode n = g->first; n; n = n->next) {
+    if (n->child && !add_defaults(c, n->child)) return false;
+    if (n->bodies && !chain_add(c, sim_condition_default_op(n))) return false;
+    for (unsigned i = 0; n->bodies && i < n->body_count; i++)
+      if (!add_defaults(c, n->bodies[i])) return false;
+  }
+  return true;
+}
+
 static bool add_nodes(struct chain *c, CUgraph g)
 {
   for (CUgraphNode n = g->first; n; n = n->next) {
@@ -258,7 +273,8 @@ static CUresult launch(CUgraphExec e, CUstream s)
                          e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   if (error) return error;
   struct chain c = {NULL, &c.first};
-  if (!add_auto_frees(&c, e->graph) || !add_nodes(&c, e->graph) || !add_end(&c, e)) {
+  if (!add_auto_frees(&c, e->graph) || !add_defaults(&c, e->graph) || !add_nodes(&c, e->graph) ||
+      !add_end(&c, e)) {
     for (struct sim_op *op = c.first, *next; op; op = next) {
       next = op->next;
       sim_op_free(op);
@@ -278,7 +294,8 @@ static CUresult launch(CUgraphExec e, CUstream s)
 static CUresult capture_launch(CUgraphExec e, CUstream s)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
-  if (sim_graph_has_memory(e->graph)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (sim_graph_has_memory(e->graph) || sim_graph_has_conditions(e->graph))
+    return CUDA_ERROR_NOT_SUPPORTED;
   CUresult error = sim_graph_clone(e->graph, false, &p.graph.graph);
   if (error) return error;
   p.graph.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
@@ -359,11 +376,23 @@ static bool pair_nodes(CUgraph exec, CUgraph g, CUgraphNode *pairs, struct updat
 
 static bool update(CUgraph exec, CUgraph g, struct update *u);
 
+/* A condition's kind stays; its handle and what is in its bodies may be others. */
+static bool update_bodies(CUgraphNode mine, CUgraphNode n, struct update *u)
+{
+  const CUDA_CONDITIONAL_NODE_PARAMS *a = &mine->params.conditional, *b = &n->params.conditional;
+  if (a->type != b->type || a->size != b->size || a->ctx != b->ctx) return false;
+  for (unsigned i = 0; i < n->body_count; i++)
+    if (!update(mine->bodies[i], n->bodies[i], u)) return false;
+  sim_condition_take(mine, n);
+  return true;
+}
+
 static bool update_node(CUgraphNode mine, CUgraphNode n, struct update *u)
 {
   u->node = n;
   u->result = CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
   if (n->child) return update(mine->child, n->child, u);
+  if (n->bodies) return update_bodies(mine, n, u);
   if (n->memory) return mine->memory == n->memory; /* an allocation is what it is */
   if (n->params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
       n->params.kernel.ctx != mine->params.kernel.ctx) {

@@ -91,7 +91,7 @@ static CUresult keep_child(CUgraphNode n, const CUDA_CHILD_GRAPH_NODE_PARAMS *p)
     n->child = from;
   } else if (p->ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) {
     error = CUDA_ERROR_INVALID_VALUE;
-  } else if (sim_graph_has_memory(from)) {
+  } else if (sim_graph_has_memory(from) || sim_graph_has_conditions(from)) {
     error = CUDA_ERROR_NOT_SUPPORTED;
   } else {
     error = sim_graph_clone(from, false, &n->child);
@@ -161,7 +161,9 @@ static CUresult keep(CUgraphNode n, CUgraphNodeParams *p)
     return keep_alloc(n, &p->alloc);
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
     return keep_free(n, &p->free);
-  default: /* semaphores, batches of memory operations, conditions */
+  case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    return sim_condition_keep(n, &p->conditional);
+  default: /* semaphores, batches of memory operations */
     return (unsigned)p->type <= CU_GRAPH_NODE_TYPE_CONDITIONAL ? CUDA_ERROR_NOT_SUPPORTED
                                                                : CUDA_ERROR_INVALID_VALUE;
   }
@@ -174,6 +176,7 @@ static void let_go(CUgraphNode n)
     n->child->parent = NULL;
     sim_graph_end(n->child);
   }
+  if (n->bodies) sim_condition_let_go(n);
   if (n->memory) sim_graph_memory_unref(n->memory);
   free(n->owned);
   n->child = NULL;
@@ -205,9 +208,10 @@ static void link_node(CUgraphNode n)
 CUresult sim_node_add(CUgraph graph, const struct sim_nodes *after, CUgraphNodeParams *params,
                       CUgraphNode *node)
 {
-  CUgraphNode n = node_new(graph, params);
-  if (!n) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult error = sim_nodes_copy(&n->after, after) ? keep(n, params) : CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult error = sim_body_allows(graph, params);
+  CUgraphNode n = error ? NULL : node_new(graph, params);
+  if (!n) return error ? error : CUDA_ERROR_OUT_OF_MEMORY;
+  error = sim_nodes_copy(&n->after, after) ? keep(n, params) : CUDA_ERROR_OUT_OF_MEMORY;
   if (!error) {
     link_node(n);
     *node = n;
@@ -237,7 +241,8 @@ void sim_node_end(CUgraphNode n)
 CUresult sim_node_set(CUgraphNode n, const CUgraphNodeParams *p)
 {
   if (p->type != n->params.type) return CUDA_ERROR_INVALID_VALUE;
-  if (n->memory) return CUDA_ERROR_NOT_SUPPORTED; /* an allocation is what it is */
+  /* an allocation is what it is, and so is a condition */
+  if (n->memory || n->bodies) return CUDA_ERROR_NOT_SUPPORTED;
   struct CUgraphNode_st fresh = {.graph = n->graph, .params = *p};
   CUgraphNodeParams copy = *p;
   CUresult error = keep(&fresh, &copy);
@@ -284,6 +289,7 @@ CUresult sim_node_clone(CUgraphNode from, CUgraph graph, bool exec, CUgraphNode 
   link_node(n);
   CUresult error = clone_attributes(from, n);
   if (!error && from->memory) error = clone_memory(from, n, exec);
+  if (!error && from->bodies) error = sim_condition_clone(from, n, exec);
   if (!error && from->child) {
     error = sim_graph_clone(from->child, exec, &n->child);
     if (!error) n->child->parent = n;
@@ -335,6 +341,8 @@ struct sim_op *sim_node_op(CUgraphNode n)
     break;
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
     return sim_graph_memory_free_op(n->memory);
+  case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    return sim_condition_op(n);
   default:
     return sim_op_new(sizeof *op, NULL);
   }

@@ -150,6 +150,8 @@ CUresult sim_cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *
   CUgraphNodeParams p = *params;
   CUresult error = add(node, g, after, count, &p);
   if (!error && p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) params->alloc.dptr = p.alloc.dptr;
+  if (!error && p.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+    params->conditional.phGraph_out = p.conditional.phGraph_out;
   return error;
 }
 
@@ -240,6 +242,8 @@ static CUgraphNode instance_of(CUgraph g, CUgraphNode original)
   for (CUgraphNode n = g->first; n; n = n->next) {
     if (n->origin == original) return n;
     CUgraphNode inside = n->child ? instance_of(n->child, original) : NULL;
+    for (unsigned i = 0; i < n->body_count && !inside; i++)
+      inside = instance_of(n->bodies[i], original);
     if (inside) return inside;
   }
   return NULL;

@@ -49,6 +49,23 @@ struct weir_twin {
   uint32_t flags;
 };
 
+/* What a CUgraphConditionalHandle is the address of, on the software device. */
+enum { WEIR_CONDITION_MAGIC = 0x77c0011 };
+
+struct weir_condition {
+  uint32_t magic; /* WEIR_CONDITION_MAGIC; else the handle is none */
+  uint32_t value; /* of the condition */
+  uint32_t sets;  /* how often it was set */
+};
+
+/* cudaGraphSetConditional(), for a twin. */
+static inline void weir_condition_set(unsigned long long handle, uint32_t value)
+{
+  struct weir_condition *c = (struct weir_condition *)(uintptr_t)handle;
+  __atomic_store_n(&c->value, value, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&c->sets, 1, __ATOMIC_RELAXED);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -23,7 +23,9 @@
  * other thread of the launch reads or writes. Not: __syncthreads() and all that makes threads wait
  * or talk (__shared__ memory, warp functions, atomics, cooperative groups), since threads run one
  * after the other here; __device__ and
- * __constant__ variables, whose host shadows the twin would see; texture and surface functions.
+ * __constant__ variables, whose host shadows the twin would see; CUDA's texture and surface
+ * functions (weir_texture.h has some that can be). A condition of a graph is set with
+ * weir_graph_set_conditional(handle, value), which is cudaGraphSetConditional() on a GPU.
  *
  * A kernel whose threads share memory is written in phases, and has a fixed number of threads:
  *
@@ -58,6 +60,7 @@
 #define WEIR_MINE(name)                   name
 #define WEIR_PLACE_COMMA
 #define WEIR_HERE_COMMA
+#define weir_graph_set_conditional cudaGraphSetConditional
 
 #else
 
@@ -102,6 +105,8 @@ struct weir_threads {
     more = false;
   }
 };
+
+#define weir_graph_set_conditional weir_condition_set
 
 #define WEIR_SHARED
 #define WEIR_PHASE                                                                                 \

@@ -215,7 +215,7 @@ START_TEST(bad_nodes_and_handles_are_refused)
   ok(cuGraphExecDestroy(e));
   fails(cuGraphLaunch(e, stream()), CUDA_ERROR_INVALID_VALUE);
   CUgraphNodeParams condition = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
-  fails(cuGraphAddNode_v2(&m, other, NULL, NULL, 0, &condition), CUDA_ERROR_NOT_SUPPORTED);
+  fails(cuGraphAddNode_v2(&m, other, NULL, NULL, 0, &condition), CUDA_ERROR_INVALID_VALUE);
 }
 END_TEST
 

@@ -857,6 +857,36 @@ static int opens(int in)
   return cudaIpcCloseMemHandle(p) || cudaEventDestroy(e) ? 6 : 0;
 }
 
+START_TEST(a_conditional_node_runs_its_body)
+{
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t node;
+  cudaGraphConditionalHandle handle;
+  char *p, back[2] = {0, 0};
+  ok(cudaMalloc((void **)&p, 2));
+  ok(cudaMemset(p, 0, 2));
+  ok(cudaGraphCreate(&graph, 0));
+  is(cudaGraphConditionalHandleCreate(NULL, graph, 1, 0), cudaErrorInvalidValue);
+  for (unsigned value = 0; value < 2; value++) {
+    ok(cudaGraphConditionalHandleCreate(&handle, graph, value, cudaGraphCondAssignDefault));
+    struct cudaGraphNodeParams params = {.type = cudaGraphNodeTypeConditional};
+    params.conditional.handle = handle;
+    params.conditional.type = cudaGraphCondTypeIf;
+    params.conditional.size = 1;
+    ok(cudaGraphAddNode(&node, graph, NULL, NULL, 0, &params));
+    struct cudaMemsetParams set = {
+        .dst = p + value, .value = 9, .elementSize = 1, .width = 1, .height = 1};
+    ok(cudaGraphAddMemsetNode(&node, params.conditional.phGraph_out[0], NULL, 0, &set));
+  }
+  ok(cudaGraphInstantiate(&exec, graph, 0));
+  ok(cudaGraphLaunch(exec, NULL));
+  ok(cudaMemcpy(back, p, 2, cudaMemcpyDeviceToHost));
+  ck_assert_int_eq(back[0], 0);
+  ck_assert_int_eq(back[1], 9);
+}
+END_TEST
+
 START_TEST(memory_and_events_are_opened_in_another_process)
 {
   int ends[2], status;
@@ -921,6 +951,7 @@ int main(void)
   tcase_add_test(c, entry_points_are_the_drivers);
   tcase_add_test(c, one_runtime_call_is_one_driver_call);
   tcase_add_test(c, a_batch_is_several_copies);
+  tcase_add_test(c, a_conditional_node_runs_its_body);
   tcase_add_test(c, memory_and_events_are_opened_in_another_process);
   tcase_set_timeout(c, 60);
   suite_add_tcase(suite, c);

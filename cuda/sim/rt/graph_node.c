@@ -329,6 +329,8 @@ static cudaError_t add_any(struct place at, const cudaGraphEdgeData *data,
   if (e) return e;
   e = rt_result(rt_drv->GraphAddNode(at.node, at.graph, at.after, (const CUgraphEdgeData *)data,
                                      at.count, &c));
+  if (!e && p->type == cudaGraphNodeTypeConditional)
+    p->conditional.phGraph_out = (cudaGraph_t *)c.conditional.phGraph_out;
   if (!e && p->type == cudaGraphNodeTypeMemAlloc) p->alloc.dptr = (void *)(uintptr_t)c.alloc.dptr;
   return e;
 }
@@ -341,6 +343,22 @@ static cudaError_t set_any(struct whose w, struct cudaGraphNodeParams *p)
   return rt_result(w.in_exec ? rt_drv->GraphExecNodeSetParams(w.exec, w.node, &c)
                              : rt_drv->GraphNodeSetParams(w.node, &c));
 }
+
+/* In the thread's current context. */
+static cudaError_t condition(cudaGraphConditionalHandle *handle, cudaGraph_t graph,
+                             unsigned int initial, unsigned int flags)
+{
+  CUgraphConditionalHandle made = 0;
+  cudaError_t e = rt_result(
+      rt_drv->GraphConditionalHandleCreate(&made, (CUgraph)graph, context(), initial, flags));
+  if (!e) *handle = made;
+  return e;
+}
+
+RT_BODY(cudaGraphConditionalHandleCreate,
+        (cudaGraphConditionalHandle * handle, cudaGraph_t graph, unsigned int initial,
+         unsigned int flags),
+        handle ? condition(handle, graph, initial, flags) : cudaErrorInvalidValue)
 
 RT_BODY(cudaGraphAddNode,
         (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *after,
