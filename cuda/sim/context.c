@@ -439,6 +439,17 @@ CUresult sim_cuCtxGetStreamPriorityRange(int *least, int *greatest)
   return CUDA_SUCCESS;
 }
 
+/* "This is purely a performance hint and it can be ignored or clamped depending on the platform",
+ * of the two limits of the L2 cache. */
+static size_t clamped(const struct sim_device *d, CUlimit limit, size_t value)
+{
+  size_t most = SIZE_MAX;
+  if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY) most = 128;
+  if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+    most = (size_t)sim_device_attribute(d, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
+  return value < most ? value : most;
+}
+
 CUresult sim_cuCtxSetLimit(CUlimit limit, size_t value)
 {
   SIM_NEED_CONTEXT(c);
@@ -446,7 +457,7 @@ CUresult sim_cuCtxSetLimit(CUlimit limit, size_t value)
   if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED ||
       limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
     return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  c->limits[limit] = value;
+  c->limits[limit] = clamped(c->device, limit, value);
   return CUDA_SUCCESS;
 }
 

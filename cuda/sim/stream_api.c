@@ -170,11 +170,24 @@ CUresult sim_cuStreamGetAttribute(CUstream stream, CUstreamAttrID attribute,
   return CUDA_SUCCESS;
 }
 
+/* An access policy is a hint; what it says is checked as the documentation of
+ * CUaccessPolicyWindow does. */
+static bool window_is_legal(const struct sim_device *d, const CUaccessPolicyWindow *w)
+{
+  int most = sim_device_attribute(d, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
+  return w->num_bytes <= (size_t)most && w->hitRatio >= 0 && w->hitRatio <= 1 &&
+         (unsigned)w->hitProp <= CU_ACCESS_PROPERTY_PERSISTING &&
+         (unsigned)w->missProp <= CU_ACCESS_PROPERTY_STREAMING;
+}
+
 CUresult sim_cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute,
                                   const CUstreamAttrValue *value)
 {
   if (!value || (unsigned)attribute >= CU_LAUNCH_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
   FIND_STREAM(s, stream);
+  if (attribute == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW &&
+      !window_is_legal(s->context->device, &value->accessPolicyWindow))
+    return CUDA_ERROR_INVALID_VALUE;
   s->attributes[attribute] = *value;
   if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) s->priority = value->priority;
   return CUDA_SUCCESS;

@@ -268,6 +268,42 @@ START_TEST(an_ordinary_injected_error_does_not_stick)
 }
 END_TEST
 
+START_TEST(the_part_of_the_cache_that_persists_is_limited)
+{
+  int most = 0, window = 0;
+  ok(cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, 0));
+  ok(cuDeviceGetAttribute(&window, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, 0));
+  ck_assert_int_gt(most, 0);
+  ck_assert_int_gt(window, 0);
+  size_t v = 0;
+  ok(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 1 << 20));
+  ok(cuCtxGetLimit(&v, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+  ck_assert_uint_eq(v, 1 << 20);
+  ok(cuCtxSetLimit(CU_LIMIT_PERSISTING_L2_CACHE_SIZE, SIZE_MAX)); /* "clamped" */
+  ok(cuCtxGetLimit(&v, CU_LIMIT_PERSISTING_L2_CACHE_SIZE));
+  ck_assert_uint_eq(v, (size_t)most);
+  CUstream s;
+  ok(cuStreamCreate(&s, 0));
+  CUlaunchAttributeValue a, got;
+  memset(&a, 0, sizeof a);
+  a.accessPolicyWindow.base_ptr = (void *)(uintptr_t)device_bytes(1 << 20);
+  a.accessPolicyWindow.num_bytes = 1 << 20;
+  a.accessPolicyWindow.hitRatio = 0.5f;
+  a.accessPolicyWindow.hitProp = CU_ACCESS_PROPERTY_PERSISTING;
+  ok(cuStreamSetAttribute(s, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &a));
+  ok(cuStreamGetAttribute(s, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &got));
+  ck_assert_mem_eq(&got, &a, sizeof a);
+  a.accessPolicyWindow.num_bytes = (size_t)window + 1;
+  fails(cuStreamSetAttribute(s, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &a),
+        CUDA_ERROR_INVALID_VALUE);
+  a.accessPolicyWindow.num_bytes = 1;
+  a.accessPolicyWindow.hitRatio = 2;
+  fails(cuStreamSetAttribute(s, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &a),
+        CUDA_ERROR_INVALID_VALUE);
+  ok(cuCtxResetPersistingL2Cache());
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {calls_that_need_a_context_say_so,
@@ -281,6 +317,7 @@ int main(void)
                                 peer_access_is_enabled_once_and_disabled_once,
                                 an_injected_sticky_error_stays_until_the_context_ends,
                                 an_ordinary_injected_error_does_not_stick,
+                                the_part_of_the_cache_that_persists_is_limited,
                                 NULL};
   return run_tests("sim_context", tests, start);
 }
