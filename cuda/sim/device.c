@@ -99,6 +99,7 @@ static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
   X(IPC_EVENT_SUPPORTED, 1)                                                                        \
   X(MAX_PERSISTING_L2_CACHE_SIZE, 3 << 20)                                                         \
   X(MAX_ACCESS_POLICY_WINDOW_SIZE, 128 << 20)                                                      \
+  X(GENERIC_COMPRESSION_SUPPORTED, 1)                                                              \
   X(MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)                      \
   X(HOST_MEMORY_POOLS_SUPPORTED, 1)                                                                \
   X(HOST_NUMA_MEMORY_POOLS_SUPPORTED, 1)                                                           \

@@ -246,6 +246,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop)
   if (prop->allocFlags.gpuDirectRDMACapable &&
       !sim_device_attribute(sim_device(prop->location.id), RDMA_WITH_VMM))
     return CUDA_ERROR_NOT_SUPPORTED;
+  if (prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC)
+    return CUDA_ERROR_INVALID_VALUE;
   if (prop->allocFlags.usage) return CUDA_ERROR_NOT_SUPPORTED;
   return CUDA_SUCCESS;
 }
@@ -271,7 +273,6 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
   m->device = sim_device(prop->location.id);
   m->bytes = bytes;
   m->prop = *prop;
-  m->prop.allocFlags.compressionType = 0; /* a hint; the answer to it is no */
   pthread_mutex_lock(&sim_memory_lock);
   error = give_memory(m);
   if (!error) m->refs = 1;

@@ -531,6 +531,23 @@ START_TEST(only_what_was_to_be_exported_is)
 }
 END_TEST
 
+START_TEST(memory_that_may_be_compressed_says_so)
+{
+  int can = 0;
+  CUmemAllocationProp prop = on_device(0), said;
+  CUmemGenericAllocationHandle h;
+  ok(cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, 0));
+  ck_assert_int_eq(can, 1);
+  prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
+  ok(cuMemCreate(&h, GRANULE, &prop, 0));
+  ok(cuMemGetAllocationPropertiesFromHandle(&said, h));
+  ck_assert_int_eq(said.allocFlags.compressionType, CU_MEM_ALLOCATION_COMP_GENERIC);
+  ok(cuMemRelease(h));
+  prop.allocFlags.compressionType = 7;
+  fails(cuMemCreate(&h, GRANULE, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
 /* As NVIDIA's sample memMapIPCDrv ends: what belongs to no context needs none. */
 START_TEST(a_destroyed_context_does_not_hold_up_what_belongs_to_none)
 {
@@ -578,6 +595,7 @@ int main(void)
                                 a_context_ends_without_the_mappings,
                                 only_what_was_to_be_exported_is,
                                 a_destroyed_context_does_not_hold_up_what_belongs_to_none,
+                                memory_that_may_be_compressed_says_so,
                                 NULL};
   const TTest *const bare[] = {an_exported_memory_is_the_same_in_another_process,
                                without_a_file_for_it_there_is_memory_but_no_mapping, NULL};
