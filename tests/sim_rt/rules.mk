@@ -40,7 +40,7 @@ $(ST)/test_runtime_static $(ST)/test_launch_static: $(ST)/%_static: $(ST_OBJ)/%.
 	$(say) LD $@
 	$(Q)$(CXX) $(LDSAN) -rdynamic -o $@ $< $(RT_STATIC) -Wl,$(ST_RPATH) $(CHECK_LIBS) -ldl -pthread
 
-$(ST)/test_surface: $(ST_OBJ)/test_surface.o $(RT_SHARED) $(RT_STATIC) $(RT_LIST)
+$(ST)/test_surface: $(ST_OBJ)/test_surface.o $(RT_SHARED) $(RT_STATIC) $(RT_LIST) $(SIM)/libcupti.so.13
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -o $@ $< -Wl,$(ST_RPATH) $(CHECK_LIBS) -ldl -pthread

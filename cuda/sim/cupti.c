@@ -1,0 +1,79 @@
+/* cupti.c: libcupti.so.13 of the software device: so that programs which are linked against CUPTI
+ * load, and learn that there is nothing to profile.
+ *
+ * It tells its version and the names of results; every other function of CUPTI's headers answers
+ * CUPTI_ERROR_NOT_SUPPORTED, and says so once, on stderr and, under Weir, in the trace. The
+ * functions' own types do not matter for a constant answer, so this file includes no CUPTI header.
+ */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CUPTI_API __attribute__((visibility("default")))
+
+enum { VERSION = 130000 }; /* of CUDA 13.0, as the driver stand-in's */
+
+enum {
+#define R(result, number) result = (number),
+#define N(name)
+#include "cupti.def"
+#undef R
+#undef N
+};
+
+static int not_supported(_Atomic bool *said, const char *name)
+{
+  char text[200];
+  if (atomic_exchange(said, true)) return CUPTI_ERROR_NOT_SUPPORTED;
+  int n = snprintf(text, sizeof text,
+                   "weir sim: %s is not done by the software device: answers %d "
+                   "(CUPTI_ERROR_NOT_SUPPORTED)\n",
+                   name, CUPTI_ERROR_NOT_SUPPORTED);
+  ssize_t written = write(STDERR_FILENO, text, (size_t)n);
+  (void)written;
+  text[n - 1] = 0;
+  void (*note)(const char *) = NULL;
+  *(void **)&note = dlsym(RTLD_DEFAULT, "weir_note");
+  if (note) note(text);
+  return CUPTI_ERROR_NOT_SUPPORTED;
+}
+
+CUPTI_API int cuptiGetVersion(uint32_t *version);
+CUPTI_API int cuptiGetResultString(int result, const char **name);
+
+int cuptiGetVersion(uint32_t *version)
+{
+  if (!version) return CUPTI_ERROR_INVALID_PARAMETER;
+  *version = VERSION;
+  return CUPTI_SUCCESS;
+}
+
+int cuptiGetResultString(int result, const char **name)
+{
+  if (!name) return CUPTI_ERROR_INVALID_PARAMETER;
+  switch (result) {
+#define N(name)
+#define R(result, number)                                                                          \
+  case result:                                                                                     \
+    *name = #result;                                                                               \
+    return CUPTI_SUCCESS;
+#include "cupti.def"
+#undef R
+#undef N
+  default:
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+}
+
+#define R(result, number)
+#define N(name)                                                                                    \
+  CUPTI_API int name(void);                                                                        \
+  int name(void)                                                                                   \
+  {                                                                                                \
+    static _Atomic bool said;                                                                      \
+    return not_supported(&said, #name);                                                            \
+  }
+#include "cupti.def"
