@@ -57,6 +57,7 @@ BIN := $(O)/bin
 LIB := $(O)/lib
 SIM := $(O)/lib/sim
 OBJ := $(O)/obj
+CUDA_STUBS := $(OBJ)/stubs# libcuda.so, libcudart.so: for linking alone
 
 all: ## build everything: the weir command, its libraries, the software device, the examples
 
@@ -75,6 +76,11 @@ $(OBJ)/%.o: %.S | check-tools
 	@mkdir -p $(@D)
 	$(say) AS $<
 	$(Q)$(CC) $(CPPFLAGS) -g -fPIC -MMD -MP -c $< -o $@
+
+# Names of the driver's functions to link against, whatever the Toolkit brings.
+$(CUDA_STUBS)/libcuda.so: tools/scripts/link-stubs.sh | check-tools
+	$(say) STUBS $(CUDA_STUBS)
+	$(Q)tools/scripts/link-stubs.sh "$(CC)" "$(CUDA_HOME)" "$(CUDA_LIB)" $(CUDA_STUBS)
 
 # What a build needs and has not is one sentence, once, before the first compiler runs.
 check-tools:

@@ -26,13 +26,13 @@ E2E_LINK = $(CXX) $(CFLAGS) $(LDSAN) -Wl,'$(EX_TWIN)'
 $(E2E)/random_caller: $(E2E_VICTIM)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_LIB) -lcudart -L$(CUDA_LIB)/stubs -lcuda -lpthread
+	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
 $(E2E)/random_caller_static: $(E2E_VICTIM) $(RT_STATIC)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $(E2E_VICTIM) $(SIM)/libweir_sim_cudart_static.a -o $@ \
-	  -L$(CUDA_LIB)/stubs -lcuda -ldl -lpthread
+	  -L$(CUDA_STUBS) -lcuda -ldl -lpthread
 
 $(E2E)/test_counts: $(E2E_OBJ)/test_counts.o
 $(E2E)/test_counts_all: $(E2E_OBJ)/test_counts_all.o
@@ -49,12 +49,14 @@ $(E2E_OBJ)/test_counts_all.o: tests/e2e/test_counts.c | check-tools
 $(E2E)/ticker: $(E2E_OBJ)/ticker.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_LIB) -lcudart -lpthread
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -L$(CUDA_STUBS) -lcudart -lpthread
 
 $(E2E)/test_hardship: $(E2E_OBJ)/test_hardship.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
+
+$(addprefix $(E2E)/,random_caller random_caller_static ticker): | $(CUDA_STUBS)/libcuda.so
 
 TESTS      += $(addprefix $(E2E)/test_,counts hardship)
 # An instrumented program under an uninstrumented preload library is what neither sanitizer can host.

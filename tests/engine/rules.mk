@@ -2,11 +2,11 @@
 
 ENGINET := $(O)/tests/engine
 
-$(ENGINET)/client: $(OBJ)/tests/engine/client.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so
+$(ENGINET)/client: $(OBJ)/tests/engine/client.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $< -L$(LIB) -lweir -Wl,-rpath,'$$ORIGIN/../../lib' \
-	  -L$(CUDA_LIB)/stubs -lcuda -pthread
+	  -L$(CUDA_STUBS) -lcuda -pthread
 
 $(ENGINET)/test_engine: $(OBJ)/tests/engine/test_engine.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)

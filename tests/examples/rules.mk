@@ -7,10 +7,10 @@ TX_NO_TWINS := $(addprefix $(TX)/no_twins/,$(EX_CUDA))
 TESTS      += $(TX)/test_examples
 TEST_TOOLS += $(TX_NO_TWINS) $(EXAMPLES_SHARED) $(EXAMPLES_SIM_STATIC)
 
-$(TX_NO_TWINS): $(TX)/no_twins/%: $(OBJ)/$(EX_DIR)/%.o
+$(TX_NO_TWINS): $(TX)/no_twins/%: $(OBJ)/$(EX_DIR)/%.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(NVCC) -cudart shared $(EX_SAN) $< -o $@
+	$(Q)$(NVCC) -cudart shared -L$(CUDA_STUBS) $(EX_SAN) $< -o $@
 
 $(TX)/test_examples: $(OBJ)/tests/examples/test_examples.o
 	@mkdir -p $(@D)

@@ -20,10 +20,10 @@ check-gpu: $(GPU_COUNT)
 GPU_SUITES := $(addprefix $(O)/tests/gpu/cuda_,backend reuse stress compute)
 GPU_CHECK   = $(patsubst -l%,-l:lib%.a,$(filter -lcheck% -lsubunit,$(shell pkg-config --static --libs check 2>/dev/null)))
 
-$(GPU_SUITES): $(O)/tests/gpu/cuda_%: $(OBJ)/tests/cuda/test_%.o $(CUDAT_OBJS) $(LIB)/libweir-cuda.so
+$(GPU_SUITES): $(O)/tests/gpu/cuda_%: $(OBJ)/tests/cuda/test_%.o $(CUDAT_OBJS) $(LIB)/libweir-cuda.so | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(CUDA_LIB)/stubs -lcuda \
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcuda \
 	  -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../../lib:$$ORIGIN/../lib' $(GPU_CHECK) -lrt -lm -ldl -pthread
 
 GPU_ENGINE := $(O)/tests/gpu/engine $(O)/tests/gpu/overlap
@@ -43,10 +43,10 @@ $(O)/tests/gpu/overlap: $(OBJ)/tests/gpu/overlap.o $(LIB)/libweir.so $(LIB)/libw
 
 EXTRA_tests/gpu/bandwidth.c = $(CUDAINC)
 
-$(O)/tests/gpu/bandwidth: $(OBJ)/tests/gpu/bandwidth.o
+$(O)/tests/gpu/bandwidth: $(OBJ)/tests/gpu/bandwidth.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) -o $@ $< -L$(CUDA_LIB) -lcudart
+	$(Q)$(CC) $(LDSAN) -o $@ $< -L$(CUDA_STUBS) -lcudart
 
 gpu-suites: $(GPU_SUITES) $(GPU_ENGINE) $(O)/bench/gpu $(O)/bench/gpu_tensor $(O)/tests/gpu/bandwidth $(O)/tests/reroute/trap $(O)/tests/reroute/differ
 check-gpu: gpu-suites

@@ -8,18 +8,18 @@ $(REROUTE_OBJ)/kernels.o: tests/reroute/kernels.cu cuda/sim/weir_kernel.h cuda/s
 	$(say) NVCC $<
 	$(Q)$(EX_NVCC) -gencode arch=compute_75,code=compute_75 -c $< -o $@
 
-$(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject: $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(REROUTE_OBJ)/kernels.o
+$(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject: $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(REROUTE_OBJ)/kernels.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_LIB) -lcudart -L$(CUDA_LIB)/stubs -lcuda -lpthread
+	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
 
 $(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o
 
 # Of a name with a version, as libraries have.
-$(REROUTE)/libplugin.so.1: $(REROUTE_OBJ)/plugin.o
+$(REROUTE)/libplugin.so.1: $(REROUTE_OBJ)/plugin.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(CFLAGS) -shared -o $@ $^ -L$(CUDA_LIB) -lcudart
+	$(Q)$(CC) $(CFLAGS) -shared -o $@ $^ -L$(CUDA_STUBS) -lcudart
 
 $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	@mkdir -p $(@D)

@@ -45,10 +45,10 @@ $(ST)/test_surface: $(ST_OBJ)/test_surface.o $(RT_SHARED) $(RT_STATIC) $(RT_LIST
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) -o $@ $< -Wl,$(ST_RPATH) $(CHECK_LIBS) -ldl -pthread
 
-$(ST)/plugin.so: tests/sim_rt/plugin.cu cuda/sim/weir_kernel.h cuda/sim/twin.h | examples-nvcc
+$(ST)/plugin.so: tests/sim_rt/plugin.cu cuda/sim/weir_kernel.h cuda/sim/weir_texture.h cuda/sim/twin.h | examples-nvcc $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) NVCC $@
-	$(Q)$(ST_NVCC) -shared -cudart shared $< -o $@
+	$(Q)$(ST_NVCC) -shared -cudart shared -L$(CUDA_STUBS) $< -o $@
 
 tests-sim-rt: $(ST)/plugin.so $(addprefix $(ST)/,$(ST_SUITES))
 .PHONY: tests-sim-rt

@@ -31,10 +31,10 @@ $(OBJ)/$(EX_DIR)/%.o: $(EX_DIR)/%.cu $(EX_DIR)/check.h cuda/sim/weir_kernel.h cu
 	$(say) NVCC $<
 	$(Q)$(EX_NVCC) $(EX_ARCH) -c $< -o $@
 
-$(EX_CUDA:%=$(EX)/%): $(EX)/%: $(OBJ)/$(EX_DIR)/%.o
+$(EX_CUDA:%=$(EX)/%): $(EX)/%: $(OBJ)/$(EX_DIR)/%.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(NVCC) -cudart shared $(EX_SAN) -Xlinker '$(EX_TWIN)' $< -o $@
+	$(Q)$(NVCC) -cudart shared -L$(CUDA_STUBS) $(EX_SAN) -Xlinker '$(EX_TWIN)' $(EX_RPATH) $< -o $@
 
 $(EXAMPLES_SIM_STATIC): $(EX)/sim_static/%: $(OBJ)/$(EX_DIR)/%.o $(RT_STATIC)
 	@mkdir -p $(@D)
@@ -46,8 +46,8 @@ $(EXAMPLES_STATIC): $(EX)/static/%: $(OBJ)/$(EX_DIR)/%.o
 	$(say) LD $@
 	$(Q)$(NVCC) -cudart static -Xlinker '$(EX_TWIN)' $< -o $@
 
-# The driver example: an image of its kernels inside, their host twins beside. It is linked against the
-# Toolkit's stub of libcuda, which is only for linking.
+# The driver example: an image of its kernels inside, their host twins beside. It is linked against
+# names of the driver's functions alone.
 $(OBJ)/$(EX_DIR)/driver_kernels.fatbin: $(EX_DIR)/driver_kernels.cu cuda/sim/weir_kernel.h | examples-nvcc
 	@mkdir -p $(@D)
 	$(say) NVCC $<
@@ -61,10 +61,10 @@ $(OBJ)/$(EX_DIR)/driver_kernels.o: $(EX_DIR)/driver_kernels.cu cuda/sim/weir_ker
 EXTRA_$(EX_DIR)/driver.c = $(CUDAINC) -DWEIR_EXAMPLE_IMAGE='"$(OBJ)/$(EX_DIR)/driver_kernels.fatbin"'
 $(OBJ)/$(EX_DIR)/driver.o: $(OBJ)/$(EX_DIR)/driver_kernels.fatbin
 
-$(EX)/driver: $(OBJ)/$(EX_DIR)/driver.o $(OBJ)/$(EX_DIR)/driver_kernels.o
+$(EX)/driver: $(OBJ)/$(EX_DIR)/driver.o $(OBJ)/$(EX_DIR)/driver_kernels.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) $(LDSAN) -Wl,'$(EX_TWIN)' $^ -o $@ -L$(CUDA_LIB)/stubs -lcuda -lm
+	$(Q)$(CC) $(LDSAN) -Wl,'$(EX_TWIN)' $^ -o $@ -L$(CUDA_STUBS) -lcuda -lm
 
 # As a program built against an installed Weir; core/weir.h is weir.h there.
 $(foreach e,$(EX_WEIR),$(eval EXTRA_$(EX_DIR)/$(e).c = -Icore))
