@@ -5,7 +5,7 @@
 #   O=DIR        output tree (default build)
 #   V=1          show the commands
 #   SAN=address,undefined | SAN=thread    sanitizer build (put it into its own O=)
-#   CUDA_HOME=   the CUDA Toolkit (else nvcc on PATH, else /usr/local/cuda)
+#   CUDA_HOME=   the CUDA Toolkit (else nvcc on PATH, else /usr/local/cuda, else what make deps fetches)
 #   PREFIX= DESTDIR=                      where install puts things
 
 O         ?= build
@@ -17,7 +17,8 @@ endif
 ifeq ($(origin CXX),default)
 CXX       := g++
 endif
-CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null))),$(wildcard /usr/local/cuda),/usr/local/cuda)
+TOOLKIT   := $(CURDIR)/build/toolkit# what make deps fetches from PyPI where no Toolkit is
+CUDA_HOME ?= $(or $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null))),$(patsubst %/bin/nvcc,%,$(firstword $(wildcard /usr/local/cuda/bin/nvcc $(TOOLKIT)/nvidia/cu13/bin/nvcc))),/usr/local/cuda)
 NVCC      ?= $(CUDA_HOME)/bin/nvcc
 CUDA_LIB  := $(firstword $(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/targets/*/lib $(CUDA_HOME)/lib))
 
@@ -90,11 +91,11 @@ include $(wildcard core/rules.mk cuda/rules.mk interpose/rules.mk reports/rules.
 
 -include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
 
-deps: ## install the Debian/Ubuntu packages a build and its tests need, where we may; else name them
-	@tools/scripts/deps.sh install build "$(CUDA_HOME)"
+deps: ## install the packages a build and its tests need, where we may (else name them); fetch a CUDA Toolkit where none is
+	@tools/scripts/deps.sh install build "$(CUDA_HOME)" "$(TOOLKIT)"
 
 deps-all: ## deps, and the packages lint, bundle and test-all need
-	@tools/scripts/deps.sh install all "$(CUDA_HOME)"
+	@tools/scripts/deps.sh install all "$(CUDA_HOME)" "$(TOOLKIT)"
 
 clean: ## remove the output tree
 	$(say) CLEAN $(O)

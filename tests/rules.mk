@@ -27,7 +27,7 @@ EXTRA_tests = $(call pkg_cflags,check sqlite3) $(CUDAINC)
 include $(wildcard tests/*/rules.mk)
 
 test: ## set the machine up, build, run the quick suites; ends "N passed, N failed"
-	@tools/scripts/deps.sh install build "$(CUDA_HOME)"
+	@tools/scripts/deps.sh install build "$(CUDA_HOME)" "$(TOOLKIT)"
 	@$(MAKE) test-build
 	@$(MAKE) test-suites
 
@@ -37,7 +37,7 @@ test-suites:
 
 test-all-build: test-build $(TESTS_ALL)
 test-all: ## test, and: slow suites, ASan/UBSan/TSan builds, fuzzing, valgrind, clang-tidy, export checks
-	@tools/scripts/deps.sh install all "$(CUDA_HOME)"
+	@tools/scripts/deps.sh install all "$(CUDA_HOME)" "$(TOOLKIT)"
 	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" tests/all
 
 check-gpu: all ## on a machine with a GPU: examples with and without Weir, calls counted against CUPTI; the allocator

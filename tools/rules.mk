@@ -86,7 +86,7 @@ bundle: all $(GPU_COUNT) gpu-suites ## a relocatable archive, with the libraries
 	@MAKE="$(MAKE)" tools/scripts/bundle.sh "$(O)" "$(VERSION)" "$(ARCH)" "$(CUDA_HOME)"
 
 demo: ## set the machine up, build, run a training loop under Weir and print its report
-	@tools/scripts/deps.sh install build "$(CUDA_HOME)"
+	@tools/scripts/deps.sh install build "$(CUDA_HOME)" "$(TOOLKIT)"
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 

@@ -1,7 +1,7 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command compare run install public)
-TOOLS_TESTS_ALL := $(O)/tests/tools/test_bundle $(O)/tests/tools/test_called
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command compare run install public deps)
+TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,bundle called)
 
 $(TOOLS_TESTS) $(TOOLS_TESTS_ALL): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)

@@ -15,6 +15,8 @@ EX_WEIR := memory infer linear loader streams parallel
 EX_ARCH ?= -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90
 EX_NVCC  = $(NVCC) -std=c++17 -O2 -g -I. -Xcompiler -Wall,-fno-omit-frame-pointer
 EX_TWIN := --export-dynamic-symbol=weir_twin_*
+# The runtime of a Toolkit that make deps fetched is in no folder that the loader knows.
+EX_RPATH = $(if $(filter $(TOOLKIT)/%,$(CUDA_HOME)),-Xlinker '-rpath=$(CUDA_LIB)')
 # A sanitized stand-in needs the sanitizer's runtime in the program, first.
 EX_SAN   = $(foreach s,$(subst $(comma), ,$(SAN)),-Xcompiler -fsanitize=$(s))
 

@@ -1,11 +1,13 @@
 #!/bin/sh
 # deps.sh: the packages Weir needs, and what to do about a missing one.
 #
-#   deps.sh check CC CUDA_HOME            a build is about to start: a missing thing is one sentence, exit 1
-#   deps.sh install build|all CUDA_HOME   installs what is missing where it may (root or sudo without a
-#                                         password, and apt-get), else names it
+#   deps.sh check CC CUDA_HOME                    a build is about to start: a missing thing is one sentence, exit 1
+#   deps.sh install SCOPE CUDA_HOME TOOLKIT       installs what is missing where it may (root or sudo without a
+#                                                 password, and apt-get), else names it; where there is no CUDA
+#                                                 Toolkit, its pieces go into the folder TOOLKIT (toolkit.sh)
 #
-# One row a need: how to tell that it is there, its Debian/Ubuntu package, and when it is needed.
+# SCOPE: build (a build and its quick tests), bench (and what benchmarks compare with), all (and test-all).
+# One row a need: how to tell that it is there, its Debian/Ubuntu package, and the scopes that want it (build: all do).
 # Presence is asked of the tool itself, not of dpkg, so that other systems' packages count as well.
 set -u
 
@@ -47,15 +49,17 @@ have() { # KIND NAME
 }
 
 missing() { # SCOPE: packages, one a line
-  rows | while read -r kind name package scope; do
-    if [ "$scope" = all ] && [ "$1" != all ]; then continue; fi
+  rows | while read -r kind name package scopes; do
+    case ",$scopes," in
+    *,build,* | *",$1,"*) ;;
+    *) continue ;;
+    esac
     have "$kind" "$name" || echo "$package"
   done
 }
 
-cuda_missing() { # CUDA_HOME
-  [ -f "$1/include/cuda.h" ] && [ -x "$1/bin/nvcc" ] && return 1
-  echo "weir: no CUDA Toolkit at $1: install one (package cuda-toolkit-13-0 of https://developer.nvidia.com/cuda-downloads) or set CUDA_HOME to where it is." >&2
+cuda_there() { # CUDA_HOME
+  [ -f "$1/include/cuda.h" ] && [ -x "$1/bin/nvcc" ]
 }
 
 check() { # CC CUDA_HOME
@@ -76,12 +80,16 @@ check() { # CC CUDA_HOME
     echo "weir: missing:$lack: run 'make deps' or install these packages." >&2
     exit 1
   fi
-  cuda_missing "$2" && exit 1
+  if ! cuda_there "$2"; then
+    echo "weir: no CUDA Toolkit at $2: run 'make deps', which fetches one from PyPI, or set CUDA_HOME to where one is." >&2
+    exit 1
+  fi
   exit 0
 }
 
-install() { # SCOPE CUDA_HOME
+install() { # SCOPE CUDA_HOME TOOLKIT
   lack=$(missing "$1" | sort -u | tr '\n' ' ')
+  cuda_there "$2" || python3 -m pip --version >/dev/null 2>&1 || lack="${lack}python3-pip "
   if [ -n "$lack" ]; then
     as=
     if [ "$(id -u)" -ne 0 ]; then
@@ -106,15 +114,20 @@ install() { # SCOPE CUDA_HOME
     fi
     rm -f "$log"
   fi
-  cuda_missing "$2" && exit 1
-  exit 0
+  if cuda_there "$2"; then exit 0; fi
+  # Where CUDA_HOME says another folder than the one that is filled here, the user has said it.
+  if [ -n "${CUDA_HOME-}" ]; then
+    echo "weir: no CUDA Toolkit at $2, which CUDA_HOME says: unset it, and one is fetched from PyPI." >&2
+    exit 1
+  fi
+  exec "$(dirname "$0")/toolkit.sh" "$3"
 }
 
 case ${1-} in
 check) check "${2-cc}" "${3-/usr/local/cuda}" ;;
-install) install "${2-build}" "${3-/usr/local/cuda}" ;;
+install) install "${2-build}" "${3-/usr/local/cuda}" "${4-build/toolkit}" ;;
 *)
-  echo "usage: deps.sh check CC CUDA_HOME | deps.sh install build|all CUDA_HOME" >&2
+  echo "usage: deps.sh check CC CUDA_HOME | deps.sh install build|bench|all CUDA_HOME TOOLKIT" >&2
   exit 2
   ;;
 esac
