@@ -109,10 +109,14 @@ $(O)/bench/calls: $(OBJ)/tools/bench/calls.o
 
 EXTRA_tools/bench/calls.c = -Wno-pedantic
 
-bench: all $(O)/bench/bench $(O)/bench/calls $(O)/bench/alloc $(O)/bench/tensor $(O)/bench/gpu $(O)/bench/gpu_tensor ## measure the targets, print a table, write build/bench.json (ROWS="call dlsym": only these)
+bench: ## set the machine up, build, measure the targets; prints a table, writes build/bench.json (ROWS="call dlsym": only these)
+	@tools/scripts/deps.sh install bench "$(CUDA_HOME)" "$(TOOLKIT)"
+	@$(MAKE) bench-build
 	@$(O)/bench/bench "$(abspath $(O))" "$(BENCH_JSON)" $(ROWS)
 
-.PHONY: bench
+bench-build: all $(addprefix $(O)/bench/,bench calls alloc tensor gpu gpu_tensor)
+
+.PHONY: bench bench-build
 
 # The allocator on a real device, and the driver's own ways beside it.
 $(O)/bench/gpu: $(OBJ)/tools/bench/gpu.o $(LIB)/libweir.so $(LIB)/libweir-cuda.so

@@ -33,7 +33,8 @@ cmd clang-tidy      clang-tidy         all
 cmd shellcheck      shellcheck         all
 cmd valgrind        valgrind           all
 cmd mandoc          mandoc             all
-lib libmimalloc.so.2 libmimalloc2.0    all
+lib libmimalloc.so.2 libmimalloc2.0    all,bench
+lib libopenblas.so.0 libopenblas0      bench
 cmd patchelf        patchelf           all
 py  numpy           python3-numpy      all
 ROWS
