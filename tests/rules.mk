@@ -1,8 +1,11 @@
 # Tests: every folder's suites, and the targets that run them. A suite is one executable; it is named
-# in TESTS (quick: make test) or TESTS_ALL (slow: make test-all only) by its folder's rules.mk.
+# in TESTS (quick: make test), TESTS_ALL (slow: make test-all only) or TESTS_LONG (repetition: make
+# test-long only) by its folder's rules.mk. A suite test_NAME.c that looks at tests/level.h can be built
+# as test_NAME_all and test_NAME_long too: the same checks, more often.
 
 TESTS     :=
 TESTS_ALL :=
+TESTS_LONG :=
 TEST_TOOLS := # built before any suite runs: victims, plug-ins, examples
 # test-all only. Suites that a sanitizer build cannot host, because they load the preload library, which
 # is never instrumented, into programs that are (these suites run with an instrumented weir, and all else
@@ -26,6 +29,16 @@ EXTRA_tests = $(call pkg_cflags,check sqlite3) $(CUDAINC)
 
 include $(wildcard tests/*/rules.mk)
 
+$(OBJ)/tests/%_all.o: tests/%.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (all)"
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) $(EXTRA_$<) -DTEST_LEVEL=1 -c $< -o $@
+
+$(OBJ)/tests/%_long.o: tests/%.c | check-tools
+	@mkdir -p $(@D)
+	$(say) CC "$< (long)"
+	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) $(EXTRA_$<) -DTEST_LEVEL=2 -c $< -o $@
+
 test: ## set the machine up, build, run the quick suites; ends "N passed, N failed"
 	@tools/scripts/deps.sh install build "$(CUDA_HOME)" "$(TOOLKIT)"
 	@$(MAKE) test-build
@@ -40,6 +53,12 @@ test-all: ## test, and: slow suites, ASan/UBSan/TSan builds, fuzzing, valgrind, 
 	@tools/scripts/deps.sh install all "$(CUDA_HOME)" "$(TOOLKIT)"
 	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" tests/all
 
+test-long: ## the repetition: more seeds, every byte, longer stress; ten minutes of fuzzing a target (an hour or two)
+	@tools/scripts/deps.sh install all "$(CUDA_HOME)" "$(TOOLKIT)"
+	@$(MAKE) test-build $(TESTS_LONG)
+	@WEIR_TEST_HANG=7200 WEIR_BUILD="$(abspath $(O))" WEIR_SOURCE="$(CURDIR)" CUDA_HOME="$(CUDA_HOME)" tests/run $(TESTS_LONG)
+	@O="$(O)" CUDA_HOME="$(CUDA_HOME)" ONLY=fuzz FUZZ_SECONDS=600 tests/all
+
 check-gpu: all ## on a machine with a GPU: examples with and without Weir, calls counted against CUPTI; the allocator
 	@O="$(abspath $(O))" CUDA_HOME="$(CUDA_HOME)" tests/gpu/check-gpu.sh
 
@@ -47,4 +66,4 @@ check-gpu: all ## on a machine with a GPU: examples with and without Weir, calls
 print-%:
 	@echo $($*)
 
-.PHONY: test test-build test-suites test-all test-all-build check-gpu
+.PHONY: test test-build test-suites test-all test-all-build test-long check-gpu

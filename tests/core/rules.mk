@@ -1,19 +1,16 @@
-# tests/core: suites of the core. test_spool_sweep is test_spool_hostile over every byte and every cut.
+# tests/core: suites of the core. test_spool_hostile_long goes over every byte and every cut.
 
 CORE_TEST_OBJS := $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS)) \
                   $(call objs,core/base/bias.c tests/core/support.c tests/core/sample.c)
 CORE_TESTS     := $(addprefix $(O)/tests/core/,test_base test_bias test_rules test_spool test_spool_faults test_spool_hostile test_stack)
-CORE_TESTS_ALL := $(O)/tests/core/test_spool_sweep
+CORE_TESTS_ALL := $(O)/tests/core/test_spool_hostile_all
+CORE_TESTS_LONG := $(O)/tests/core/test_spool_hostile_long
 
 TESTS     += $(CORE_TESTS)
 TESTS_ALL += $(CORE_TESTS_ALL)
+TESTS_LONG += $(CORE_TESTS_LONG)
 
-$(OBJ)/tests/core/test_spool_sweep.o: tests/core/test_spool_hostile.c | check-tools
-	@mkdir -p $(@D)
-	$(say) CC "$< (every byte)"
-	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) -DSWEEP_ALL -c $< -o $@
-
-$(CORE_TESTS) $(CORE_TESTS_ALL): $(O)/tests/core/%: $(OBJ)/tests/core/%.o $(CORE_TEST_OBJS)
+$(CORE_TESTS) $(CORE_TESTS_ALL) $(CORE_TESTS_LONG): $(O)/tests/core/%: $(OBJ)/tests/core/%.o $(CORE_TEST_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -pthread

@@ -1,10 +1,10 @@
 /* test_spool_hostile.c: whatever a spool file holds, the reader neither crashes nor lies: it
  * delivers the records that are whole, says that there is damage, and ends.
  *
- * Built twice: as test_spool_hostile (a sample of all bytes and cuts, make test) and, with
- * SWEEP_ALL, as test_spool_sweep (every one of them, make test-all).
+ * The levels of tests/level.h try samples of all bytes and cuts; the longest every one of them.
  */
 #include "tests/core/sample.h"
+#include "tests/level.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifdef SWEEP_ALL
-enum { STEP = 1, CUT_STEP = 1, MUTATIONS = 20000 };
-#else
-enum { STEP = 61, CUT_STEP = 101, MUTATIONS = 600 };
-#endif
+enum { STEP = AT_LEVEL(61, 11, 1), CUT_STEP = AT_LEVEL(101, 13, 1) };
+enum { MUTATIONS = AT_LEVEL(600, 4000, 20000) };
 
 static char folder[256];
 static sample s;
@@ -358,11 +355,7 @@ END_TEST
 
 int main(void)
 {
-#ifdef SWEEP_ALL
-  Suite *suite = suite_create("core/spool_sweep");
-#else
   Suite *suite = suite_create("core/spool_hostile");
-#endif
   TCase *c = tcase_create("hostile");
   tcase_set_timeout(c, 0);
   tcase_add_checked_fixture(c, set_up, tear_down);

@@ -7,15 +7,17 @@
 
 CUDAT        := $(O)/tests/cuda
 CUDAT_SUITES := $(addprefix $(CUDAT)/,test_open test_backend test_copy test_stream test_capture test_pinned test_faults test_reuse test_stress test_compute)
-CUDAT_LONG   := $(addprefix $(CUDAT)/,test_faults_long test_reuse_long test_stress_long)
+CUDAT_ALL    := $(addprefix $(CUDAT)/,test_faults_all test_reuse_all test_stress_all)
+CUDAT_LONG   := $(CUDAT_ALL:%_all=%_long)
 CUDAT_OBJS   := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(CORE_TENSOR_OBJS) $(call objs,tests/cuda/rig.c)
 CUDAT_INSIDE := $(filter-out $(CUDAT)/test_open,$(CUDAT_SUITES))
 
 TESTS      += $(CUDAT_SUITES)
-TESTS_ALL  += $(CUDAT_LONG)
+TESTS_ALL  += $(CUDAT_ALL)
+TESTS_LONG += $(CUDAT_LONG)
 TEST_TOOLS += $(CUDAT)/probe
 
-$(CUDAT_INSIDE) $(CUDAT_LONG): $(CUDAT)/%: $(OBJ)/tests/cuda/%.o $(CUDAT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
+$(CUDAT_INSIDE) $(CUDAT_ALL) $(CUDAT_LONG): $(CUDAT)/%: $(OBJ)/tests/cuda/%.o $(CUDAT_OBJS) $(SIM)/libcuda.so.1 $(LIB)/libweir-cuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -rdynamic -o $@ $(filter %.o,$^) $(SIM)/libcuda.so.1 \
@@ -28,11 +30,6 @@ $(CUDAT)/libcublas-strict.so: $(OBJ)/tests/cuda/cublas.o $(SIM)/libcuda.so.1
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -shared -Wl,-soname,libcublas.so.13 -o $@ $^
 
 $(CUDAT)/test_compute: | $(CUDAT)/libcublas-strict.so
-
-$(OBJ)/tests/cuda/test_%_long.o: tests/cuda/test_%.c | check-tools
-	@mkdir -p $(@D)
-	$(say) CC "$< (long)"
-	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DSTRESS_LONG -DREUSE_LONG -c $< -o $@
 
 $(CUDAT)/test_open: $(OBJ)/tests/cuda/test_open.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)

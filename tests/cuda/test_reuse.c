@@ -9,14 +9,14 @@
  * allocator's own waits are noted as they pass); a step is over when everything that can run has.
  */
 #include "tests/cuda/rig.h"
+#include "tests/level.h"
 
 enum { BLOCKS = 2, LAUNCHES = 64, LANE_COUNT = 3, EVENTS = 64, WORDS = 8, ACTIONS = 12 };
 
-#if defined(REUSE_LONG)
-enum { BOUND = 5, ROUNDS = 2000 };
-#else
-enum { BOUND = SANITIZED ? 3 : 4, ROUNDS = SANITIZED ? 30 : 150 };
-#endif
+enum {
+  BOUND = AT_LEVEL(SANITIZED ? 3 : 4, 4, 5),
+  ROUNDS = AT_LEVEL(SANITIZED ? 30 : 150, 600, 2000)
+};
 
 typedef struct launch {
   uint32_t number; /* the block's owner's */

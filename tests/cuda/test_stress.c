@@ -4,12 +4,12 @@
  */
 #include <stdatomic.h>
 #include "tests/cuda/rig.h"
+#include "tests/level.h"
 
-#if defined(STRESS_LONG)
-enum { STEPS = 160000, SLOTS = 1 << 20 };
-#else
-enum { STEPS = SANITIZED ? 2400 : 6400, SLOTS = 1 << 16 };
-#endif
+enum {
+  STEPS = AT_LEVEL(SANITIZED ? 2400 : 6400, 40000, 160000),
+  SLOTS = AT_LEVEL(1 << 16, 1 << 18, 1 << 20)
+};
 
 enum { THREADS = 64, STREAMS = 12, LIVE = 12, SHARED = 64, SAMPLES = 8 };
 

@@ -36,15 +36,11 @@ $(E2E)/random_caller_static: $(E2E_VICTIM) $(RT_STATIC)
 
 $(E2E)/test_counts: $(E2E_OBJ)/test_counts.o
 $(E2E)/test_counts_all: $(E2E_OBJ)/test_counts_all.o
-$(E2E)/test_counts $(E2E)/test_counts_all: $(E2E_OBJ)/compare.o $(OBJ)/tests/tools/command.o $(call objs,core/trace/api.c)
+$(E2E)/test_counts_long: $(E2E_OBJ)/test_counts_long.o
+$(E2E)/test_counts $(E2E)/test_counts_all $(E2E)/test_counts_long: $(E2E_OBJ)/compare.o $(OBJ)/tests/tools/command.o $(call objs,core/trace/api.c)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3 jansson)
-
-$(E2E_OBJ)/test_counts_all.o: tests/e2e/test_counts.c | check-tools
-	@mkdir -p $(@D)
-	$(say) CC "$< (500 seeds)"
-	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DSEEDS=500 -c $< -o $@
 
 $(E2E)/ticker: $(E2E_OBJ)/ticker.o
 	@mkdir -p $(@D)
@@ -63,5 +59,6 @@ TESTS      += $(addprefix $(E2E)/test_,counts hardship)
 NOT_ASAN   += tests/e2e/test_counts tests/e2e/test_hardship
 NOT_TSAN   += tests/e2e/test_counts tests/e2e/test_hardship
 TESTS_ALL  += $(E2E)/test_counts_all
+TESTS_LONG += $(E2E)/test_counts_long
 SAME_PLAIN += $(E2E_OBJ)/kernels.o
 TEST_TOOLS += $(addprefix $(E2E)/,random_caller random_caller_static ticker)

@@ -1,6 +1,6 @@
 /* test_counts.c: what a program counted for itself is what its trace says, exactly.
  *
- * WEIR_TEST_SEEDS=FIRST-LAST chooses the seeds; make test takes a few, test_counts_all all 500.
+ * WEIR_TEST_SEEDS=FIRST-LAST chooses the seeds; make test takes a few, test_counts_long 500.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -8,10 +8,11 @@
 #include <string.h>
 #include "core/trace/api.h"
 #include "tests/e2e/compare.h"
+#include "tests/level.h"
 #include "tests/tools/command.h"
 
 #ifndef SEEDS
-#define SEEDS 24
+#define SEEDS AT_LEVEL(24, 120, 500)
 #endif
 
 /* Runs one seed under Weir and holds its tally against the report. */

@@ -4,17 +4,14 @@ MEMORY_TEST_OBJS := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(call objs,tests/memo
 MEMORY_TESTS     := $(addprefix $(O)/tests/memory/,test_fake test_pool test_reuse test_lend test_faults test_graph test_pause test_oom test_policy test_callback test_current test_api test_stats test_snapshot test_history test_pinned test_pinned_stress test_stress)
 MEMORY_TEST_OBJS += $(CORE_WHOLE_OBJS)
 MEMORY_TESTS     += $(O)/tests/memory/test_whole
-MEMORY_TESTS_ALL := $(addprefix $(O)/tests/memory/,test_stress_long test_pinned_stress_long)
+MEMORY_TESTS_ALL := $(addprefix $(O)/tests/memory/,test_stress_all test_pinned_stress_all)
+MEMORY_TESTS_LONG := $(addprefix $(O)/tests/memory/,test_stress_long test_pinned_stress_long)
 
 TESTS     += $(MEMORY_TESTS)
 TESTS_ALL += $(MEMORY_TESTS_ALL)
+TESTS_LONG += $(MEMORY_TESTS_LONG)
 
-$(OBJ)/tests/memory/test_%_long.o: tests/memory/test_%.c | check-tools
-	@mkdir -p $(@D)
-	$(say) CC "$< (long)"
-	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) -DSTRESS_LONG -c $< -o $@
-
-$(MEMORY_TESTS) $(MEMORY_TESTS_ALL): $(O)/tests/memory/%: $(OBJ)/tests/memory/%.o $(MEMORY_TEST_OBJS)
+$(MEMORY_TESTS) $(MEMORY_TESTS_ALL) $(MEMORY_TESTS_LONG): $(O)/tests/memory/%: $(OBJ)/tests/memory/%.o $(MEMORY_TEST_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -pthread

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/memory/host.h"
 #include "core/weir.h"
+#include "tests/level.h"
 #include "tests/memory/rig.h"
 
 static fake f[2];
@@ -201,11 +202,7 @@ END_TEST
  * writes a block's number when it gets it; work that reads another number has seen a reuse.
  */
 
-#if defined(STRESS_LONG)
-enum { DEPTH = 8 };
-#else
-enum { DEPTH = SANITIZED ? 5 : 6 };
-#endif
+enum { DEPTH = AT_LEVEL(SANITIZED ? 5 : 6, 7, 8) };
 
 enum { ACTIONS = 10, READS = 64 };
 
@@ -318,11 +315,7 @@ END_TEST
 
 enum { THREADS = 64, STREAMS = 6, LIVE = 6 };
 
-#if defined(STRESS_LONG)
-enum { STEPS = 40000 };
-#else
-enum { STEPS = SANITIZED ? 150 : 800 };
-#endif
+enum { STEPS = AT_LEVEL(SANITIZED ? 150 : 800, 10000, 40000) };
 
 static _Atomic bool wrong;
 static weir_stream *streams[2][STREAMS];

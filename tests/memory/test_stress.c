@@ -3,13 +3,12 @@
  * found. */
 #include <stdlib.h>
 #include <string.h>
+#include "tests/level.h"
 #include "tests/memory/rig.h"
 
-#if defined(STRESS_LONG)
-enum { STEPS = 160000, FUZZ = 10000000, FUZZ_CHECK = 5000 };
-#else
-enum { STEPS = SANITIZED ? 300 : 2000, FUZZ = SANITIZED ? 4000 : 40000, FUZZ_CHECK = 10 };
-#endif
+enum { STEPS = AT_LEVEL(SANITIZED ? 300 : 2000, 40000, 160000) };
+enum { FUZZ = AT_LEVEL(SANITIZED ? 4000 : 40000, 2500000, 10000000) };
+enum { FUZZ_CHECK = AT_LEVEL(10, 2500, 5000) };
 
 enum { THREADS = 64, STREAMS = 12, LIVE = 12, SHARED = 64 };
 

@@ -26,12 +26,7 @@ $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^
 
-$(REROUTE_OBJ)/test_differ_all.o: tests/reroute/test_differ.c | check-tools
-	@mkdir -p $(@D)
-	$(say) CC "$< (1000 seeds)"
-	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(EXTRA_tests) -DSEEDS=1000 -c $< -o $@
-
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all asked)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
@@ -40,6 +35,7 @@ $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 
 TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked)
 TESTS_ALL  += $(REROUTE)/test_differ_all
+TESTS_LONG += $(REROUTE)/test_differ_long
 NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
 NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o

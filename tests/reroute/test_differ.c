@@ -1,10 +1,11 @@
 /* test_differ.c: random programs give the same bytes and the same return codes, rerouted or not. */
 #include <stdio.h>
 #include <string.h>
+#include "tests/level.h"
 #include "tests/tools/command.h"
 
 #ifndef SEEDS
-#define SEEDS 12
+#define SEEDS AT_LEVEL(12, 250, 1000)
 #endif
 
 enum { TRACED = 12 };
@@ -67,7 +68,7 @@ START_TEST(a_random_program_gives_the_same_bytes_and_codes_in_each_mode)
 }
 END_TEST
 
-#if SEEDS >= 1000
+#if TEST_LEVEL > 0
 START_TEST(a_copy_of_more_than_a_gib_between_devices_is_staged)
 {
   static const char *const modes[] = {"strict", "relaxed"};
@@ -88,7 +89,7 @@ int main(void)
   tcase_add_checked_fixture(c, enter_scratch, leave_scratch);
   tcase_set_timeout(c, 0);
   tcase_add_loop_test(c, a_random_program_gives_the_same_bytes_and_codes_in_each_mode, 0, SEEDS);
-#if SEEDS >= 1000
+#if TEST_LEVEL > 0
   tcase_add_loop_test(c, a_copy_of_more_than_a_gib_between_devices_is_staged, 0, 2);
 #endif
   suite_add_tcase(s, c);
