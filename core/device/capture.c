@@ -128,8 +128,7 @@ static weir_status enter_pool(weir_graph *g, weir_heap *h, weir_graph_pool *pool
   weir_status st = WEIR_OK;
   g->own = !pool;
   g->pool = pool;
-  if (g->own)
-    st = weir_graph_pool_create(&g->pool, (weir_device){WEIR_DEVICE_CUDA, h->pool->backend->index});
+  if (g->own) st = weir_graph_pool_create(&g->pool, WEIR_CUDA_AT(h->pool->backend->index));
   if (st) return st;
   st = weir_graph_pool_begin(g->pool, (weir_stream *)h);
   if (!st) return WEIR_OK;
@@ -215,8 +214,7 @@ weir_status weir_graph_replay(weir_graph *graph)
     return weir_fail(WEIR_EINVAL,
                      "Called CUDAGraph::replay without a preceding successful capture.");
   const weir_backend *b = graph->backend;
-  weir_status st =
-      weir_current_stream((weir_stream **)&h, (weir_device){WEIR_DEVICE_CUDA, b->index});
+  weir_status st = weir_current_stream((weir_stream **)&h, WEIR_CUDA_AT(b->index));
   for (weir_graph_part *p = graph->parts; p && !st; p = p->next)
     st = p->replay(p);
   if (st) return st;

@@ -62,7 +62,7 @@ weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s)
 /* NULL: the device has no pool yet. */
 static const weir_backend *backend_of(int index)
 {
-  weir_attached *d = weir_attached_of((weir_device){WEIR_DEVICE_CUDA, index});
+  weir_attached *d = weir_attached_of(WEIR_CUDA_AT(index));
   weir_pool *p = d ? atomic_load_explicit(&d->pool, memory_order_acquire) : NULL;
   return p ? p->backend : NULL;
 }
@@ -79,17 +79,18 @@ weir_status weir_set_device(weir_device device)
 {
   if (device.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "only cuda devices can be made current, not the cpu");
-  if (device.index >= WEIR_DEVICES)
+  int index = weir_device_index(device);
+  if (index >= WEIR_DEVICES)
     return weir_fail(WEIR_EINVAL, "invalid device ordinal: cuda:%d, the highest there can be is %d",
-                     device.index, WEIR_DEVICES - 1);
-  if (device.index >= 0) make_current(device.index);
+                     index, WEIR_DEVICES - 1);
+  if (index >= 0) make_current(index);
   return WEIR_OK;
 }
 
 weir_status weir_current_device(weir_device *out)
 {
   WEIR_GIVEN(out);
-  *out = (weir_device){WEIR_DEVICE_CUDA, weir_current.device};
+  *out = WEIR_CUDA_AT(weir_current.device);
   return WEIR_OK;
 }
 
@@ -164,10 +165,11 @@ void weir_device_enter(weir_guard *out, weir_device device)
 {
   if (!out) return;
   *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
-  if (device.type != WEIR_DEVICE_CUDA || device.index < 0) return;
+  int index = weir_device_index(device);
+  if (device.type != WEIR_DEVICE_CUDA || index < 0) return;
   out->device = weir_current.device;
-  keep_native(out, device.index);
-  make_current(device.index);
+  keep_native(out, index);
+  make_current(index);
 }
 
 weir_status weir_stream_enter(weir_guard *out, weir_stream *stream)

@@ -114,7 +114,7 @@ static weir_status allocate(void **out, uint64_t bytes, int device, void *stream
 {
   weir_pool *pool;
   weir_heap *heap;
-  weir_status st = weir_pool_of((weir_device){WEIR_DEVICE_CUDA, device}, &pool);
+  weir_status st = weir_pool_of(WEIR_CUDA_AT(device), &pool);
   if (!st) st = weir_pool_heap(pool, stream, &heap);
   return st ? st : weir_front_malloc(heap, bytes, out);
 }
@@ -171,8 +171,7 @@ bool weir_cuda_is_available(void)
 
 weir_device weir_device_select(bool disable_cuda)
 {
-  return !disable_cuda && weir_cuda_is_available() ? (weir_device){WEIR_DEVICE_CUDA, -1}
-                                                   : (weir_device){WEIR_DEVICE_CPU, 0};
+  return !disable_cuda && weir_cuda_is_available() ? WEIR_CUDA : WEIR_CPU;
 }
 
 weir_status weir_cuda_device_count(int *out)
@@ -201,7 +200,7 @@ weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer
   if (device.type != WEIR_DEVICE_CUDA || peer.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "only cuda devices can access each other, not %s and %s",
                      weir_device_name(device), weir_device_name(peer));
-  int a = (int)weir_device_index(device), b = (int)weir_device_index(peer);
+  int a = (int)weir_device_at(device), b = (int)weir_device_at(peer);
   weir_status st = device_there(a);
   if (!st) st = device_there(b);
   return st ? st : cuda.plugin->can_reach(a, b, out);

@@ -224,6 +224,6 @@ weir_status weir_event_device(weir_device *out, weir_event *event)
   if (!is_made(event))
     return weir_fail(WEIR_EINVAL, "an event is of the device it is first recorded on, and this "
                                   "one has not been recorded");
-  *out = (weir_device){WEIR_DEVICE_CUDA, event->backend->index};
+  *out = WEIR_CUDA_AT(event->backend->index);
   return WEIR_OK;
 }

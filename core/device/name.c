@@ -44,7 +44,7 @@ weir_status weir_device_parse(weir_device *out, const char *text)
                      text);
   if (kinds[i].type == WEIR_DEVICE_CPU && index > 0)
     return weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %ld", index);
-  *out = (weir_device){kinds[i].type, (int)index};
+  *out = (weir_device){kinds[i].type, {(int)index + 1}};
   return WEIR_OK;
 }
 
@@ -57,13 +57,14 @@ const char *weir_device_name(weir_device device)
   static const char *const cuda[] = {TEN(""),   TEN("1"),  TEN("2"), TEN("3"), TEN("4"),
                                      TEN("5"),  TEN("6"),  TEN("7"), TEN("8"), TEN("9"),
                                      TEN("10"), TEN("11"), TEN("12")};
-  if (device.type == WEIR_DEVICE_CPU) return device.index < 0 ? "cpu" : "cpu:0";
+  int index = weir_device_index(device);
+  if (device.type == WEIR_DEVICE_CPU) return index < 0 ? "cpu" : "cpu:0";
   if (device.type != WEIR_DEVICE_CUDA) return "no device";
-  if (device.index < 0) return "cuda";
-  return device.index <= INDEX_MAX ? cuda[device.index] : "cuda:?";
+  if (index < 0) return "cuda";
+  return index <= INDEX_MAX ? cuda[index] : "cuda:?";
 }
 
 bool weir_device_equal(weir_device a, weir_device b)
 {
-  return a.type == b.type && (a.index < 0 ? -1 : a.index) == (b.index < 0 ? -1 : b.index);
+  return a.type == b.type && weir_device_index(a) == weir_device_index(b);
 }

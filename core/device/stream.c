@@ -35,7 +35,7 @@ weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
   if (weir_device_forked()) return WEIR_ECUDA;
   *out = (weir_heap *)stream;
   if (stream) return WEIR_OK;
-  return weir_current_stream((weir_stream **)out, (weir_device){WEIR_DEVICE_CUDA, -1});
+  return weir_current_stream((weir_stream **)out, WEIR_CUDA);
 }
 
 /* ---- making them ------------------------------------------------------------------------------
@@ -167,8 +167,8 @@ weir_status weir_stream_native(void **out, weir_stream *stream)
 weir_status weir_stream_device(weir_device *out, weir_stream *stream)
 {
   WEIR_GIVEN(out);
-  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
-  *out = (weir_device){WEIR_DEVICE_CUDA, ((weir_heap *)stream)->pool->backend->index};
+  WEIR_GIVEN(stream);
+  *out = WEIR_CUDA_AT(((weir_heap *)stream)->pool->backend->index);
   return WEIR_OK;
 }
 
@@ -292,7 +292,7 @@ weir_status weir_synchronize(weir_device device)
   weir_pool *p;
   weir_stream *plain;
   if (device.type == WEIR_DEVICE_CPU) return WEIR_OK;
-  if (device.type == WEIR_DEVICE_UNSET) device = (weir_device){WEIR_DEVICE_CUDA, -1};
+  if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CUDA;
   weir_status st = weir_stream_pool(&p, device);
   if (!st) st = weir_default_stream(&plain, device);
   if (st) return st;

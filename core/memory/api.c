@@ -69,7 +69,7 @@ __attribute__((cold)) weir_status weir_attach_now(weir_device d, weir_attached *
   if (d.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
   if (weir_device_forked()) return WEIR_ECUDA;
-  int i = (int)weir_device_index(d);
+  int i = (int)weir_device_at(d);
   pthread_mutex_lock(&attach_lock);
   weir_status st = open_cuda(i);
   pthread_mutex_unlock(&attach_lock);
@@ -110,7 +110,7 @@ weir_status weir_memory_detach(weir_device device)
   weir_attached *at = weir_attached_of(device);
   weir_status st =
       at ? weir_host_device_ends(at->pool)
-         : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", weir_device_index(device));
+         : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", weir_device_at(device));
   if (at && !st) {
     at->generation++;
     at->life++;
@@ -136,7 +136,7 @@ static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes
   }
   weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(d);
   if (h->pool != d->pool)
-    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_index(device));
+    return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_at(device));
   if (bytes) return weir_front_malloc(h, bytes, out);
   *out = NULL;
   return WEIR_OK;
@@ -174,7 +174,7 @@ static __attribute__((noinline)) weir_status malloc_told(void **out, size_t byte
                                      .address = st ? 0 : (uint64_t)(uintptr_t)*out,
                                      .bytes = bytes,
                                      .stream = native_of(device, stream),
-                                     .device = (int)weir_device_index(device)});
+                                     .device = (int)weir_device_at(device)});
   return st;
 }
 

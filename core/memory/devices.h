@@ -39,15 +39,15 @@ weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s);
 /* The device has no pool yet: opens it, where it is a CUDA device of this machine. */
 weir_status weir_attach_now(weir_device device, weir_attached **out);
 
-static inline unsigned weir_device_index(weir_device d)
+static inline unsigned weir_device_at(weir_device d)
 {
-  return (unsigned)(d.index < 0 ? weir_current.device : d.index);
+  return (unsigned)(d.index.plus_1 <= 0 ? weir_current.device : d.index.plus_1 - 1);
 }
 
 /* NULL: no such device, or it has no pool. */
 static inline weir_attached *weir_attached_of(weir_device d)
 {
-  unsigned i = weir_device_index(d);
+  unsigned i = weir_device_at(d);
   if (__builtin_expect(d.type != WEIR_DEVICE_CUDA || i >= WEIR_DEVICES, 0)) return NULL;
   return atomic_load_explicit(&weir_devices[i].pool, memory_order_acquire) ? &weir_devices[i]
                                                                            : NULL;

@@ -173,7 +173,7 @@ static inline weir_status host_malloc(weir_host *s, void **out, size_t bytes)
 static inline __attribute__((always_inline)) weir_status
 malloc_plain(void **out, size_t bytes, weir_device device, unsigned flags)
 {
-  unsigned d = weir_device_index(device);
+  unsigned d = weir_device_at(device);
   bool good = device.type == WEIR_DEVICE_CUDA && d < WEIR_DEVICES && flags < HOST_FLAGS;
   weir_host *s = good ? atomic_load_explicit(&hosts[d][flags], memory_order_acquire) : NULL;
   if (__builtin_expect(!s, 0)) {
@@ -213,7 +213,7 @@ weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device devic
 weir_status weir_pinned_malloc(void **out, size_t bytes)
 {
   WEIR_GIVEN(out);
-  return weir_pinned_malloc_flags(out, bytes, (weir_device){WEIR_DEVICE_CUDA, -1}, 0);
+  return weir_pinned_malloc_flags(out, bytes, WEIR_CUDA, 0);
 }
 
 static __attribute__((noinline)) weir_status free_told(void *ptr)
@@ -243,7 +243,7 @@ weir_status weir_is_pinned(bool *out, const void *ptr)
   *out = false;
   if (!ptr || atomic_load(&forked)) return WEIR_OK;
   *out = weir_host_owns((uint64_t)ptr);
-  const weir_attached *d = *out ? NULL : weir_attached_of((weir_device){WEIR_DEVICE_CUDA, -1});
+  const weir_attached *d = *out ? NULL : weir_attached_of(WEIR_CUDA);
   const weir_pool *p = d ? d->pool : NULL;
   if (!p || !p->backend->source.host_is_pinned) return WEIR_OK;
   return p->backend->source.host_is_pinned(p->backend->self, ptr, out);

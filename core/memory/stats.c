@@ -505,6 +505,6 @@ weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated
   if (st) return st;
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no memory for the table");
-  print_table(f, (int)weir_device_index(device), &all, abbreviated);
+  print_table(f, (int)weir_device_at(device), &all, abbreviated);
   return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the table") : WEIR_OK;
 }

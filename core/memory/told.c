@@ -65,8 +65,7 @@ static void tell_program(const weir_told_block *what)
   bool alloc = what->api == WEIR_TOLD_MALLOC || what->api == WEIR_TOLD_PINNED_MALLOC;
   if (!w || what->status || !what->address) return;
   weir_memory_event e = {.action = alloc ? WEIR_MEMORY_ALLOC : WEIR_MEMORY_FREE,
-                         .device = {what->device < 0 ? WEIR_DEVICE_CPU : WEIR_DEVICE_CUDA,
-                                    what->device < 0 ? 0 : what->device},
+                         .device = what->device < 0 ? WEIR_CPU : WEIR_CUDA_AT(what->device),
                          .address = (void *)(uintptr_t)what->address,
                          .bytes = alloc ? what->bytes : what->freed,
                          .stream = (void *)(uintptr_t)what->stream};
@@ -77,11 +76,10 @@ void weir_watch_segment(const weir_pool *p, bool came, uint64_t address, uint64_
 {
   weir_watch *w = atomic_load_explicit(&weir_memory_watch, memory_order_acquire);
   if (!w) return;
-  weir_memory_event e = {
-      .action = came ? WEIR_MEMORY_SEGMENT_MAP : WEIR_MEMORY_SEGMENT_UNMAP,
-      .device = {p->host ? WEIR_DEVICE_CPU : WEIR_DEVICE_CUDA, p->host ? 0 : p->backend->index},
-      .address = (void *)(uintptr_t)address,
-      .bytes = bytes};
+  weir_memory_event e = {.action = came ? WEIR_MEMORY_SEGMENT_MAP : WEIR_MEMORY_SEGMENT_UNMAP,
+                         .device = p->host ? WEIR_CPU : WEIR_CUDA_AT(p->backend->index),
+                         .address = (void *)(uintptr_t)address,
+                         .bytes = bytes};
   w->call(w->user, &e);
 }
 

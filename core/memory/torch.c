@@ -25,7 +25,7 @@ static seen *slot_of(int device, void *native)
 
 static weir_status look(int device, void *native, weir_stream **out)
 {
-  weir_device d = {WEIR_DEVICE_CUDA, device};
+  weir_device d = WEIR_CUDA_AT(device);
   if (device < 0 || device >= WEIR_DEVICES)
     return weir_fail(WEIR_EINVAL, "cuda:%d is none of the %d devices there can be", device,
                      WEIR_DEVICES);
@@ -38,8 +38,7 @@ static weir_status look(int device, void *native, weir_stream **out)
 static weir_status stream_of(int device, void *native, weir_stream **out)
 {
   const seen *s = slot_of(device, native);
-  const weir_attached *a =
-      s->stream ? weir_attached_of((weir_device){WEIR_DEVICE_CUDA, s->device}) : NULL;
+  const weir_attached *a = s->stream ? weir_attached_of(WEIR_CUDA_AT(s->device)) : NULL;
   if (__builtin_expect(a && s->native == native && s->device == device &&
                            s->generation ==
                                atomic_load_explicit(&a->generation, memory_order_acquire),
@@ -59,7 +58,7 @@ void *weir_torch_malloc(ssize_t size, int device, void *stream)
     return NULL;
   }
   if (stream_of(device, stream, &s)) return NULL;
-  return weir_malloc(&out, (size_t)size, (weir_device){WEIR_DEVICE_CUDA, device}, s) ? NULL : out;
+  return weir_malloc(&out, (size_t)size, WEIR_CUDA_AT(device), s) ? NULL : out;
 }
 
 void weir_torch_free(void *ptr, ssize_t size, int device, void *stream)

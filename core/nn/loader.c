@@ -229,7 +229,7 @@ static weir_status prepare_staging(weir_loader_iter *it)
   it->device = o->device;
   it->staging = it->pin || it->device.type;
   if (st || it->device.type != WEIR_DEVICE_CUDA) return st;
-  if (it->device.index < 0) it->device.index = it->current.index;
+  if (weir_device_index(it->device) < 0) it->device = it->current;
   st = weir_stream_new(&it->side, it->device, 0);
   for (int64_t i = 0; !st && i < it->window; i++)
     st = weir_event_new(&it->slot[i].copied, NULL);

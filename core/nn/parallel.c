@@ -294,14 +294,12 @@ typedef struct part {
 static weir_status on_device(void *user, const char *path, weir_tensor *t)
 {
   weir_device d = weir_tensor_device(t), wanted = *(weir_device *)user;
-  char found[24] = "cpu";
   (void)path;
-  if (d.type == wanted.type && d.index == wanted.index) return WEIR_OK;
-  if (d.type == WEIR_DEVICE_CUDA) (void)snprintf(found, sizeof found, "cuda:%d", d.index);
+  if (weir_device_equal(d, wanted)) return WEIR_OK;
   return weir_fail(WEIR_EINVAL,
-                   "module must have its parameters and buffers on device cuda:%d (device_ids[0]) "
+                   "module must have its parameters and buffers on device %s (device_ids[0]) "
                    "but found one of them on device: %s",
-                   wanted.index, found);
+                   weir_device_name(wanted), weir_device_name(d));
 }
 
 /* Scatters each of the inputs; p->count becomes how many devices have a part of all of them. */
@@ -387,7 +385,7 @@ static weir_status choose(plan *p, const weir_parallel_options *o, int there)
 {
   for (int i = 0; i < p->count; i++) {
     int id = o->device_ids ? o->device_ids[i] : i;
-    p->device[i] = (weir_device){WEIR_DEVICE_CUDA, id};
+    p->device[i] = WEIR_CUDA_AT(id);
     if (id < 0 || id >= there)
       return weir_fail(WEIR_EINVAL,
                        "invalid device ordinal: device_ids[%d] is cuda:%d, there %s %d", i, id,

@@ -95,7 +95,7 @@ weir_status weir_module_cuda(weir_module *m, weir_device device)
 weir_status weir_module_cpu(weir_module *m)
 {
   WEIR_GIVEN(m);
-  return move(m, &(mover){.options.device = {WEIR_DEVICE_CPU, 0}});
+  return move(m, &(mover){.options.device = WEIR_CPU});
 }
 
 /* ---- state ------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ weir_status weir_module_load(weir_module *m, const char *path, bool strict)
 {
   WEIR_GIVEN(m);
   weir_tensors *set;
-  weir_options host = {.device = {WEIR_DEVICE_CPU, 0}};
+  weir_options host = {.device = WEIR_CPU};
   weir_status st = weir_safetensors_load(&set, path, &host);
   if (!st) st = weir_module_load_state(m, set, strict);
   weir_tensors_release(set);

@@ -85,7 +85,7 @@ __attribute__((cold)) void weir_announce_tensor(enum weir_tensor_fact fact, cons
                            .mem = !host       ? WEIR_MEM_DEVICE
                                   : s->pinned ? WEIR_MEM_PINNED
                                               : WEIR_MEM_PAGEABLE,
-                           .device = host ? -1 : s->device.index};
+                           .device = weir_device_index(s->device)};
   if (fact == WEIR_TENSOR_MADE) {
     weir_module_path_text(module);
     what.module = module;

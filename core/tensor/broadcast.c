@@ -24,7 +24,7 @@ weir_status weir_broadcast(weir_shape *shape, const int64_t *size, int dims)
 const char *weir_device_text(char text[WEIR_DEVICE_TEXT], weir_device device)
 {
   if (device.type == WEIR_DEVICE_CUDA)
-    (void)snprintf(text, WEIR_DEVICE_TEXT, "cuda:%d", device.index);
+    (void)snprintf(text, WEIR_DEVICE_TEXT, "cuda:%d", weir_device_index(device));
   else
     (void)snprintf(text, WEIR_DEVICE_TEXT, "cpu");
   return text;

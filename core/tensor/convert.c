@@ -114,7 +114,7 @@ weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device devic
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
-  if (device.type == WEIR_DEVICE_UNSET) device = (weir_device){WEIR_DEVICE_CUDA, -1};
+  if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CUDA;
   if (device.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "Invalid device, must be cuda device");
   return weir_to(out, t, &(weir_options){.device = device, .non_blocking = non_blocking});
@@ -125,7 +125,7 @@ weir_status weir_cpu(weir_tensor **out, const weir_tensor *t)
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
-  return weir_to(out, t, &(weir_options){.device = {WEIR_DEVICE_CPU, 0}});
+  return weir_to(out, t, &(weir_options){.device = WEIR_CPU});
 }
 
 weir_status weir_to_dtype(weir_tensor **out, const weir_tensor *t, weir_dtype dtype)

@@ -43,8 +43,8 @@ static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype,
   weir_status st = weir_shape_numel(&numel, shape, dtype);
   if (!st && numel && !values) st = weir_fail(WEIR_EINVAL, "values are NULL");
   if (!st)
-    st = weir_storage_over(&s, (void *)values, (uint64_t)numel * weir_itemsize(dtype),
-                           (weir_device){WEIR_DEVICE_CPU, 0}, NULL, NULL);
+    st = weir_storage_over(&s, (void *)values, (uint64_t)numel * weir_itemsize(dtype), WEIR_CPU,
+                           NULL, NULL);
   return st ? st : weir_tensor_make(out, s, dtype, shape, NULL, 0);
 }
 
@@ -136,7 +136,7 @@ weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
   uint64_t bytes = 0;
   weir_storage *storage;
   *out = NULL;
-  if (!o.device.type) o.device = (weir_device){WEIR_DEVICE_CPU, 0};
+  if (!o.device.type) o.device = WEIR_CPU;
   weir_status st = weir_spec_of(&s, &o, weir_get_default_dtype());
   if (!st) st = check_over(&bytes, &s, data, shape, strides);
   if (!st) st = weir_storage_over(&storage, data, bytes, s.device, NULL, NULL);

@@ -22,12 +22,14 @@ weir_dtype weir_get_default_dtype(void)
 
 weir_status weir_set_default_device(weir_device device)
 {
-  if (device.type == WEIR_DEVICE_UNSET) device = (weir_device){WEIR_DEVICE_CPU, 0};
+  if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CPU;
   if (device.type != WEIR_DEVICE_CPU && device.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "%d is no device type", (int)device.type);
-  if (device.type == WEIR_DEVICE_CPU && device.index > 0)
-    return weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %d", device.index);
-  uint64_t word = (uint64_t)device.type << 32 | (uint32_t)device.index;
+  if (device.type == WEIR_DEVICE_CPU && weir_device_index(device) > 0)
+    return weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %d",
+                     weir_device_index(device));
+  if (device.type == WEIR_DEVICE_CPU) device = WEIR_CPU;
+  uint64_t word = (uint64_t)device.type << 32 | (uint32_t)device.index.plus_1;
   atomic_store_explicit(&device_now, word, memory_order_relaxed);
   return WEIR_OK;
 }
@@ -35,8 +37,8 @@ weir_status weir_set_default_device(weir_device device)
 weir_device weir_get_default_device(void)
 {
   uint64_t word = atomic_load_explicit(&device_now, memory_order_relaxed);
-  if (__builtin_expect(!word, 1)) return (weir_device){WEIR_DEVICE_CPU, 0};
-  return (weir_device){(weir_device_type)(word >> 32), (int)(uint32_t)word};
+  if (__builtin_expect(!word, 1)) return WEIR_CPU;
+  return (weir_device){(weir_device_type)(word >> 32), {(int)(uint32_t)word}};
 }
 
 weir_status weir_set_default_tensor_type(const char *type)

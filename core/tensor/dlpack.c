@@ -97,7 +97,7 @@ static void describe(weir_dlpack_tensor *to, given *g, const weir_tensor *t)
   to->device.type = !host                             ? WEIR_DLPACK_CUDA
                     : weir_storage_pinned(t->storage) ? WEIR_DLPACK_CUDA_HOST
                                                       : WEIR_DLPACK_CPU;
-  to->device.index = host ? 0 : device.index;
+  to->device.index = host ? 0 : weir_device_index(device);
   to->dtype.code = rows[t->dtype].code;
   to->dtype.bits = rows[t->dtype].bits;
   to->dtype.lanes = 1;
@@ -193,12 +193,12 @@ static weir_status device_of(weir_device *out, const weir_dlpack_tensor *d)
   switch (d->device.type) {
   case WEIR_DLPACK_CPU:
   case WEIR_DLPACK_CUDA_HOST:
-    *out = (weir_device){WEIR_DEVICE_CPU, 0};
+    *out = WEIR_CPU;
     return WEIR_OK;
   case WEIR_DLPACK_CUDA:
   case WEIR_DLPACK_CUDA_MANAGED:
     if (d->device.index < 0) break;
-    *out = (weir_device){WEIR_DEVICE_CUDA, d->device.index};
+    *out = WEIR_CUDA_AT(d->device.index);
     weir_attached *a = weir_attached_of(*out);
     return a ? WEIR_OK : weir_attach_now(*out, &a);
   default:
@@ -267,7 +267,7 @@ static weir_status take(weir_tensor **out, const weir_dlpack_tensor *d,
                         void (*release)(void *context), void *context)
 {
   weir_dtype dtype = WEIR_DTYPE_NONE;
-  weir_device device = {WEIR_DEVICE_CPU, 0};
+  weir_device device = WEIR_CPU;
   weir_shape shape = {0};
   weir_storage *s = NULL;
   int64_t numel = 0;

@@ -119,7 +119,7 @@ weir_status weir_type_parse(weir_dtype *dtype, weir_device *device, const char *
   for (int i = 1; i < WEIR_DTYPES; i++)
     if (!strcmp(behind(rows[i].type[0], "weir."), name)) {
       *dtype = (weir_dtype)i;
-      *device = (weir_device){cuda ? WEIR_DEVICE_CUDA : WEIR_DEVICE_CPU, -1};
+      *device = cuda ? WEIR_CUDA : WEIR_CPU;
       return WEIR_OK;
     }
   return no_type(text);

@@ -176,7 +176,7 @@ static bool joins(const weir_elementwise *e, const weir_tensor *t)
 static weir_status common_device(weir_device *out, const weir_elementwise *e)
 {
   char one[WEIR_DEVICE_TEXT], two[WEIR_DEVICE_TEXT];
-  *out = (weir_device){WEIR_DEVICE_CPU, 0};
+  *out = WEIR_CPU;
   for (int i = e->count - 1; i >= 0; i--)
     if (!(e->numbers >> i & 1) && weir_device_of(e->t[i]).type != WEIR_DEVICE_CPU)
       *out = weir_device_of(e->t[i]);

@@ -182,7 +182,7 @@ static weir_status to_device(const weir_file *f, const weir_file_array *array, w
 {
   weir_place place;
   weir_tensor *half[2] = {NULL, NULL};
-  weir_device cpu = {WEIR_DEVICE_CPU, 0};
+  weir_device cpu = WEIR_CPU;
   weir_status st = weir_place_of(&place, weir_device_of(t));
   for (int i = 0; !st && i < 2 && (uint64_t)i * PIECE < bytes; i++) {
     weir_shape size = weir_shape((int64_t)(bytes < PIECE ? bytes : PIECE));

@@ -220,8 +220,7 @@ static weir_status take(printer *p, weir_tensor **out, const weir_tensor *t)
     p->cut[i] = p->summarised && t->size[i] > 2 * (int64_t)p->o.edgeitems;
     if (p->cut[i]) s.size[i] = 2 * (int64_t)p->o.edgeitems;
   }
-  weir_status st =
-      weir_tensor_new(out, (weir_dtype)t->dtype, (weir_device){WEIR_DEVICE_CPU, 0}, false, s);
+  weir_status st = weir_tensor_new(out, (weir_dtype)t->dtype, WEIR_CPU, false, s);
   return st ? st : fetch(p, *out, t, 0);
 }
 
@@ -251,7 +250,7 @@ static bool device_shows(const weir_tensor *t)
   weir_device d = weir_device_of(t), current;
   if (d.type != weir_get_default_device().type) return false;
   (void)weir_current_device(&current);
-  return d.type != WEIR_DEVICE_CUDA || d.index == current.index;
+  return d.type != WEIR_DEVICE_CUDA || weir_device_equal(d, current);
 }
 
 /* A suffix goes onto the last line, as long as it fits; *used: characters there. */

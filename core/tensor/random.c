@@ -43,10 +43,10 @@ weir_status weir_default_generator(weir_generator **out, weir_device device)
   device = weir_resolve(device);
   bool cuda = device.type == WEIR_DEVICE_CUDA;
   *out = NULL;
-  if (device.index < 0 || (cuda ? device.index >= WEIR_DEVICES : device.index))
+  if (device.index.plus_1 > (cuda ? WEIR_DEVICES : 0))
     return weir_fail(WEIR_EINVAL, "invalid device ordinal: %s:%d", cuda ? "cuda" : "cpu",
-                     device.index);
-  *out = &defaults[cuda ? 1 + device.index : 0];
+                     weir_device_index(device));
+  *out = &defaults[cuda ? device.index.plus_1 : 0];
   return WEIR_OK;
 }
 
@@ -86,10 +86,9 @@ uint64_t weir_generator_initial_seed(const weir_generator *g)
 
 weir_device weir_generator_device(const weir_generator *g)
 {
-  if (!g) return (weir_device){WEIR_DEVICE_UNSET, 0};
+  if (!g) return (weir_device){WEIR_DEVICE_UNSET, {0}};
   if (g->owned) return g->device;
-  return g == defaults ? (weir_device){WEIR_DEVICE_CPU, 0}
-                       : (weir_device){WEIR_DEVICE_CUDA, (int)(g - defaults) - 1};
+  return g == defaults ? WEIR_CPU : WEIR_CUDA_AT((int)(g - defaults) - 1);
 }
 
 weir_generator_state weir_generator_get_state(const weir_generator *g)

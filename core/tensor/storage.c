@@ -25,7 +25,11 @@ _Static_assert(sizeof(weir_storage) <= HEAD, "the head of a storage");
 weir_device weir_resolve(weir_device device)
 {
   if (device.type == WEIR_DEVICE_UNSET) device = weir_get_default_device();
-  if (device.index < 0) device.index = device.type == WEIR_DEVICE_CUDA ? weir_current.device : 0;
+  if (device.type == WEIR_DEVICE_CUDA) {
+    if (device.index.plus_1 <= 0) device.index.plus_1 = weir_current.device + 1;
+  } else if (device.index.plus_1 <= 1) {
+    device.index.plus_1 = 0;
+  }
   return device;
 }
 
@@ -80,7 +84,7 @@ static weir_status storage_on_host(weir_storage **out, uint64_t bytes)
   if (!s) return no_memory(bytes);
   *s = (weir_storage){.refs = 1,
                       .kind = STORAGE_INLINE,
-                      .device = {WEIR_DEVICE_CPU, 0},
+                      .device = WEIR_CPU,
                       .data = bytes ? (char *)s + HEAD : NULL,
                       .bytes = bytes};
   *out = s;
@@ -114,15 +118,15 @@ static weir_status check_device(weir_device device)
   if (device.type == WEIR_DEVICE_CUDA) return WEIR_OK;
   if (device.type != WEIR_DEVICE_CPU)
     return weir_fail(WEIR_EINVAL, "%d is no device type", (int)device.type);
-  return device.index
-             ? weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %d", device.index)
-             : WEIR_OK;
+  return device.index.plus_1 ? weir_fail(WEIR_EINVAL, "CPU device index must be -1 or zero, got %d",
+                                         weir_device_index(device))
+                             : WEIR_OK;
 }
 
 weir_status weir_storage_new(weir_storage **out, uint64_t bytes, weir_device device, bool pinned)
 {
   *out = NULL;
-  if (__builtin_expect(device.type == WEIR_DEVICE_CPU && !device.index && !pinned, 1))
+  if (__builtin_expect(device.type == WEIR_DEVICE_CPU && !device.index.plus_1 && !pinned, 1))
     return storage_on_host(out, bytes);
   weir_status st = check_device(device);
   if (!st && pinned && device.type != WEIR_DEVICE_CPU)

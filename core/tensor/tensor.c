@@ -221,7 +221,7 @@ weir_dtype weir_tensor_dtype(const weir_tensor *t)
 
 weir_device weir_tensor_device(const weir_tensor *t)
 {
-  if (!t) return (weir_device){WEIR_DEVICE_UNSET, 0};
+  if (!t) return (weir_device){WEIR_DEVICE_UNSET, {0}};
   return t->storage->device;
 }
 

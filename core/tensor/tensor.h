@@ -70,7 +70,7 @@ typedef struct weir_place {
 
 /* Where work on `device` goes now. Errors: EINVAL, those of opening it. */
 weir_status weir_place_of(weir_place *out, weir_device device);
-/* The device with its index: cuda without one is the current device, cpu is cpu:0, one that is not
+/* The device with its index: cuda without one is the current device, cpu:0 is cpu, one that is not
  * given the default device. Whether a CUDA device exists is asked where memory is. */
 weir_device weir_resolve(weir_device device);
 

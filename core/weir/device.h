@@ -23,10 +23,38 @@ typedef enum weir_device_type {
   WEIR_DEVICE_CUDA = 2
 } weir_device_type;
 
+/* Made by WEIR_CPU, WEIR_CUDA (the current device, when it is used) or WEIR_CUDA_AT(1), and read by
+ * weir_device_index(). A struct whose type alone is set is without an index, so {WEIR_DEVICE_CUDA}
+ * is WEIR_CUDA. */
 typedef struct weir_device {
   weir_device_type type;
-  int index; /* -1: none given; the current device of its type */
+  struct {
+    int plus_1; /* the index and 1; 0: none given */
+  } index;      /* a struct, so that no number is taken for an index, nor an index for one */
 } weir_device;
+
+#ifdef __cplusplus
+#define WEIR_DEVICE_(type, plus_1) (weir_device{(type), {(plus_1)}})
+#else
+#define WEIR_DEVICE_(type, plus_1) ((weir_device){(type), {(plus_1)}})
+#endif
+#define WEIR_CPU            WEIR_DEVICE_(WEIR_DEVICE_CPU, 0)
+#define WEIR_CUDA           WEIR_DEVICE_(WEIR_DEVICE_CUDA, 0)
+#define WEIR_CUDA_AT(index) WEIR_DEVICE_(WEIR_DEVICE_CUDA, (index) + 1)
+/* WEIR_CUDA_AT() to initialise an object of static storage, in C. */
+#define WEIR_CUDA_INIT(index)                                                                      \
+  {                                                                                                \
+    WEIR_DEVICE_CUDA,                                                                              \
+    {                                                                                              \
+      (index) + 1                                                                                  \
+    }                                                                                              \
+  }
+
+/* -1: none given. */
+static inline int weir_device_index(weir_device device)
+{
+  return device.index.plus_1 > 0 ? device.index.plus_1 - 1 : -1;
+}
 
 typedef struct weir_stream weir_stream;
 
@@ -39,7 +67,7 @@ WEIR_PUBLIC weir_status weir_device_parse(weir_device *out, const char *text);
 WEIR_PUBLIC weir_device weir_device_select(bool disable_cuda);
 /* The text that is parsed to it: "cuda:1", "cuda" without an index (borrowed, static). */
 WEIR_PUBLIC const char *weir_device_name(weir_device device);
-/* Type and index are the same: cpu and cpu:0 are two, as in torch. */
+/* Type and index are the same: cpu and cpu:0 are two, cuda and cuda:0 are, as in torch. */
 WEIR_PUBLIC bool weir_device_equal(weir_device a, weir_device b);
 /* *out: `device` can read and write the memory of `peer` directly; copies between the two then do
  * not pass through the host. A device is no peer of itself. Errors: EINVAL (the cpu, no such
@@ -49,8 +77,8 @@ WEIR_PUBLIC weir_status weir_can_access_peer(bool *out, weir_device device, weir
 /* ---- what is current for the calling thread ---------------------------------------------------
  */
 
-/* Makes a cuda device current. A negative index is nothing. Whether the device exists shows at its
- * use. Errors: EINVAL (the cpu, an index no device can have). */
+/* Makes a cuda device current. WEIR_CUDA is nothing: it is already. Whether the device exists shows
+ * at its use. Errors: EINVAL (the cpu, an index no device can have). */
 WEIR_PUBLIC weir_status weir_set_device(weir_device device);
 /* The current cuda device. */
 WEIR_PUBLIC weir_status weir_current_device(weir_device *out);
@@ -72,7 +100,7 @@ typedef struct weir_guard {
   void *native; /* current before in its own runtime (cudaSetDevice, cuCtxSetCurrent) */
 } weir_guard;
 
-/* Makes a device current until weir_guard_leave(). The cpu and a negative index are nothing.
+/* Makes a device current until weir_guard_leave(). The cpu and WEIR_CUDA are nothing.
  * Whether the device exists shows at its use. */
 WEIR_PUBLIC void weir_device_enter(weir_guard *out, weir_device device);
 /* Makes a stream and its device current until weir_guard_leave(). NULL is nothing. Errors: ENOMEM,

@@ -153,7 +153,7 @@ typedef weir_tensor *weir_tensor_owned;
 
 /* What it is. */
 WEIR_PUBLIC weir_dtype weir_tensor_dtype(const weir_tensor *t);
-WEIR_PUBLIC weir_device weir_tensor_device(const weir_tensor *t); /* with an index, always */
+WEIR_PUBLIC weir_device weir_tensor_device(const weir_tensor *t); /* cuda with an index, always */
 WEIR_PUBLIC weir_shape weir_tensor_shape(const weir_tensor *t);
 WEIR_PUBLIC int weir_tensor_dim(const weir_tensor *t); /* how many dimensions */
 /* Size, and stride in elements, of a dimension; negative ones count from the end. Of one there is

@@ -20,7 +20,7 @@
 
 enum { THREADS = 16, BYTES = 3 << 20, CHILDREN = 40, BUSY = WEIR_ASAN ? 0 : 2 };
 
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0}, cuda1 = {WEIR_DEVICE_CUDA, 1};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0), cuda1 = WEIR_CUDA_INIT(1);
 
 static void say(weir_status st, long long number)
 {
@@ -207,13 +207,13 @@ static void peers(void)
   for (int i = 0; i < n; i++) {
     for (int k = 0; k < n; k++) {
       bool yes;
-      weir_device a = {WEIR_DEVICE_CUDA, i}, b = {WEIR_DEVICE_CUDA, k};
+      weir_device a = WEIR_CUDA_AT(i), b = WEIR_CUDA_AT(k);
       printf("%d", weir_can_access_peer(&yes, a, b) ? -1 : yes);
     }
     printf("\n");
   }
   bool yes;
-  say(weir_can_access_peer(&yes, cuda0, (weir_device){WEIR_DEVICE_CUDA, 99}), yes);
+  say(weir_can_access_peer(&yes, cuda0, WEIR_CUDA_AT(99)), yes);
 }
 
 /* The number of devices, then their UUIDs as nvidia-smi prints them. */

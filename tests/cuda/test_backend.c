@@ -2,7 +2,7 @@
  * devices. Each test runs with VMM and with segments (_i). */
 #include "tests/cuda/rig.h"
 
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0}, cuda1 = {WEIR_DEVICE_CUDA, 1};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0), cuda1 = WEIR_CUDA_INIT(1);
 
 /* How many devices there are; the tests of two are nothing where there is one. */
 static int device_count(void)

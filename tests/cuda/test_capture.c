@@ -7,7 +7,7 @@
 
 enum { WORDS = 1 << 20, BYTES = WORDS * 4 };
 
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0}, cuda1 = {WEIR_DEVICE_CUDA, 1};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0), cuda1 = WEIR_CUDA_INIT(1);
 static const weir_backend *b0;
 static weir_stream *plain, *side, *other;
 

@@ -465,7 +465,7 @@ START_TEST(every_reduction_gives_what_the_cpu_gives_in_every_dtype)
     for (int shape = 0; shape < (SANITIZED ? 7 : 14); shape++)
       one_reduce((weir_reduce_op)_i, (weir_dtype)t, shape);
   weir_memory_stats stats;
-  weir_ok(weir_memory_get_stats(&stats, (weir_device){WEIR_DEVICE_CUDA, 0}));
+  weir_ok(weir_memory_get_stats(&stats, WEIR_CUDA_AT(0)));
   ck_assert_int_eq(stats.allocated_bytes, 0); /* parts of sums were given back */
 }
 END_TEST
@@ -651,7 +651,7 @@ END_TEST
 static int64_t allocated(void)
 {
   weir_memory_stats stats;
-  weir_ok(weir_memory_get_stats(&stats, (weir_device){WEIR_DEVICE_CUDA, 0}));
+  weir_ok(weir_memory_get_stats(&stats, WEIR_CUDA_AT(0)));
   return stats.allocated_bytes;
 }
 
@@ -745,7 +745,7 @@ START_TEST(a_call_that_fails_names_the_operation_and_leaves_nothing_behind)
   buffer in = buffer_new(4 << 16), out = buffer_new(4);
   fill(&in, WEIR_FLOAT32);
   void *first;
-  weir_ok(weir_malloc(&first, 8, (weir_device){WEIR_DEVICE_CUDA, 0}, NULL));
+  weir_ok(weir_malloc(&first, 8, WEIR_CUDA_AT(0), NULL));
   weir_ok(weir_free(first));
   int failed = 0;
   for (bool met = true; met; failed += met) {

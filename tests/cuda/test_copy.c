@@ -4,7 +4,7 @@
 
 enum { BYTES = 3 << 20 };
 
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 static const weir_backend *b0;
 
 static void begin(int way, const char *devices)
@@ -16,7 +16,7 @@ static void begin(int way, const char *devices)
 
 static weir_device cuda(int index)
 {
-  return (weir_device){WEIR_DEVICE_CUDA, index};
+  return WEIR_CUDA_AT(index);
 }
 
 static void *get(weir_device device, size_t bytes)

@@ -281,12 +281,12 @@ START_TEST(a_device_that_cannot_be_opened_can_be_later)
   char list[64];
   (void)snprintf(list, sizeof list, "%s=999", asks[_i]);
   rig_fail(list);
-  ck_assert_int_eq(weir_malloc(&out, 8, (weir_device){WEIR_DEVICE_CUDA, 0}, NULL), WEIR_ECUDA);
+  ck_assert_int_eq(weir_malloc(&out, 8, WEIR_CUDA_AT(0), NULL), WEIR_ECUDA);
   ck_assert_msg(strstr(weir_error_message(), "CUDA_ERROR_UNKNOWN (999)") != NULL, "%s",
                 weir_error_message());
-  weir_ok(weir_malloc(&out, 8, (weir_device){WEIR_DEVICE_CUDA, 0}, NULL));
+  weir_ok(weir_malloc(&out, 8, WEIR_CUDA_AT(0), NULL));
   weir_ok(weir_free(out));
-  weir_ok(weir_memory_detach((weir_device){WEIR_DEVICE_CUDA, 0}));
+  weir_ok(weir_memory_detach(WEIR_CUDA_AT(0)));
   unsigned flags;
   int active;
   CUdevice d;
@@ -304,7 +304,7 @@ static int pinned_program(weir_status expected)
 {
   static const size_t sizes[] = {4096, 5 << 20, 34 << 20};
   enum { N = sizeof sizes / sizeof *sizes };
-  weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+  weir_device cuda0 = WEIR_CUDA_AT(0);
   void *at[2 * N];
   int failed = 0;
   for (int i = 0; i < 2 * N; i++) {
@@ -344,7 +344,7 @@ START_TEST(every_nth_registration_that_fails_leaves_working_pools)
     weir_pinned_stats now;
     weir_ok(weir_pinned_get_stats(&now));
     ck_assert(now.active_bytes == 0 && now.requested_bytes == 0 && now.active_requests == 0);
-    weir_ok(weir_memory_detach((weir_device){WEIR_DEVICE_CUDA, 0}));
+    weir_ok(weir_memory_detach(WEIR_CUDA_AT(0)));
   }
   ck_assert_msg(n > 1, "%s is never called", name);
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "tests/cuda/rig.h"
 
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 static const char *const ways[] = {"", "pinned_use_cuda_host_register:off"};
 
 static rig r;

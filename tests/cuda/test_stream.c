@@ -7,8 +7,8 @@
 
 enum { WORDS = 1 << 18, BYTES = WORDS * 4, SIDES = 32 };
 
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0}, cuda1 = {WEIR_DEVICE_CUDA, 1},
-                         any = {WEIR_DEVICE_CUDA, -1};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0), cuda1 = WEIR_CUDA_INIT(1),
+                         any = WEIR_CUDA_INIT(-1);
 static weir_stream *plain;
 static lane held; /* a side stream of cuda:0 */
 static weir_stream *side;
@@ -174,8 +174,8 @@ START_TEST(a_device_is_waited_for_with_all_its_streams)
   pthread_t thread;
   (void)begin("2");
   void *p = get(cuda0);
-  weir_ok(weir_synchronize((weir_device){WEIR_DEVICE_CPU, 0}));
-  weir_ok(weir_synchronize((weir_device){WEIR_DEVICE_UNSET, 0}));
+  weir_ok(weir_synchronize(WEIR_CPU));
+  weir_ok(weir_synchronize((weir_device){0}));
   if (!rig_simulated()) return;
   uint64_t before = rig_calls("cuCtxSynchronize");
   gate_add(&held);
@@ -375,7 +375,7 @@ static void expect_device(int index)
   weir_device d;
   CUcontext now;
   weir_ok(weir_current_device(&d));
-  ck_assert_int_eq(d.index, index);
+  ck_assert_int_eq(weir_device_index(d), index);
   ok(cuCtxGetCurrent(&now));
   ck_assert_ptr_eq(now, primary(index)); /* the runtime's current device follows */
 }
@@ -383,7 +383,7 @@ static void expect_device(int index)
 /* One guard in another, down to the last device, and back by an early return. */
 static int nest(int depth, int devices)
 {
-  WEIR_WITH_DEVICE(((weir_device){WEIR_DEVICE_CUDA, depth}))
+  WEIR_WITH_DEVICE(WEIR_CUDA_AT(depth))
   {
     weir_stream *s;
     expect_device(depth);
@@ -420,7 +420,7 @@ START_TEST(guards_nest_over_eight_devices_in_every_thread)
   weir_ok(weir_cuda_device_count(&n));
   for (int i = 0; i < n; i++) {
     weir_stream *s;
-    weir_ok(weir_default_stream(&s, (weir_device){WEIR_DEVICE_CUDA, i})); /* opens it */
+    weir_ok(weir_default_stream(&s, WEIR_CUDA_AT(i))); /* opens it */
   }
   weir_ok(weir_set_device(cuda0));
   for (int i = 0; i < 4; i++)
@@ -434,7 +434,7 @@ END_TEST
 
 START_TEST(a_device_that_is_not_there_shows_at_its_use)
 {
-  weir_device missing = {WEIR_DEVICE_CUDA, 63};
+  weir_device missing = WEIR_CUDA_AT(63);
   weir_stream *s;
   (void)begin("2");
   int n;

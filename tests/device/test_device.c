@@ -6,7 +6,7 @@
 #include "core/weir.h"
 #include "tests/memory/fake.h"
 
-static const weir_device cpu = {WEIR_DEVICE_CPU, -1}, cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cpu = {.type = WEIR_DEVICE_CPU}, cuda0 = WEIR_CUDA_INIT(0);
 
 #define weir_ok(call)                                                                              \
   ck_assert_msg((call) == WEIR_OK, "%s:%d: %s", __FILE__, __LINE__, weir_error_message())
@@ -24,17 +24,17 @@ START_TEST(devices_are_parsed_and_printed)
   static const struct {
     const char *text;
     weir_device is;
-  } good[] = {{"cpu", {WEIR_DEVICE_CPU, -1}},       {"cpu:0", {WEIR_DEVICE_CPU, 0}},
-              {"cuda", {WEIR_DEVICE_CUDA, -1}},     {"cuda:0", {WEIR_DEVICE_CUDA, 0}},
-              {"cuda:7", {WEIR_DEVICE_CUDA, 7}},    {"cuda:10", {WEIR_DEVICE_CUDA, 10}},
-              {"cuda:127", {WEIR_DEVICE_CUDA, 127}}};
+  } good[] = {{"cpu", {.type = WEIR_DEVICE_CPU}}, {"cpu:0", {WEIR_DEVICE_CPU, {1}}},
+              {"cuda", WEIR_CUDA_INIT(-1)},       {"cuda:0", WEIR_CUDA_INIT(0)},
+              {"cuda:7", WEIR_CUDA_INIT(7)},      {"cuda:10", WEIR_CUDA_INIT(10)},
+              {"cuda:127", WEIR_CUDA_INIT(127)}};
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-    weir_device d = {WEIR_DEVICE_UNSET, 99};
+    weir_device d = {WEIR_DEVICE_UNSET, {99}};
     weir_ok(weir_device_parse(&d, good[i].text));
     ck_assert_msg(weir_device_equal(d, good[i].is), "%s", good[i].text);
     ck_assert_str_eq(weir_device_name(d), good[i].text);
   }
-  ck_assert_str_eq(weir_device_name((weir_device){WEIR_DEVICE_UNSET, 0}), "no device");
+  ck_assert_str_eq(weir_device_name((weir_device){0}), "no device");
 }
 END_TEST
 
@@ -70,11 +70,20 @@ END_TEST
 
 START_TEST(devices_are_equal_by_type_and_index)
 {
-  weir_device first = {WEIR_DEVICE_CPU, 0}, any = {WEIR_DEVICE_CUDA, -1};
+  weir_device first = {WEIR_DEVICE_CPU, {1}}, any = WEIR_CUDA_INIT(-1);
   ck_assert(weir_device_equal(cpu, cpu));
   ck_assert(!weir_device_equal(cpu, first)); /* as torch.device("cpu") != torch.device("cpu:0") */
   ck_assert(!weir_device_equal(any, cuda0));
-  ck_assert(weir_device_equal(any, (weir_device){WEIR_DEVICE_CUDA, -7}));
+  ck_assert(weir_device_equal(any, WEIR_CUDA_AT(-7)));
+  ck_assert(weir_device_equal(any, WEIR_CUDA));
+  ck_assert(weir_device_equal(any, (weir_device){.type = WEIR_DEVICE_CUDA}));
+  ck_assert(weir_device_equal(cuda0, WEIR_CUDA_AT(0)));
+  ck_assert(!weir_device_equal(cuda0, WEIR_CUDA_AT(1)));
+  ck_assert_int_eq(weir_device_index(any), -1);
+  ck_assert_int_eq(weir_device_index(WEIR_CUDA_AT(-7)), -1);
+  ck_assert_int_eq(weir_device_index(cuda0), 0);
+  ck_assert_int_eq(weir_device_index(first), 0);
+  ck_assert_int_eq(weir_device_index(cpu), -1);
   ck_assert(!weir_device_equal(first, cuda0));
 }
 END_TEST

@@ -24,7 +24,7 @@ typedef struct runner {
   int kind[HELD];
 } runner;
 
-static const weir_device gpu = {WEIR_DEVICE_CUDA, 0};
+static const weir_device gpu = WEIR_CUDA_INIT(0);
 
 static void must(weir_status st, const char *what)
 {

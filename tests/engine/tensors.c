@@ -30,7 +30,7 @@ static void *end_there(void *t)
 int main(int argc, char **argv)
 {
   pthread_t thread;
-  weir_options cpu = {.device = {WEIR_DEVICE_CPU, 0}}, gpu = {.device = {WEIR_DEVICE_CUDA, 0}};
+  weir_options cpu = {.device = WEIR_CPU}, gpu = {.device = WEIR_CUDA_AT(0)};
   if (argc > 1) must(weir_trace_start(argv[1]), "weir_trace_start");
   weir_tensor *weight = make(256, "net.conv1.weight", &cpu), *view;
   must(weir_t(&view, weight), "weir_t"); /* no memory of its own */

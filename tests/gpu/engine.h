@@ -79,8 +79,8 @@ void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
                (int)refused_, weir_error_message(), (int)(status), (words));                       \
   } while (0)
 
-#define CPU      ((weir_device){WEIR_DEVICE_CPU, 0})
-#define CUDA     ((weir_device){WEIR_DEVICE_CUDA, 0})
+#define CPU      WEIR_CPU
+#define CUDA     WEIR_CUDA_AT(0)
 #define ON(d)    (&(weir_options){.device = (d)})
 #define AS(t, d) (&(weir_options){.dtype = (t), .device = (d)})
 

@@ -111,7 +111,7 @@ void row_streams(void)
   {
     MUST(weir_current_stream(&current, CUDA));
     MUST(weir_current_device(&d));
-    HOLDS(current == side && d.index == 0);
+    HOLDS(current == side && weir_device_index(d) == 0);
   }
   MUST(weir_current_stream(&current, CUDA));
   HOLDS(current == plain);

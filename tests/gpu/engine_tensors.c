@@ -55,7 +55,7 @@ void row_device_strings(void)
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     REFUSED(WEIR_EINVAL, wrong[i].why, weir_device_parse(&d, wrong[i].text));
   MUST(weir_device_parse(&d, "cuda"));
-  HOLDS(d.type == WEIR_DEVICE_CUDA && d.index == -1);
+  HOLDS(weir_device_equal(d, WEIR_CUDA));
   MUST(weir_zeros(&t, weir_shape(2), ON(d)));
   HOLDS(is_on(t, CUDA));
   MUST(weir_device_parse(&d, "cuda:63"));
@@ -64,29 +64,29 @@ void row_device_strings(void)
 
 void row_guards(void)
 {
-  weir_device d, last = {WEIR_DEVICE_CUDA, device_count() - 1};
+  weir_device d, last = WEIR_CUDA_AT(device_count() - 1);
   weir_tensor *t;
   MUST(weir_current_device(&d));
-  HOLDS(d.index == 0);
+  HOLDS(weir_device_index(d) == 0);
   WEIR_WITH_DEVICE(last)
   {
-    MUST(weir_ones(&t, weir_shape(2), ON(((weir_device){WEIR_DEVICE_CUDA, -1}))));
+    MUST(weir_ones(&t, weir_shape(2), ON(WEIR_CUDA)));
     HOLDS(is_on(t, last) && first(t) == 1);
-    WEIR_WITH_DEVICE(((weir_device){WEIR_DEVICE_CUDA, -1}))
+    WEIR_WITH_DEVICE(WEIR_CUDA)
     {
       MUST(weir_current_device(&d));
-      HOLDS(d.index == last.index);
+      HOLDS(weir_device_equal(d, last));
     }
     MUST(weir_ones(&t, weir_shape(2), NULL));
     HOLDS(!weir_tensor_is_cuda(t));
   }
   MUST(weir_current_device(&d));
-  HOLDS(d.index == 0);
+  HOLDS(weir_device_index(d) == 0);
 }
 
 void row_placement(void)
 {
-  weir_device last = {WEIR_DEVICE_CUDA, device_count() - 1};
+  weir_device last = WEIR_CUDA_AT(device_count() - 1);
   weir_tensor *a = full_of(2, 8), *b = NULL;
   WEIR_WITH_DEVICE(last) MUST(weir_add(&b, a, a));
   HOLDS(is_on(b, CUDA) && first(b) == 4);
@@ -107,7 +107,7 @@ void row_cross_device(void)
     note("one device");
     return;
   }
-  MUST(weir_cuda(&out, a, ((weir_device){WEIR_DEVICE_CUDA, 1}), false));
+  MUST(weir_cuda(&out, a, WEIR_CUDA_AT(1), false));
   REFUSED(WEIR_EINVAL, "found at least two devices, cuda:0 and cuda:1!", weir_add(&out, a, out));
 }
 
@@ -120,7 +120,7 @@ void row_peers(void)
     note("one device");
     return;
   }
-  weir_device far = {WEIR_DEVICE_CUDA, 1};
+  weir_device far = WEIR_CUDA_AT(1);
   weir_tensor *a = numbers(WEIR_FLOAT32, weir_shape(1000, 1000), 1), *b = there(a), *c;
   MUST(weir_can_access_peer(&can, CUDA, far));
   note(can ? "direct" : "staged");

@@ -15,7 +15,7 @@
 
 enum { ROUNDS = 24, NO_GPU = 3, PRODUCTS = 1, TO = 2, FROM = 4 };
 
-static const weir_device gpu = {WEIR_DEVICE_CUDA, 0}, cpu = {WEIR_DEVICE_CPU, 0};
+static const weir_device gpu = WEIR_CUDA_INIT(0), cpu = {.type = WEIR_DEVICE_CPU};
 static weir_tensor *a, *b, *host_in, *host_out, *in, *out;
 static weir_stream *streams[3];
 

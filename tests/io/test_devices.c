@@ -53,8 +53,8 @@ int __wrap_posix_memalign(void **out, size_t align, size_t bytes)
 /* ---- a device whose copies are done at once -----------------------------------------------------
  */
 
-static const weir_device gpu = {WEIR_DEVICE_CUDA, 0};
-static const weir_options there = {.device = {WEIR_DEVICE_CUDA, 0}};
+static const weir_device gpu = WEIR_CUDA_INIT(0);
+static const weir_options there = {.device = WEIR_CUDA_INIT(0)};
 static fake f;
 static int copies;
 

@@ -23,7 +23,7 @@ _Static_assert(offsetof(weir_dlpack, tensor) == 32, "DLManagedTensorVersioned.dl
 _Static_assert(offsetof(weir_dlpack_unversioned, manager_ctx) == 48, "DLManagedTensor.manager_ctx");
 _Static_assert(offsetof(weir_dlpack_unversioned, deleter) == 56, "DLManagedTensor.deleter");
 
-static const weir_device gpu = {WEIR_DEVICE_CUDA, 0};
+static const weir_device gpu = WEIR_CUDA_INIT(0);
 static fake f;
 
 static void attach(void)
@@ -564,7 +564,7 @@ START_TEST(a_producer_is_told_the_current_stream)
 {
   intptr_t s;
   weir_stream *own;
-  must(weir_dlpack_stream(&s, (weir_device){WEIR_DEVICE_CPU, 0}));
+  must(weir_dlpack_stream(&s, WEIR_CPU));
   ck_assert_int_eq(s, WEIR_DLPACK_STREAM_NONE);
   must(weir_dlpack_stream(&s, gpu));
   ck_assert_int_eq(s, WEIR_DLPACK_STREAM_LEGACY);

@@ -161,7 +161,7 @@ START_TEST(options_say_dtype_and_place)
   ck_assert_int_eq(weir_tensor_dtype(t), WEIR_FLOAT64);
   must(weir_tensor_read(read, sizeof read, WEIR_FLOAT64, t));
   ck_assert_double_eq(read[0], 7);
-  weir_options pinned = {.device = {WEIR_DEVICE_CUDA, 0}, .pin_memory = true};
+  weir_options pinned = {.device = WEIR_CUDA_AT(0), .pin_memory = true};
   must_fail(weir_npy_read(&none, "t.npy", &pinned), WEIR_EINVAL, "can be pinned");
   ck_assert_ptr_null(none);
 }

@@ -5,7 +5,7 @@
 #include "tests/memory/rig.h"
 
 static fake f;
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
 static void attach(uint64_t capacity, const char *conf)
 {
@@ -76,8 +76,8 @@ START_TEST(nothing_is_null_and_freeing_null_is_nothing)
   ck_assert_int_eq(weir_malloc(&out, 0, cuda0, NULL), WEIR_OK);
   ck_assert_ptr_null(out);
   ck_assert_int_eq(weir_free(NULL), WEIR_OK);
-  ck_assert_int_eq(weir_malloc(&out, 8, (weir_device){WEIR_DEVICE_CPU, 0}, NULL), WEIR_EINVAL);
-  ck_assert_int_ne(weir_malloc(&out, 8, (weir_device){WEIR_DEVICE_CUDA, 63}, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_malloc(&out, 8, WEIR_CPU, NULL), WEIR_EINVAL);
+  ck_assert_int_ne(weir_malloc(&out, 8, WEIR_CUDA_AT(63), NULL), WEIR_OK);
   detach();
 }
 END_TEST

@@ -8,7 +8,7 @@
 enum { MOST = 4096 };
 
 static fake f;
-static const weir_device gpu = {WEIR_DEVICE_CUDA, 0};
+static const weir_device gpu = WEIR_CUDA_INIT(0);
 
 typedef struct account {
   weir_memory_event event[MOST];
@@ -69,13 +69,13 @@ START_TEST(a_block_is_told_with_size_device_and_stream)
   ck_assert_ptr_eq(e->address, p);
   ck_assert_uint_eq(e->bytes, 1000);
   ck_assert_int_eq(e->device.type, WEIR_DEVICE_CUDA);
-  ck_assert_int_eq(e->device.index, 0);
+  ck_assert_int_eq(weir_device_index(e->device), 0);
   ck_assert_ptr_eq(e->stream, fake_handle(&f, 1));
   must(weir_free(p));
   e = last(WEIR_MEMORY_FREE);
   ck_assert_ptr_eq(e->address, p);
   ck_assert_uint_eq(e->bytes, 1000);
-  ck_assert_int_eq(e->device.index, 0);
+  ck_assert_int_eq(weir_device_index(e->device), 0);
   ck_assert_ptr_eq(e->stream, fake_handle(&f, 1));
 }
 END_TEST

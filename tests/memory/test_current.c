@@ -8,11 +8,11 @@ enum { DEVICES = 2 };
 static fake f[DEVICES];
 static weir_stream *side[DEVICES], *plain[DEVICES]; /* stream 1, and the default stream */
 static int told;                                    /* times a backend was made current */
-static const weir_device any = {WEIR_DEVICE_CUDA, -1}, cpu = {WEIR_DEVICE_CPU, 0};
+static const weir_device any = WEIR_CUDA_INIT(-1), cpu = {.type = WEIR_DEVICE_CPU};
 
 static weir_device cuda(int index)
 {
-  return (weir_device){WEIR_DEVICE_CUDA, index};
+  return WEIR_CUDA_AT(index);
 }
 
 static void count_current(void *self)
@@ -47,7 +47,7 @@ static int device_now(void)
   weir_device d;
   ck_assert_int_eq(weir_current_device(&d), WEIR_OK);
   ck_assert_int_eq(d.type, WEIR_DEVICE_CUDA);
-  return d.index;
+  return weir_device_index(d);
 }
 
 static weir_stream *stream_now(weir_device d)

@@ -454,7 +454,7 @@ START_TEST(a_device_hands_out_private_pools)
   weir_graph_pool *g;
   weir_stream *s;
   void *out = NULL;
-  const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+  const weir_device cuda0 = WEIR_CUDA_AT(0);
   ck_assert_int_ne(weir_graph_pool_create(&g, cuda0), WEIR_OK);
   fake_init(&f, 64 * MIB, 2 * MIB);
   ck_assert_int_eq(weir_memory_attach(&f.backend, NULL), WEIR_OK);

@@ -8,7 +8,7 @@
 #include "tests/memory/rig.h"
 
 static fake f;
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
 static void attach(uint64_t capacity, uint64_t page, const char *conf)
 {

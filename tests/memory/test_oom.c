@@ -255,7 +255,7 @@ START_TEST(call_sites_are_the_owners_where_history_is_on)
   fake f;
   void *out;
   weir_oom_info o;
-  const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+  const weir_device cuda0 = WEIR_CUDA_AT(0);
   fake_init(&f, 64 * MIB, 2 * MIB);
   ck_assert_int_eq(weir_memory_attach(&f.backend, NULL), WEIR_OK);
   ck_assert_int_eq(weir_memory_record_history(cuda0, WEIR_HISTORY_STATE, WEIR_CONTEXT_STATE, 0),

@@ -461,7 +461,7 @@ START_TEST(a_device_pauses_by_the_names_of_tags)
   fake f;
   uint64_t lost;
   void *a, *b;
-  const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+  const weir_device cuda0 = WEIR_CUDA_AT(0);
   fake_init(&f, 64 * MIB, 2 * MIB);
   ck_assert_int_eq(weir_memory_attach(&f.backend, NULL), WEIR_OK);
   ck_assert_int_eq(weir_memory_set_tag("pause weights"), WEIR_OK);

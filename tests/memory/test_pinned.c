@@ -12,7 +12,7 @@
 #include "tests/memory/rig.h"
 
 static fake f[2];
-static const weir_device cuda[2] = {{WEIR_DEVICE_CUDA, 0}, {WEIR_DEVICE_CUDA, 1}};
+static const weir_device cuda[2] = {WEIR_CUDA_INIT(0), WEIR_CUDA_INIT(1)};
 
 static void attach(int i, const char *conf)
 {
@@ -113,12 +113,11 @@ static void empty(void)
 START_TEST(without_a_device_there_is_no_pinned_memory)
 {
   void *out = f;
-  weir_device none = {WEIR_DEVICE_CUDA, WEIR_DEVICES - 1}; /* whatever this machine has */
+  weir_device none = WEIR_CUDA_AT(WEIR_DEVICES - 1); /* whatever this machine has */
   ck_assert_int_ne(weir_pinned_malloc_flags(&out, 8, none, 0), WEIR_OK);
   ck_assert_msg(strstr(weir_error_message(), "CUDA") || strstr(weir_error_message(), "device"),
                 "%s", weir_error_message());
-  ck_assert_int_eq(weir_pinned_malloc_flags(&out, 8, (weir_device){WEIR_DEVICE_CPU, 0}, 0),
-                   WEIR_EINVAL);
+  ck_assert_int_eq(weir_pinned_malloc_flags(&out, 8, WEIR_CPU, 0), WEIR_EINVAL);
   bool is = true;
   ck_assert_int_eq(weir_is_pinned(&is, f), WEIR_OK);
   ck_assert(!is);

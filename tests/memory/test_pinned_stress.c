@@ -11,7 +11,7 @@
 #include "tests/memory/rig.h"
 
 static fake f[2];
-static const weir_device cuda[2] = {{WEIR_DEVICE_CUDA, 0}, {WEIR_DEVICE_CUDA, 1}};
+static const weir_device cuda[2] = {WEIR_CUDA_INIT(0), WEIR_CUDA_INIT(1)};
 
 static void attach(int i, const char *conf)
 {

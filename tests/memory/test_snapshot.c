@@ -14,7 +14,7 @@
 #include "tests/memory/rig.h"
 
 static fake f[4];
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 static char folder[] = "/tmp/weir-snapshot-XXXXXX";
 
 static void attach(int index, uint64_t capacity, uint64_t page, const char *conf)
@@ -26,8 +26,7 @@ static void attach(int index, uint64_t capacity, uint64_t page, const char *conf
 
 static void detach(int index)
 {
-  ck_assert_msg(weir_memory_detach((weir_device){WEIR_DEVICE_CUDA, index}) == WEIR_OK, "%s",
-                weir_error_message());
+  ck_assert_msg(weir_memory_detach(WEIR_CUDA_AT(index)) == WEIR_OK, "%s", weir_error_message());
   ck_assert(fake_clean(&f[index]));
   fake_fini(&f[index]);
 }
@@ -270,7 +269,7 @@ START_TEST(all_devices_are_in_a_dump)
   void *far;
   attach(0, 64 * MIB, 2 * MIB, NULL);
   attach(3, 64 * MIB, 0, NULL);
-  const weir_device cuda3 = {WEIR_DEVICE_CUDA, 3};
+  const weir_device cuda3 = WEIR_CUDA_AT(3);
   record(WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0);
   ck_assert_int_eq(weir_memory_record_history(cuda3, WEIR_HISTORY_ALL, WEIR_CONTEXT_ALL, 0),
                    WEIR_OK);
@@ -360,8 +359,7 @@ START_TEST(a_dump_that_cannot_be_written_says_so_and_leaves_nothing)
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "No such file"));
   ck_assert_int_eq(weir_memory_dump_snapshot("/dev/full"), WEIR_EIO);
   ck_assert_int_eq(stat("/dev/full", &st), 0);
-  ck_assert_int_eq(weir_memory_snapshot((char *[]){NULL}, (weir_device){WEIR_DEVICE_CPU, 0}),
-                   WEIR_EINVAL);
+  ck_assert_int_eq(weir_memory_snapshot((char *[]){NULL}, WEIR_CPU), WEIR_EINVAL);
   detach(0);
 }
 END_TEST

@@ -8,7 +8,7 @@
 enum { SLOTS = 400, STREAMS = 3, OPERATIONS = 6000 };
 
 static fake f;
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
 static void attach(uint64_t capacity, uint64_t page, const char *conf)
 {
@@ -481,7 +481,7 @@ START_TEST(without_a_device_the_short_ways_say_0)
   ck_assert_uint_eq(weir_max_memory_allocated(cuda0), 0);
   ck_assert_uint_eq(weir_memory_reserved(cuda0), 0);
   ck_assert_uint_eq(weir_max_memory_reserved(cuda0), 0);
-  const weir_device none = {WEIR_DEVICE_CPU, 0};
+  const weir_device none = WEIR_CPU;
   ck_assert_int_eq(weir_mem_get_info(&a, &b, none), WEIR_EINVAL);
   ck_assert_int_eq(weir_memory_reset_accumulated(none), WEIR_EINVAL);
 }

@@ -60,8 +60,7 @@ weir_tensor *rig_count(int64_t start, weir_shape shape)
 
 bool rig_on(const weir_tensor *t, weir_device device)
 {
-  weir_device d = weir_tensor_device(t);
-  return d.type == device.type && d.index == device.index;
+  return weir_device_equal(weir_tensor_device(t), device);
 }
 
 static double *numbers(const weir_tensor *t)

@@ -34,8 +34,8 @@ typedef struct rig_log {
 /* A weir_log_callback; user is a rig_log. */
 void rig_logged(weir_log_level level, const char *text, void *user);
 
-#define CPU     ((weir_device){WEIR_DEVICE_CPU, 0})
-#define CUDA(i) ((weir_device){WEIR_DEVICE_CUDA, (i)})
+#define CPU     WEIR_CPU
+#define CUDA(i) WEIR_CUDA_AT((i))
 
 /* A float32 tensor there, with numbers from -1 to 1 that follow from the seed. */
 weir_tensor *rig_tensor(weir_shape shape, weir_device device, unsigned seed);

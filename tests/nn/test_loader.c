@@ -723,10 +723,8 @@ START_TEST(an_iteration_with_copies_under_way_may_end_early)
   rig_devices(1);
   ck_assert_int_eq(setenv("WEIR_SIM_LINK", "h2d:0:1ms", 1), 0);
   items_init(&s, 64);
-  weir_loader_options o = {.batch_size = 2,
-                           .pin_memory = true,
-                           .workers = worker_counts[_i],
-                           .device = {WEIR_DEVICE_CUDA, -1}};
+  weir_loader_options o = {
+      .batch_size = 2, .pin_memory = true, .workers = worker_counts[_i], .device = WEIR_CUDA};
   weir_loader *l = loader(&s, &o);
   for (int taken = 0; taken < 4; taken++) {
     weir_loader_iter *it;
@@ -792,7 +790,7 @@ static weir_status half_an_epoch(items *s, int workers, weir_device device)
 START_TEST(every_request_of_host_memory_may_fail)
 {
   items s;
-  weir_device there = _i & 2 ? CUDA(0) : (weir_device){WEIR_DEVICE_UNSET, 0};
+  weir_device there = _i & 2 ? CUDA(0) : (weir_device){0};
   rig_devices(1);
   items_init(&s, 9);
   weir_ok(half_an_epoch(&s, 2 * (_i & 1), there));

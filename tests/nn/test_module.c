@@ -323,12 +323,12 @@ START_TEST(cuda_and_cpu_move_to_the_device_meant)
 {
   rig_devices(2);
   WEIR_MODULE m = tree();
-  weir_ok(weir_module_cuda(m, (weir_device){WEIR_DEVICE_UNSET, 0}));
+  weir_ok(weir_module_cuda(m, (weir_device){0}));
   ck_assert(rig_on(weir_module_parameter(m, "part.weight"), CUDA(0)));
   weir_ok(weir_module_cuda(m, CUDA(1)));
   ck_assert(rig_on(weir_module_parameter(m, "part.weight"), CUDA(1)));
   WEIR_WITH_DEVICE(CUDA(0))
-  weir_ok(weir_module_to(m, &(weir_options){.device = {WEIR_DEVICE_CUDA, -1}}));
+  weir_ok(weir_module_to(m, &(weir_options){.device = WEIR_CUDA}));
   ck_assert(rig_on(weir_module_buffer(m, "steps"), CUDA(0)));
   weir_ok(weir_module_cpu(m));
   ck_assert(rig_on(weir_module_buffer(m, "steps"), CPU));

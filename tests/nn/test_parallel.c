@@ -226,9 +226,10 @@ static weir_status meet(weir_tensor **out, weir_module *self, weir_tensor *const
   weir_status st = weir_current_device(&now);
   weir_module_path_text(path);
   if (strcmp(path, "DataParallel.module") != 0) return weir_fail(WEIR_EINTERNAL, "in %s", path);
-  if (st || now.index != weir_tensor_device(in[0]).index) return WEIR_EINTERNAL;
-  if (now.index >= m->fails_from) return weir_fail(WEIR_ELIMIT, "not on cuda:%d", now.index);
-  return weir_add_scalar(out, in[0], weir_float(now.index));
+  if (st || !weir_device_equal(now, weir_tensor_device(in[0]))) return WEIR_EINTERNAL;
+  int index = weir_device_index(now);
+  if (index >= m->fails_from) return weir_fail(WEIR_ELIMIT, "not on cuda:%d", index);
+  return weir_add_scalar(out, in[0], weir_float(index));
 }
 
 static const weir_module_class meeting_kind = {.name = "Meeting", .forward = meet};
@@ -248,7 +249,7 @@ START_TEST(all_devices_calculate_at_once_each_current_in_its_thread)
     ck_assert_double_eq_tol(rig_number(y, i), rig_number(x, i) + (i >> 2), 1e-6);
   weir_device now;
   weir_ok(weir_current_device(&now));
-  ck_assert_int_eq(now.index, 0);
+  ck_assert_int_eq(weir_device_index(now), 0);
   weir_tensor_release(y);
   weir_module_release(p);
   weir_module_release(m);
@@ -350,7 +351,7 @@ START_TEST(devices_and_output_are_those_asked_for)
   WEIR_TENSOR x = rig_tensor(weir_shape(6, 1, 8, 8), CPU, 5);
   weir_ok(weir_module_call(&alone, m, x));
   weir_ok(weir_module_cuda(m, CUDA(2)));
-  weir_ok(weir_data_parallel(&p, m, &(weir_parallel_options){ids, 2, {WEIR_DEVICE_UNSET, 0}}));
+  weir_ok(weir_data_parallel(&p, m, &(weir_parallel_options){.device_ids = ids, .devices = 2}));
   weir_ok(weir_module_call(&y, p, x));
   ck_assert(rig_on(y, CUDA(2)));
   rig_same(y, alone, 1e-5);
@@ -403,7 +404,7 @@ START_TEST(devices_that_are_not_there_are_refused)
   with(2);
   weir_module *m = model(), *p;
   weir_not(WEIR_EINVAL, "invalid device ordinal: device_ids[1] is cuda:5, there are 2",
-           weir_data_parallel(&p, m, &(weir_parallel_options){ids, 2, {WEIR_DEVICE_UNSET, 0}}));
+           weir_data_parallel(&p, m, &(weir_parallel_options){.device_ids = ids, .devices = 2}));
   ck_assert_ptr_null(p);
   weir_module_release(m);
 }

@@ -152,7 +152,14 @@ class Shape(C.Structure):
 
 
 class Device(C.Structure):
-    _fields_ = [('type', C.c_int), ('index', C.c_int)]
+    _fields_ = [('type', C.c_int), ('plus_1', C.c_int)]
+
+    def __init__(self, type=0, index=-1):
+        super().__init__(type, index + 1)
+
+    @property
+    def index(self):
+        return self.plus_1 - 1
 
 
 class Options(C.Structure):
@@ -427,7 +434,7 @@ class Case:
             if self.w.dtype(t) != dtype:
                 raise Differs('%s: a result of %s, not %s' % (what, self.w.dtype(t), dtype))
             d = self.w.lib.weir_tensor_device(t)
-            if (d.type, d.index) != (self.w.device.type, 0):
+            if (d.type, d.index) != (self.w.device.type, 0 if self.w.cuda else -1):
                 raise Differs('%s: a result elsewhere' % what)
         return [self.w.read(t) for t in out]
 

@@ -41,7 +41,7 @@ START_TEST(every_device_calculates_whatever_is_current)
     is_on(all[i], d);
   weir_device now;
   weir_ok(weir_current_device(&now));
-  ck_assert_int_eq(now.index, (_i + 3) % DEVICES);
+  ck_assert_int_eq(weir_device_index(now), (_i + 3) % DEVICES);
 }
 END_TEST
 

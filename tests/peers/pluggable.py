@@ -19,13 +19,20 @@ torch.cuda.memory.change_current_allocator(weir)
 
 def live():
     value, name = ctypes.c_int64(), b"allocated_bytes.all.current"
-    # a weir_device is a type (2: CUDA, as in DLPack) and an index
+    # a weir_device is a type (2: CUDA, as in DLPack), and an index and 1
     assert library.weir_memory_stat(ctypes.byref(value), Device(2, 0), name) == 0, library.weir_error_message()
     return value.value
 
 
 class Device(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int), ("index", ctypes.c_int)]
+    _fields_ = [("type", ctypes.c_int), ("plus_1", ctypes.c_int)]
+
+    def __init__(self, type=0, index=-1):
+        super().__init__(type, index + 1)
+
+    @property
+    def index(self):
+        return self.plus_1 - 1
 
 
 host = torch.arange(MIB, dtype=torch.int32)

@@ -28,7 +28,14 @@ class Shape(C.Structure):
 
 
 class Device(C.Structure):
-    _fields_ = [("type", C.c_int), ("index", C.c_int)]
+    _fields_ = [("type", C.c_int), ("plus_1", C.c_int)]
+
+    def __init__(self, type=0, index=-1):
+        super().__init__(type, index + 1)
+
+    @property
+    def index(self):
+        return self.plus_1 - 1
 
 
 class Options(C.Structure):

@@ -1,12 +1,12 @@
 /* rig.c: see rig.h. */
 #include "tests/tensor/rig.h"
 
-const weir_device cpu = {WEIR_DEVICE_CPU, 0}, cuda0 = {WEIR_DEVICE_CUDA, 0},
-                  cuda1 = {WEIR_DEVICE_CUDA, 1}, cuda_any = {WEIR_DEVICE_CUDA, -1};
+const weir_device cpu = {.type = WEIR_DEVICE_CPU}, cuda0 = WEIR_CUDA_INIT(0),
+                  cuda1 = WEIR_CUDA_INIT(1), cuda_any = WEIR_CUDA_INIT(-1);
 
 weir_device device(int i)
 {
-  return i ? (weir_device){WEIR_DEVICE_CUDA, i - 1} : cpu;
+  return i ? WEIR_CUDA_AT(i - 1) : cpu;
 }
 
 void devices(int count)
@@ -70,7 +70,7 @@ void strides_are(const weir_tensor *t, weir_shape strides)
 void is_on(const weir_tensor *t, weir_device d)
 {
   ck_assert_int_eq(weir_tensor_device(t).type, d.type);
-  ck_assert_int_eq(weir_tensor_device(t).index, d.index);
+  ck_assert_int_eq(weir_device_index(weir_tensor_device(t)), weir_device_index(d));
   ck_assert_int_eq(weir_tensor_is_cuda(t), d.type == WEIR_DEVICE_CUDA);
 }
 
@@ -82,7 +82,7 @@ weir_stream *hold_stream(lane *l, weir_device d)
   CUdevice number;
   weir_ok(weir_stream_create(&s, d));
   weir_ok(weir_stream_native(&native, s));
-  ok(cuDeviceGet(&number, d.index < 0 ? 0 : d.index));
+  ok(cuDeviceGet(&number, weir_device_index(d) < 0 ? 0 : weir_device_index(d)));
   ok(cuDevicePrimaryCtxRetain(&context, number));
   ok(cuCtxSetCurrent(context));
   *l = (lane){.stream = native};

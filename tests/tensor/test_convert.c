@@ -121,7 +121,7 @@ START_TEST(cuda_without_an_index_is_the_current_device)
   WEIR_TENSOR a = NULL;
   WEIR_TENSOR b = NULL;
   WEIR_TENSOR c = NULL;
-  weir_device none = {WEIR_DEVICE_UNSET, 0};
+  weir_device none = {.type = WEIR_DEVICE_UNSET};
   weir_ok(weir_cuda(&a, t, none, false));
   is_on(a, cuda0);
   WEIR_WITH_DEVICE(cuda1)
@@ -182,7 +182,7 @@ START_TEST(what_is_no_cuda_device_is_refused)
   devices(1);
   WEIR_TENSOR t = counting(weir_shape(2), WEIR_FLOAT32, cpu);
   weir_tensor *out;
-  weir_options bad = {.dtype = (weir_dtype)50}, far = on((weir_device){WEIR_DEVICE_CUDA, 44});
+  weir_options bad = {.dtype = (weir_dtype)50}, far = on(WEIR_CUDA_AT(44));
   refused(WEIR_EINVAL, "Invalid device, must be cuda device", weir_cuda(&out, t, cpu, false));
   refused(WEIR_EINVAL, "50 is not a dtype", weir_to(&out, t, &bad));
   ck_assert_int_eq(weir_to(&out, t, &far), WEIR_EINVAL);

@@ -27,7 +27,7 @@ START_TEST(what_needs_a_device_says_that_there_is_none)
 {
   WEIR_TENSOR t = NULL;
   weir_tensor *out = NULL;
-  weir_options there = {.device = {WEIR_DEVICE_CUDA, -1}}, pin = {.pin_memory = true};
+  weir_options there = {.device = WEIR_CUDA}, pin = {.pin_memory = true};
   weir_ok(weir_ones(&t, weir_shape(3), NULL));
   ck_assert(!weir_tensor_is_pinned(t));
   if (weir_cuda_is_available()) return;
@@ -37,7 +37,7 @@ START_TEST(what_needs_a_device_says_that_there_is_none)
     ck_assert_ptr_null(out);                                                                       \
     ck_assert_ptr_nonnull(strstr(weir_error_message(), "Found no NVIDIA driver on your system"));  \
   } while (0)
-  TOLD(weir_cuda(&out, t, (weir_device){WEIR_DEVICE_UNSET, 0}, false));
+  TOLD(weir_cuda(&out, t, (weir_device){0}, false));
   TOLD(weir_to(&out, t, &there));
   TOLD(weir_to_type(&out, t, "weir.cuda.FloatTensor", false));
   TOLD(weir_zeros(&out, weir_shape(2), &there));

@@ -148,10 +148,10 @@ START_TEST(bad_shapes_dtypes_and_devices_are_refused_with_numbers)
   refused(WEIR_EINVAL, "a tensor has 0 to 8 dimensions, not 9",
           weir_empty(&t, weir_shape_of(9, nine), NULL));
   refused(WEIR_EINVAL, "40 is not a dtype", weir_empty(&t, weir_shape(2), &o));
-  o = on((weir_device){WEIR_DEVICE_CPU, 3});
+  o = on((weir_device){WEIR_DEVICE_CPU, {4}});
   refused(WEIR_EINVAL, "CPU device index must be -1 or zero, got 3",
           weir_empty(&t, weir_shape(2), &o));
-  o = on((weir_device){(weir_device_type)7, 0});
+  o = on((weir_device){.type = (weir_device_type)7});
   refused(WEIR_EINVAL, "7 is no device type", weir_empty(&t, weir_shape(2), &o));
   ck_assert_ptr_null(t);
 }
@@ -161,7 +161,7 @@ START_TEST(a_device_that_is_not_there_is_refused_at_its_use)
 {
   weir_tensor *t;
   devices(1);
-  weir_options o = on((weir_device){WEIR_DEVICE_CUDA, 40});
+  weir_options o = on(WEIR_CUDA_AT(40));
   ck_assert_int_eq(weir_empty(&t, weir_shape(2), &o), WEIR_EINVAL);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "invalid device ordinal: cuda:40"));
 }
@@ -199,6 +199,56 @@ START_TEST(a_guard_moves_cuda_and_never_a_default_of_cpu)
   is_on(a, cpu);
   is_on(b, cuda1);
   is_on(c, cuda0);
+}
+END_TEST
+
+/* What is not written in a struct is zero, and zero is no device's index. */
+START_TEST(a_type_alone_is_the_current_device_and_every_index_can_be_said)
+{
+  weir_options alone = {.device = {.type = WEIR_DEVICE_CUDA}}, first = {.device = WEIR_CUDA_AT(0)};
+  weir_tensor *t[6] = {NULL};
+  weir_stream *s;
+  weir_device d;
+  devices(2);
+  WEIR_WITH_DEVICE(WEIR_CUDA_AT(1))
+  {
+    weir_ok(weir_zeros(&t[0], weir_shape(2), &alone));
+    weir_ok(weir_zeros(&t[1], weir_shape(2), &(weir_options){.device = WEIR_CUDA}));
+    weir_ok(weir_zeros(&t[2], weir_shape(2), &first));
+    weir_ok(weir_cuda(&t[3], t[2], alone.device, false));
+    weir_ok(weir_to(&t[4], t[0], &first));
+    weir_ok(weir_current_stream(&s, alone.device));
+    weir_ok(weir_stream_device(&d, s));
+    ck_assert_int_eq(weir_device_index(d), 1);
+    ck_assert_uint_gt(weir_memory_allocated(alone.device), 0);
+    weir_ok(weir_set_default_device(alone.device));
+    weir_ok(weir_zeros(&t[5], weir_shape(2), NULL));
+    weir_ok(weir_set_default_device(cpu));
+    WEIR_WITH_DEVICE(alone.device)
+    weir_ok(weir_current_device(&d));
+    ck_assert_str_eq(weir_device_name(d), "cuda:1");
+  }
+  for (int i = 0; i < 6; i++)
+    is_on(t[i], i == 2 || i == 4 ? cuda0 : cuda1);
+  ck_assert_str_eq(weir_device_name(weir_tensor_device(t[2])), "cuda:0");
+  for (int i = 0; i < 6; i++)
+    weir_tensor_release(t[i]);
+}
+END_TEST
+
+START_TEST(the_cpu_is_cpu_however_it_was_named)
+{
+  static const char *const names[] = {"cpu", "cpu:0"};
+  for (int i = 0; i < 3; i++) {
+    weir_options o = on(WEIR_CPU);
+    WEIR_TENSOR t = NULL;
+    if (i < 2) weir_ok(weir_device_parse(&o.device, names[i]));
+    weir_ok(weir_zeros(&t, weir_shape(2), i < 2 ? &o : NULL));
+    ck_assert_str_eq(weir_device_name(weir_tensor_device(t)), "cpu");
+    ck_assert(weir_device_equal(weir_tensor_device(t), WEIR_CPU));
+    weir_ok(weir_set_default_device(o.device));
+    ck_assert_str_eq(weir_device_name(weir_get_default_device()), "cpu");
+  }
 }
 END_TEST
 
@@ -374,6 +424,8 @@ int main(void)
                                 a_device_that_is_not_there_is_refused_at_its_use,
                                 more_than_there_is_is_an_error,
                                 a_guard_moves_cuda_and_never_a_default_of_cpu,
+                                a_type_alone_is_the_current_device_and_every_index_can_be_said,
+                                the_cpu_is_cpu_however_it_was_named,
                                 like_and_new_keep_dtype_and_device_whatever_is_current,
                                 like_keeps_the_order_of_dimensions_in_memory,
                                 only_the_cpus_tensors_are_made_page_locked,

@@ -156,7 +156,7 @@ START_TEST(defaults_are_float32_and_the_cpu_until_they_are_set)
   ck_assert_str_eq(weir_tensor_type(t), "weir.cuda.DoubleTensor");
   is_on(t, cuda0);
   weir_tensor_drop(&t);
-  weir_ok(weir_set_default_device((weir_device){WEIR_DEVICE_UNSET, 0}));
+  weir_ok(weir_set_default_device((weir_device){0}));
   weir_ok(weir_set_default_dtype(WEIR_FLOAT32));
   weir_ok(weir_empty(&t, weir_shape(2), NULL));
   ck_assert_str_eq(weir_tensor_type(t), "weir.FloatTensor");
@@ -188,9 +188,9 @@ START_TEST(only_floating_point_is_a_default)
   refused(WEIR_EINVAL, text, weir_set_default_tensor_type("weir.cuda.LongTensor"));
   ck_assert_int_eq(weir_set_default_tensor_type("weir.cuda.NoTensor"), WEIR_EINVAL);
   refused(WEIR_EINVAL, "CPU device index must be -1 or zero, got 1",
-          weir_set_default_device((weir_device){WEIR_DEVICE_CPU, 1}));
+          weir_set_default_device((weir_device){WEIR_DEVICE_CPU, {2}}));
   refused(WEIR_EINVAL, "9 is no device type",
-          weir_set_default_device((weir_device){(weir_device_type)9, 0}));
+          weir_set_default_device((weir_device){.type = (weir_device_type)9}));
   ck_assert_int_eq(weir_get_default_dtype(), WEIR_FLOAT32);
   ck_assert_int_eq(weir_get_default_device().type, WEIR_DEVICE_CPU);
 }

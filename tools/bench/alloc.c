@@ -30,7 +30,7 @@ typedef struct library {
 } library;
 
 static fake device;
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
 static double now_ns(void)
 {

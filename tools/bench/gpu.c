@@ -52,7 +52,7 @@ static struct {
 #undef MEMBER
 } driver;
 
-static const weir_device gpu = {WEIR_DEVICE_CUDA, 0};
+static const weir_device gpu = WEIR_CUDA_INIT(0);
 static CUstream stream;
 static CUevent event;
 static CUdeviceptr space;

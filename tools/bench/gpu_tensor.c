@@ -26,7 +26,7 @@
 
 enum { BURSTS = 11, NO_GPU = 3, MIB = 1 << 20 };
 
-static const weir_device gpu = {WEIR_DEVICE_CUDA, 0}, cpu = {WEIR_DEVICE_CPU, 0};
+static const weir_device gpu = WEIR_CUDA_INIT(0), cpu = {.type = WEIR_DEVICE_CPU};
 static int64_t scale = 1;  /* sizes are divided by it */
 static weir_tensor *x, *y; /* operands of what is measured */
 

@@ -10,7 +10,7 @@ static int failed(const char *what)
 
 int main(void)
 {
-  weir_device gpu = {WEIR_DEVICE_CUDA, 0};
+  weir_device gpu = WEIR_CUDA_AT(0);
   weir_stream *side;
   void *weights, *batch, *huge;
   int64_t live, cached;

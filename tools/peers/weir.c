@@ -3,7 +3,7 @@
 #include "core/weir.h"
 #include "tools/peers/peer.h"
 
-static const weir_device cuda0 = {WEIR_DEVICE_CUDA, 0};
+static const weir_device cuda0 = WEIR_CUDA_INIT(0);
 
 static int begin(void)
 {

@@ -9,9 +9,9 @@ int main(void)
   printf("%d CUDA devices, %d threads on the cpu, using %s\n", devices, weir_get_num_threads(),
          device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu");
   for (int i = 0; i < devices; i++)
-    WEIR_WITH_DEVICE(((weir_device){WEIR_DEVICE_CUDA, i}))
+    WEIR_WITH_DEVICE(WEIR_CUDA_AT(i))
     {
-      if (weir_current_device(&now) || now.index != i) return 1;
+      if (weir_current_device(&now) || weir_device_index(now) != i) return 1;
     }
   return 0;
 }

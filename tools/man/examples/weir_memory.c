@@ -4,7 +4,7 @@
 
 int main(void)
 {
-  weir_device gpu = {WEIR_DEVICE_CUDA, 0};
+  weir_device gpu = WEIR_CUDA_AT(0);
   void *block;
   char *table;
   if (!weir_cuda_is_available()) return 0;

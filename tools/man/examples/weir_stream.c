@@ -3,7 +3,7 @@
 
 int main(void)
 {
-  weir_device gpu = {WEIR_DEVICE_CUDA, 0};
+  weir_device gpu = WEIR_CUDA_AT(0);
   weir_stream *side, *plain;
   WEIR_TENSOR t = NULL;
   if (!weir_cuda_is_available()) return 0;
