@@ -5,8 +5,8 @@
  * are unfolded at a time; a kernel of one element and stride 1 needs no unfolding. The bias is what
  * the product is added to.
  *
- * Pooling takes, for each place of the window, the elements it covers as a strided view, and the
- * larger of them and what is there: exact, whatever the device.
+ * Pooling takes, for each place of the window that sees an element of some window, the elements it
+ * covers as a strided view, and the larger of them and what is there: exact, whatever the device.
  *
  * Words. image: one element of the batch. window: what one output element sees. columns: the
  * unfolded windows.
@@ -30,6 +30,27 @@ typedef struct conv {
 static int64_t at_least_1(int64_t x)
 {
   return x ? x : 1;
+}
+
+/* *out is a + b * times; false: it overflows. */
+static bool add_times(int64_t *out, int64_t a, int64_t b, int64_t times)
+{
+  int64_t product;
+  return !__builtin_mul_overflow(b, times, &product) && !__builtin_add_overflow(a, product, out);
+}
+
+/* What a kernel covers of the input, in one direction; false: it overflows. */
+static bool span_of(int64_t *out, int64_t kernel, int64_t dilation)
+{
+  return !__builtin_sub_overflow(kernel, 1, out) && add_times(out, 1, dilation, *out);
+}
+
+static weir_status too_large(const char *op, int64_t kernel, int64_t padding, int64_t dilation)
+{
+  return weir_fail(WEIR_EINVAL,
+                   "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size "
+                   "overflows",
+                   op, (long long)kernel, (long long)padding, (long long)dilation);
 }
 
 /* ---- what is refused --------------------------------------------------------------------------
@@ -58,6 +79,7 @@ static weir_status check_channels(const conv *c, const weir_tensor *weight)
   weir_text w, x;
   const char *shape = weir_shape_text(&w, weir_shape_of(weight->dims, weight->size));
   long long groups = (long long)c->groups;
+  int64_t channels;
   if (weight->size[0] < c->groups)
     return weir_fail(WEIR_EINVAL,
                      "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
@@ -68,13 +90,15 @@ static weir_status check_channels(const conv *c, const weir_tensor *weight)
                      "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
                      "but got weight of size [%s] instead",
                      groups, groups, shape);
-  if (c->channels != weight->size[1] * c->groups)
+  if (__builtin_mul_overflow(weight->size[1], c->groups, &channels))
+    return weir_fail(WEIR_EINVAL, "conv2d: groups=%lld and weight of size %s: channels overflow",
+                     groups, shape);
+  if (c->channels != channels)
     return weir_fail(
         WEIR_EINVAL,
         "Given groups=%lld, weight of size %s, expected input%s to have %lld channels, "
         "but got %lld channels instead",
-        groups, shape, input_text(&x, c), (long long)weight->size[1] * groups,
-        (long long)c->channels);
+        groups, shape, input_text(&x, c), (long long)channels, (long long)c->channels);
   return WEIR_OK;
 }
 
@@ -93,10 +117,10 @@ static weir_status check_bias(const weir_tensor *weight, const weir_tensor *bias
 static weir_status check_kernel(const conv *c)
 {
   int64_t padded[2], span[2];
-  for (int i = 0; i < 2; i++) {
-    padded[i] = c->in[i] + 2 * c->pad[i];
-    span[i] = c->dilation[i] * (c->kernel[i] - 1) + 1;
-  }
+  for (int i = 0; i < 2; i++)
+    if (!add_times(&padded[i], c->in[i], c->pad[i], 2) ||
+        !span_of(&span[i], c->kernel[i], c->dilation[i]))
+      return too_large("conv2d", c->kernel[i], c->pad[i], c->dilation[i]);
   if (padded[0] >= span[0] && padded[1] >= span[1]) return WEIR_OK;
   return weir_fail(WEIR_EINVAL,
                    "Calculated padded input size per channel: (%lld x %lld). Kernel size: (%lld x "
@@ -125,7 +149,7 @@ static weir_status check_kind(const conv *c, const weir_tensor *a)
 {
   weir_dtype d = (weir_dtype)a->dtype;
   bool cpu = weir_device_of(a).type == WEIR_DEVICE_CPU,
-       dilated = c->dilation[0] * c->dilation[1] > 1;
+       dilated = c->dilation[0] > 1 || c->dilation[1] > 1;
   if (d != WEIR_BOOL && (!weir_is_integral(d) || cpu)) return WEIR_OK;
   return weir_not_implemented(dilated ? "slow_conv_dilated<>" : "slow_conv2d_%s", weir_device_of(a),
                               d);
@@ -240,15 +264,28 @@ static weir_status unfold(const weir_target *t, const conv *c, weir_tensor *colu
   return weir_target_done(t, t->compute->im2col(t->self, t->stream, &q), "conv2d");
 }
 
+/* Of an image's windows; false: they overflow. */
+static bool elements_of(int64_t *out, const conv *c)
+{
+  const int64_t sizes[] = {c->channels, c->kernel[0], c->kernel[1], c->size[0], c->size[1]};
+  *out = 1;
+  for (int i = 0; i < 5; i++)
+    if (__builtin_mul_overflow(*out, sizes[i], out)) return false;
+  return true;
+}
+
 static weir_status run_images(const weir_target *t, const conv *c, double beta)
 {
-  int64_t each = c->channels * c->kernel[0] * c->kernel[1] * c->size[0] * c->size[1];
-  int64_t bytes = each * (int64_t)weir_itemsize((weir_dtype)c->a->dtype);
-  int64_t chunk = bytes && WINDOWS / bytes < c->n ? WINDOWS / bytes : c->n;
+  int64_t each = 0, bytes = 0;
   weir_tensor *columns = NULL;
   weir_status st = WEIR_OK;
+  bool fits =
+      elements_of(&each, c) &&
+      !__builtin_mul_overflow(each, (int64_t)weir_itemsize((weir_dtype)c->a->dtype), &bytes);
+  int64_t chunk = bytes && WINDOWS / bytes < c->n ? WINDOWS / bytes : c->n;
   if (!chunk) chunk = 1;
-  if (!needs_columns(c) || !each) return multiply(t, c, c->a->data, 0, c->n, beta);
+  if (!needs_columns(c) || (fits && !each)) return multiply(t, c, c->a->data, 0, c->n, beta);
+  if (!fits) return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
   st = weir_tensor_new(&columns, (weir_dtype)c->a->dtype, weir_device_of(c->a), false,
                        weir_shape(chunk, each));
   for (int64_t i = 0; i < c->n && !st; i += chunk) {
@@ -312,7 +349,9 @@ typedef struct pool {
 static weir_status check_spans(const pool *p)
 {
   for (int i = 0; i < 2; i++) {
-    int64_t span = (p->kernel[i] - 1) * p->dilation[i] + 1;
+    int64_t span;
+    if (!span_of(&span, p->kernel[i], p->dilation[i]))
+      return too_large("max_pool2d", p->kernel[i], p->pad[i], p->dilation[i]);
     if (p->pad[i] < 0)
       return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld",
                        (long long)p->pad[i]);
@@ -374,6 +413,18 @@ static weir_status check_pooled(const pool *p, const weir_tensor *a)
                    (long long)p->size[1]);
 }
 
+/* Output elements in each direction. The window has been checked: its span does not overflow, and
+ * twice the padding is no more. */
+static void size_of(pool *p, const weir_tensor *a)
+{
+  for (int i = 0; i < 2; i++) {
+    int64_t room = 2 * p->pad[i] - p->dilation[i] * (p->kernel[i] - 1) - 1;
+    p->in[i] = a->size[a->dims - 2 + i];
+    room += p->in[i]; /* of the two, one is below 0 */
+    p->size[i] = room / p->stride[i] - (room % p->stride[i] < 0) + 1; /* rounded down */
+  }
+}
+
 static weir_status check_pool(pool *p, const weir_tensor *a, const weir_pool2d_options *o)
 {
   if (!a || !o) return weir_fail(WEIR_EINVAL, "max_pool2d needs an input and a kernel size");
@@ -386,11 +437,7 @@ static weir_status check_pool(pool *p, const weir_tensor *a, const weir_pool2d_o
   weir_status st = check_window(p);
   if (!st) st = check_input(a);
   if (st) return st;
-  for (int i = 0; i < 2; i++) {
-    int64_t room = p->in[i] = a->size[a->dims - 2 + i];
-    room += 2 * p->pad[i] - p->dilation[i] * (p->kernel[i] - 1) - 1;
-    p->size[i] = (room - (room < 0 ? p->stride[i] - 1 : 0)) / p->stride[i] + 1; /* rounded down */
-  }
+  size_of(p, a);
   if (p->kernel[0] / 2 < p->pad[0] || p->kernel[1] / 2 < p->pad[1])
     return weir_fail(WEIR_EINVAL,
                      "pad should be smaller than or equal to half of kernel size, but got padW = "
@@ -414,10 +461,23 @@ static weir_scalar lowest(weir_dtype d)
 static void covered(const pool *p, int i, int64_t at, int64_t *first, int64_t *last, int64_t *from)
 {
   int64_t shift = at * p->dilation[i] - p->pad[i]; /* element that output 0 sees */
-  *first = shift < 0 ? (-shift + p->stride[i] - 1) / p->stride[i] : 0;
-  *from = *first * p->stride[i] + shift;
+  int64_t beyond = shift < 0 ? -shift % p->stride[i] : 0;
+  *first = shift < 0 ? -shift / p->stride[i] + (beyond > 0) : 0;
+  *from = shift >= 0 ? shift : beyond ? p->stride[i] - beyond : 0;
   *last = *from < p->in[i] ? *first + (p->in[i] - 1 - *from) / p->stride[i] + 1 : *first;
   if (*last > p->size[i]) *last = p->size[i];
+}
+
+/* Places of the window, in one direction, from *first to *last - 1: outside of them no output
+ * element sees an element of the input, however large the kernel is. Their number is bounded by the
+ * input's size. */
+static void places(const pool *p, int i, int64_t *first, int64_t *last)
+{
+  int64_t lowest = p->pad[i] - (p->size[i] - 1) * p->stride[i]; /* the last output's element 0 */
+  int64_t highest; /* the first output's last element */
+  if (__builtin_add_overflow(p->pad[i], p->in[i] - 1, &highest)) highest = INT64_MAX;
+  *first = lowest > 0 ? lowest / p->dilation[i] + (lowest % p->dilation[i] > 0) : 0;
+  *last = highest / p->dilation[i] < p->kernel[i] ? highest / p->dilation[i] + 1 : p->kernel[i];
 }
 
 static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool *p, int64_t y,
@@ -436,7 +496,7 @@ static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool
     shape.size[lead + i] = last[i] - first[i];
     outer += first[i] * out->stride[lead + i];
     inner += from[i] * a->stride[lead + i];
-    steps[lead + i] = a->stride[lead + i] * p->stride[i];
+    if (shape.size[lead + i] > 1) steps[lead + i] = a->stride[lead + i] * p->stride[i];
   }
   weir_status st = weir_tensor_view(&to, out, shape, out->stride, outer);
   if (!st) st = weir_tensor_view(&in, a, shape, steps, inner);
@@ -448,6 +508,7 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
 {
   WEIR_GIVEN(out);
   pool p = {0};
+  int64_t first[2], last[2];
   *out = NULL;
   weir_status st = check_pool(&p, a, options);
   if (st) return st;
@@ -456,8 +517,10 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
   shape.size[a->dims - 1] = p.size[1];
   st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
   if (!st) st = weir_fill_(*out, lowest((weir_dtype)a->dtype));
-  for (int64_t y = 0; y < p.kernel[0] && !st && (*out)->numel; y++)
-    for (int64_t x = 0; x < p.kernel[1] && !st; x++)
+  places(&p, 0, &first[0], &last[0]);
+  places(&p, 1, &first[1], &last[1]);
+  for (int64_t y = first[0]; y < last[0] && !st && (*out)->numel; y++)
+    for (int64_t x = first[1]; x < last[1] && !st; x++)
       st = pool_place(*out, a, &p, y, x);
   if (st) weir_tensor_drop(out);
   return st;

@@ -409,6 +409,45 @@ START_TEST(pooling_takes_the_largest_of_each_window)
 }
 END_TEST
 
+/* Only places that see something are walked, and no size is calculated that does not fit. */
+START_TEST(windows_may_be_of_any_size_and_sizes_that_overflow_are_refused)
+{
+  WEIR_TENSOR a = NULL;
+  WEIR_TENSOR w = NULL;
+  WEIR_TENSOR r = NULL;
+  weir_tensor *none = NULL;
+  const int64_t most = INT64_MAX;
+  weir_pool2d_options all = {.kernel = {most, most}, .padding = {most / 2, most / 2}},
+                      slow = {.kernel = {most, 2}, .padding = {most / 2, 1}, .stride = {1, 1}},
+                      spread = {.kernel = {most, 1}, .dilation = {2, 1}},
+                      least = {.kernel = {INT64_MIN, 1}, .dilation = {most, 1}},
+                      far = {.kernel = {1, 1}, .stride = {most, most}};
+  devices(2);
+  a = counting(weir_shape(1, 2, 2), WEIR_FLOAT32, device(_i));
+  w = counting(weir_shape(1, 1, 2, 2), WEIR_FLOAT32, device(_i));
+  weir_ok(weir_max_pool2d(&r, a, &all));
+  shape_is(r, weir_shape(1, 1, 1));
+  EXPECT(r, 3);
+  weir_tensor_drop(&r);
+  weir_ok(weir_max_pool2d(&r, a, &slow));
+  shape_is(r, weir_shape(1, 2, 3));
+  EXPECT(r, 2, 3, 3, 2, 3, 3);
+  weir_tensor_drop(&r);
+  weir_ok(weir_max_pool2d(&r, a, &far));
+  EXPECT(r, 0);
+  refused_with(WEIR_EINVAL, "a size overflows", weir_max_pool2d(&none, a, &spread));
+  refused_with(WEIR_EINVAL, "a size overflows", weir_max_pool2d(&none, a, &least));
+  weir_conv2d_options padded = {.padding = {most / 2 + 1, 0}}, dilated = {.dilation = {most, 2}},
+                      wide = {.padding = {most / 8, most / 8}}, grouped = {.groups = most};
+  refused_with(WEIR_EINVAL, "a size overflows", weir_conv2d(&none, a, w, NULL, &padded));
+  refused_with(WEIR_EINVAL, "a size overflows", weir_conv2d(&none, a, w, NULL, &dilated));
+  refused_with(WEIR_EINVAL, "overflow", weir_conv2d(&none, a, w, NULL, &wide));
+  refused_with(WEIR_EINVAL, "expected weight to be at least",
+               weir_conv2d(&none, a, w, NULL, &grouped));
+  ck_assert_ptr_null(none);
+}
+END_TEST
+
 /* ---- joining ----------------------------------------------------------------------------------
  */
 
@@ -579,6 +618,7 @@ int main(void)
                                 convolution_with_stride_padding_dilation_groups_and_bias,
                                 convolution_refuses_what_torchs_does,
                                 pooling_takes_the_largest_of_each_window,
+                                windows_may_be_of_any_size_and_sizes_that_overflow_are_refused,
                                 tensors_are_joined_along_a_dimension_or_a_new_one,
                                 a_seed_gives_the_same_numbers_on_every_device,
                                 generators_have_a_state_of_their_own,

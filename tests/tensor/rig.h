@@ -14,6 +14,13 @@
     ck_assert_str_eq(weir_error_message(), (text));                                                \
   } while (0)
 
+/* The same, by a part of the sentence. */
+#define refused_with(why, part, call)                                                              \
+  do {                                                                                             \
+    ck_assert_int_eq((call), (why));                                                               \
+    ck_assert_msg(strstr(weir_error_message(), (part)) != NULL, "%s", weir_error_message());       \
+  } while (0)
+
 enum { DEVICES_TRIED = 3 };
 
 extern const weir_device cpu, cuda0, cuda1, cuda_any;
