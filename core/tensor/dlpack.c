@@ -246,15 +246,21 @@ static weir_status extent_of(uint64_t *out, const weir_dlpack_tensor *d, int64_t
 }
 
 /* Of complex numbers the host reads the parts by themselves, a device's kernels do not. */
-static weir_status data_of(char **out, const weir_dlpack_tensor *d, int64_t numel, size_t item)
+static weir_status data_of(char **out, const weir_dlpack_tensor *d, int64_t numel, uint64_t extent,
+                           size_t item)
 {
   bool host = d->device.type == WEIR_DLPACK_CPU || d->device.type == WEIR_DLPACK_CUDA_HOST;
   char *data = d->data;
+  uintptr_t at, end;
   *out = NULL;
   if (!numel) return WEIR_OK;
   if (!data)
     return weir_fail(WEIR_EINVAL, "a DLPack tensor of %lld elements without data",
                      (long long)numel);
+  if (__builtin_add_overflow((uintptr_t)data, d->byte_offset, &at) ||
+      __builtin_add_overflow(at, extent * item, &end))
+    return weir_fail(WEIR_EINVAL, "the byte_offset %llu of a DLPack tensor is beyond all memory",
+                     (unsigned long long)d->byte_offset);
   *out = data + d->byte_offset;
   size_t align = host && d->dtype.code == WEIR_DLPACK_COMPLEX ? item / 2 : item;
   if (align && (uintptr_t)*out % align)
@@ -277,7 +283,7 @@ static weir_status take(weir_tensor **out, const weir_dlpack_tensor *d,
   size_t item = weir_itemsize(dtype);
   if (!st) st = shape_of(&shape, &numel, d, dtype);
   if (!st) st = extent_of(&extent, d, numel, item);
-  if (!st) st = data_of(&data, d, numel, item);
+  if (!st) st = data_of(&data, d, numel, extent, item);
   if (!st) st = device_of(&device, d);
   if (!st) st = weir_storage_over(&s, data, extent * item, device, NULL, NULL);
   if (st || !s) return st;

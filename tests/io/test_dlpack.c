@@ -343,6 +343,14 @@ static void bad_offset(foreign *x)
 {
   x->d.tensor.byte_offset = 1;
 }
+static void bad_wrap(foreign *x)
+{
+  x->d.tensor.byte_offset = (uint64_t)-64;
+}
+static void bad_end(foreign *x)
+{
+  x->d.tensor.byte_offset = (uint64_t)-8 - (uintptr_t)x->d.tensor.data;
+}
 
 static const struct {
   void (*change)(foreign *x);
@@ -363,7 +371,9 @@ static const struct {
            {bad_strides, WEIR_EINVAL, "strides of a DLPack tensor overflow"},
            {bad_far, WEIR_EINVAL, "strides of a DLPack tensor overflow"},
            {bad_data, WEIR_EINVAL, "without data"},
-           {bad_offset, WEIR_EINVAL, "not aligned to 8"}};
+           {bad_offset, WEIR_EINVAL, "not aligned to 8"},
+           {bad_wrap, WEIR_EINVAL, "beyond all memory"},
+           {bad_end, WEIR_EINVAL, "beyond all memory"}};
 
 START_TEST(what_cannot_be_taken_stays_the_callers)
 {
