@@ -155,6 +155,7 @@ static weir_status may_begin(const weir_graph *g, const weir_heap *h)
 weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
                                      weir_capture_mode mode)
 {
+  WEIR_GIVEN(graph);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, NULL);
   if (!st) st = may_begin(graph, h);

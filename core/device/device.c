@@ -208,6 +208,7 @@ weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer
 
 weir_status weir_cuda_get_device_properties(weir_cuda_device_properties *out, int index)
 {
+  WEIR_GIVEN(out);
   weir_status st = device_there(index);
   return st ? st : cuda.plugin->properties(index, out);
 }

@@ -220,6 +220,7 @@ weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *
 
 weir_status weir_event_device(weir_device *out, weir_event *event)
 {
+  WEIR_GIVEN(out);
   WEIR_GIVEN(event);
   if (!is_made(event))
     return weir_fail(WEIR_EINVAL, "an event is of the device it is first recorded on, and this "

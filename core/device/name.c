@@ -1,6 +1,7 @@
 /* name.c: devices as text: torch.device's strings and their errors. */
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/weir/device.h"
 
 static const struct kind {
@@ -25,9 +26,11 @@ static bool well_formed(const char *text, size_t *name, const char **index)
 
 weir_status weir_device_parse(weir_device *out, const char *text)
 {
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(text);
   size_t length;
   const char *digits;
-  if (!text || !*text) return weir_fail(WEIR_EINVAL, "Device string must not be empty");
+  if (!*text) return weir_fail(WEIR_EINVAL, "Device string must not be empty");
   if (!well_formed(text, &length, &digits))
     return weir_fail(WEIR_EINVAL, "Invalid device string: '%s'", text);
   size_t i = 0;

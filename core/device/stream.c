@@ -115,6 +115,7 @@ static weir_status nearest(int *priority, const weir_backend *b)
 
 weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
 {
+  WEIR_GIVEN(out);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   if (!st) st = nearest(&priority, p->backend);
@@ -136,8 +137,8 @@ weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
 
 weir_status weir_stream_release(weir_stream *stream)
 {
+  WEIR_GIVEN(stream);
   weir_heap *h = (weir_heap *)stream;
-  if (!h) return weir_fail(WEIR_EINVAL, "a stream is needed");
   weir_pool *p = h->pool;
   const weir_backend *b = p->backend;
   if (!h->stream) return weir_fail(WEIR_EINVAL, "the default stream stays as long as its device");
@@ -159,7 +160,7 @@ weir_status weir_stream_release(weir_stream *stream)
 weir_status weir_stream_native(void **out, weir_stream *stream)
 {
   WEIR_GIVEN(out);
-  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
+  WEIR_GIVEN(stream);
   *out = ((weir_heap *)stream)->stream;
   return WEIR_OK;
 }
@@ -180,8 +181,8 @@ static weir_status no_priorities(const weir_backend *b)
 weir_status weir_stream_priority(int *out, weir_stream *stream)
 {
   WEIR_GIVEN(out);
+  WEIR_GIVEN(stream);
   const weir_heap *h = (const weir_heap *)stream;
-  if (!h) return weir_fail(WEIR_EINVAL, "a stream is needed");
   if (weir_device_forked()) return WEIR_ECUDA;
   const weir_backend *b = h->pool->backend;
   return b->stream_priority ? b->stream_priority(b->self, h->stream, out) : no_priorities(b);
@@ -189,6 +190,8 @@ weir_status weir_stream_priority(int *out, weir_stream *stream)
 
 weir_status weir_stream_priority_range(int *least, int *greatest, weir_device device)
 {
+  WEIR_GIVEN(least);
+  WEIR_GIVEN(greatest);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   if (st) return st;
@@ -201,10 +204,11 @@ weir_status weir_stream_priority_range(int *least, int *greatest, weir_device de
 
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
+  WEIR_GIVEN(waiter);
+  WEIR_GIVEN(waited);
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
   if (weir_device_forked()) return WEIR_ECUDA;
-  if (!a || !b || a->pool != b->pool)
-    return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
+  if (a->pool != b->pool) return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
   pthread_mutex_lock(&a->pool->lock);
   weir_epoch_depend(a, b);
   pthread_mutex_unlock(&a->pool->lock);
@@ -247,7 +251,7 @@ weir_status weir_stream_query(bool *out, weir_stream *stream)
   if (st) return st;
   const weir_backend *b = h->pool->backend;
   if (weir_epoch_capturing(h))
-    return weir_fail(WEIR_EINVAL, "query: operation not permitted when stream is capturing");
+    return weir_fail(WEIR_EINVAL, "stream_query: operation not permitted when stream is capturing");
   if (!b->stream_query)
     return weir_fail(WEIR_ENOTSUP, "streams of the %s backend cannot be asked", b->name);
   uint64_t count = weir_late_count((weir_stream *)h);

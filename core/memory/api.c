@@ -94,7 +94,8 @@ weir_status weir_pool_of(weir_device device, weir_pool **out)
 
 weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 {
-  if (!backend || backend->index < 0 || backend->index >= WEIR_DEVICES)
+  WEIR_GIVEN(backend);
+  if (backend->index < 0 || backend->index >= WEIR_DEVICES)
     return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", WEIR_DEVICES - 1);
   if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&attach_lock);
@@ -180,6 +181,7 @@ static __attribute__((noinline)) weir_status malloc_told(void **out, size_t byte
 
 weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
+  WEIR_GIVEN(out);
   if (__builtin_expect(weir_listening != NULL, 0)) return malloc_told(out, bytes, device, stream);
   return malloc_plain(out, bytes, device, stream);
 }
@@ -205,7 +207,7 @@ weir_status weir_free(void *ptr)
 
 weir_status weir_record_stream(void *ptr, weir_stream *stream)
 {
-  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
+  WEIR_GIVEN(stream);
   weir_status st = ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
   return st && weir_device_forked() ? WEIR_ECUDA : st;
 }

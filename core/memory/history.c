@@ -315,10 +315,10 @@ weir_status weir_memory_record_history(weir_device device, weir_history_mode mod
 
 weir_status weir_memory_annotate(weir_device device, const char *name, bool begin)
 {
+  WEIR_GIVEN(name);
   weir_pool *p;
   weir_status st = weir_pool_of(device, &p);
   if (st) return st;
-  if (!name) return weir_fail(WEIR_EINVAL, "an annotation needs a name");
   pthread_mutex_lock(&p->lock);
   weir_note *at = p->history ? ring_next(p, &p->history->notes) : NULL;
   if (at) {

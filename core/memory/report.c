@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/given.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"
@@ -67,6 +68,7 @@ const char *weir_oom_reason_string(weir_oom_reason reason)
 
 weir_status weir_memory_last_oom(weir_oom_info *out)
 {
+  WEIR_GIVEN(out);
   if (!last) return weir_fail(WEIR_ENOENT, "no allocation of this thread has run out of memory");
   *out = *last;
   return WEIR_OK;

@@ -413,6 +413,8 @@ uint64_t weir_max_memory_reserved(weir_device device)
 
 weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes, weir_device device)
 {
+  WEIR_GIVEN(free_bytes);
+  WEIR_GIVEN(total_bytes);
   weir_pool *p;
   weir_status st = weir_pool_of(device, &p);
   return st ? st : p->backend->source.mem_info(p->backend->self, free_bytes, total_bytes);

@@ -266,14 +266,22 @@ static weir_status sequential_forward(weir_tensor **out, weir_module *m, weir_te
 
 static const weir_module_class sequential = {.name = "Sequential", .forward = sequential_forward};
 
+/* The first of children that is NULL: an error of `function`. */
+static weir_status no_child(const char *function, size_t place)
+{
+  return weir_fail(WEIR_EINVAL, "%s: module '%zu' is NULL", function, place);
+}
+
 weir_status weir_module_append(weir_module *m, weir_module *child)
 {
-  WEIR_GIVEN(m);
   char name[24];
+  if (!m) weir_module_release(child);
+  WEIR_GIVEN(m);
   if (m->kind != &sequential) {
     weir_module_release(child);
     return weir_fail(WEIR_EINVAL, "only a Sequential can be appended to, not a %s", m->kind->name);
   }
+  if (!child) return no_child(__func__, m->children);
   (void)snprintf(name, sizeof name, "%zu", m->children);
   return weir_module_add(m, name, child);
 }
@@ -289,7 +297,7 @@ weir_status weir_module_sequential(weir_module **out, weir_module *const *childr
     if (st)
       weir_module_release(children[i]);
     else
-      st = weir_module_append(m, children[i]);
+      st = children[i] ? weir_module_append(m, children[i]) : no_child(__func__, i);
   if (st)
     weir_module_release(m);
   else

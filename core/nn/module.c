@@ -163,14 +163,18 @@ static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, 
 
 weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_tensor *t)
 {
+  if (!m || !name) weir_tensor_release(t);
   WEIR_GIVEN(m);
+  WEIR_GIVEN(name);
   return add_tensor(m, name, t, (weir_slot){.what = WEIR_PARAMETERS, .persistent = true});
 }
 
 weir_status weir_module_add_buffer(weir_module *m, const char *name, weir_tensor *t,
                                    bool persistent)
 {
+  if (!m || !name) weir_tensor_release(t);
   WEIR_GIVEN(m);
+  WEIR_GIVEN(name);
   return add_tensor(m, name, t, (weir_slot){.what = WEIR_BUFFERS, .persistent = persistent});
 }
 
@@ -201,11 +205,13 @@ static void name_tensors(const weir_module *child, const char *name)
 
 weir_status weir_module_add(weir_module *m, const char *name, weir_module *child)
 {
+  if (!m || !name) weir_module_release(child);
   WEIR_GIVEN(m);
+  WEIR_GIVEN(name);
   bool within = false;
   char *copy = NULL;
   weir_status st = check_name(m, "module", name);
-  if (!child) return st ? st : weir_fail(WEIR_EINVAL, "module '%s' is NULL", name);
+  if (!child) return st ? st : weir_fail(WEIR_EINVAL, "weir_module_add: module '%s' is NULL", name);
   if (!st) st = contains(&within, child, m);
   if (!st && within)
     st = weir_fail(WEIR_EINVAL, "module '%s' (%s) has the module it is added to within itself",

@@ -419,6 +419,8 @@ weir_status weir_data_parallel(weir_module **out, weir_module *m,
                                const weir_parallel_options *options)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(m);
   static const weir_module_class kind = {
       .name = "DataParallel", .forward = parallel_forward, .destroy = free};
   static const weir_parallel_options none = {0};

@@ -235,6 +235,7 @@ weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bo
 weir_status weir_module_save(const weir_module *m, const char *path)
 {
   WEIR_GIVEN(m);
+  WEIR_GIVEN(path);
   weir_tensors *set;
   weir_status st = weir_module_state(&set, m);
   if (!st) st = weir_tensors_set_metadata(set, "format", "pt"); /* what PyTorch's tools look for */
@@ -246,6 +247,7 @@ weir_status weir_module_save(const weir_module *m, const char *path)
 weir_status weir_module_load(weir_module *m, const char *path, bool strict)
 {
   WEIR_GIVEN(m);
+  WEIR_GIVEN(path);
   weir_tensors *set;
   weir_options host = {.device = WEIR_CPU};
   weir_status st = weir_safetensors_load(&set, path, &host);

@@ -178,7 +178,6 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
                               const weir_tensor *bias, const weir_conv2d_options *o)
 {
   weir_text text;
-  if (!a || !weight) return weir_fail(WEIR_EINVAL, "conv2d needs an input and weights");
   if (a->dims != 3 && a->dims != 4)
     return weir_fail(WEIR_EINVAL,
                      "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of "
@@ -319,6 +318,9 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(weight);
   conv c = {.groups = 1};
   weir_target t;
   WEIR_TENSOR input = NULL;
@@ -427,7 +429,6 @@ static void size_of(pool *p, const weir_tensor *a)
 
 static weir_status check_pool(pool *p, const weir_tensor *a, const weir_pool2d_options *o)
 {
-  if (!a || !o) return weir_fail(WEIR_EINVAL, "max_pool2d needs an input and a kernel size");
   for (int i = 0; i < 2; i++) {
     p->kernel[i] = o->kernel[i];
     p->stride[i] = o->stride[i] ? o->stride[i] : o->kernel[i];
@@ -507,6 +508,9 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool2d_options *options)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(options);
   pool p = {0};
   int64_t first[2], last[2];
   *out = NULL;

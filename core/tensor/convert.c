@@ -142,6 +142,9 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
+  WEIR_GIVEN(type);
+  *out = NULL;
+  WEIR_GIVEN(t);
   weir_options o = {.non_blocking = non_blocking};
   weir_status st = weir_type_parse(&o.dtype, &o.device, type);
   if (st) return st;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/create.h"
 #include "core/tensor/ops.h"
 
@@ -36,12 +37,13 @@ weir_status weir_new_by(weir_tensor **out, const weir_spec *s, weir_shape shape)
  */
 
 /* A tensor on the cpu that shows memory of the caller's. */
-static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape)
+static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape,
+                        const char *function)
 {
   weir_storage *s;
   int64_t numel;
   weir_status st = weir_shape_numel(&numel, shape, dtype);
-  if (!st && numel && !values) st = weir_fail(WEIR_EINVAL, "values are NULL");
+  if (!st && numel && !values) st = weir_not_given(function, "values");
   if (!st)
     st = weir_storage_over(&s, (void *)values, (uint64_t)numel * weir_itemsize(dtype), WEIR_CPU,
                            NULL, NULL);
@@ -49,10 +51,10 @@ static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype,
 }
 
 static weir_status from_values(weir_tensor **out, const weir_spec *s, const void *values,
-                               weir_dtype of, weir_shape shape)
+                               weir_dtype of, weir_shape shape, const char *function)
 {
   WEIR_TENSOR shown = NULL;
-  weir_status st = show(&shown, values, of, shape);
+  weir_status st = show(&shown, values, of, shape, function);
   if (!st) st = weir_new_by(out, s, shape);
   if (!st && (st = weir_copy_(*out, shown, false))) weir_tensor_drop(out);
   return st;
@@ -65,7 +67,7 @@ weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype o
   weir_spec s;
   *out = NULL;
   weir_status st = weir_spec_of(&s, options, of);
-  return st ? st : from_values(out, &s, values, of, shape);
+  return st ? st : from_values(out, &s, values, of, shape, __func__);
 }
 
 weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const void *values,
@@ -76,7 +78,7 @@ weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const vo
   WEIR_GIVEN(self);
   weir_spec s;
   weir_status st = weir_spec_like(&s, options, self);
-  return st ? st : from_values(out, &s, values, of, shape);
+  return st ? st : from_values(out, &s, values, of, shape, __func__);
 }
 
 /* Bytes from the first element to the end of the last. */
@@ -114,7 +116,7 @@ static weir_status check_over(uint64_t *bytes, const weir_spec *s, const void *d
   if (st) return st;
   if (s->pinned)
     return weir_fail(WEIR_EINVAL, "memory of somebody else's is not pinned by a tensor over it");
-  if (numel && !data) return weir_fail(WEIR_EINVAL, "data is NULL");
+  if (numel && !data) return weir_not_given("weir_tensor_over", "data");
   *bytes = (uint64_t)numel * weir_itemsize(s->dtype);
   if (numel && s->device.type == WEIR_DEVICE_CUDA && (uintptr_t)data % weir_itemsize(s->dtype))
     return weir_fail(WEIR_EINVAL,

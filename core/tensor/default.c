@@ -2,6 +2,7 @@
  *
  * Both are read at every creation, so each is one atomic word.
  */
+#include "core/base/given.h"
 #include "core/tensor/tensor.h"
 
 static _Atomic int dtype_now = WEIR_FLOAT32;
@@ -43,6 +44,7 @@ weir_device weir_get_default_device(void)
 
 weir_status weir_set_default_tensor_type(const char *type)
 {
+  WEIR_GIVEN(type);
   weir_dtype dtype;
   weir_device device;
   weir_status st = weir_type_parse(&dtype, &device, type);

@@ -130,7 +130,6 @@ static weir_status give_or_copy(given **out, const weir_tensor *t, const weir_dl
                                 size_t tensor)
 {
   weir_tensor *copy = NULL;
-  if (!t) return weir_fail(WEIR_EINVAL, "a tensor is needed");
   weir_status st = o->copy ? weir_clone(&copy, t) : WEIR_OK;
   if (!st) st = give(out, copy ? copy : t, o->stream, tensor);
   weir_tensor_release(copy);
@@ -141,6 +140,8 @@ weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
                            const weir_dlpack_options *options)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   *out = NULL;
@@ -160,6 +161,8 @@ weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir
                                        const weir_dlpack_options *options)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   *out = NULL;
@@ -338,9 +341,10 @@ weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
                              const weir_dlpack_options *options)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(from);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   *out = NULL;
-  if (!from) return weir_fail(WEIR_EINVAL, "a DLPack tensor is needed");
   if (from->version.major != WEIR_DLPACK_MAJOR)
     return weir_fail(WEIR_EVERSION, "a tensor of DLPack %u.%u; known is version %d.%d",
                      from->version.major, from->version.minor, WEIR_DLPACK_MAJOR,
@@ -358,7 +362,8 @@ weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversio
 {
   WEIR_GIVEN(out);
   *out = NULL;
-  if (!from) return weir_fail(WEIR_EINVAL, "a DLPack tensor is needed");
+  WEIR_GIVEN(from);
+  *out = NULL;
   weir_status st = take(out, &from->tensor, taken_plain, from);
   return st ? st : copied(out, options && options->copy);
 }

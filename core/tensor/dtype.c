@@ -86,7 +86,9 @@ static weir_dtype dtype_called(const char *name)
 
 weir_status weir_dtype_parse(weir_dtype *out, const char *text)
 {
-  weir_dtype dtype = text ? dtype_called(without_library(text)) : WEIR_DTYPE_NONE;
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(text);
+  weir_dtype dtype = dtype_called(without_library(text));
   if (!dtype)
     return weir_fail(WEIR_EINVAL,
                      "invalid dtype: '%s'; valid: "
@@ -94,7 +96,7 @@ weir_status weir_dtype_parse(weir_dtype *out, const char *text)
                      WEIR_DTYPE_MAP(NAME)
 #undef NAME
                          "float, double, half, byte, char, short, int, long, cfloat",
-                     text ? text : "NULL");
+                     text);
   *out = dtype;
   return WEIR_OK;
 }
@@ -107,13 +109,16 @@ static weir_status no_type(const char *text)
                    WEIR_DTYPE_MAP(NAME)
 #undef NAME
                        ", and the same of weir.cuda",
-                   text ? text : "NULL");
+                   text);
 }
 
 weir_status weir_type_parse(weir_dtype *dtype, weir_device *device, const char *text)
 {
-  const char *name = text ? without_library(text) : NULL;
-  if (!name || name == text) return no_type(text);
+  WEIR_GIVEN(dtype);
+  WEIR_GIVEN(device);
+  WEIR_GIVEN(text);
+  const char *name = without_library(text);
+  if (name == text) return no_type(text);
   const char *cuda = behind(name, "cuda.");
   if (cuda) name = cuda;
   for (int i = 1; i < WEIR_DTYPES; i++)

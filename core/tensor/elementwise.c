@@ -312,8 +312,6 @@ static weir_status run_long(weir_tensor **out, const weir_elementwise *e)
 {
   weir_loop l;
   weir_device device;
-  for (int i = 0; i < e->count; i++)
-    if (!(e->numbers >> i & 1) && !e->t[i]) return weir_fail(WEIR_EINVAL, "operand %d is NULL", i);
   weir_status st = check_operands(e);
   if (!st) st = loop_shape(&l, e);
   if (!st) st = common_device(&device, e);
@@ -368,21 +366,12 @@ static inline void plain_fill(weir_operand *o, const weir_tensor *t)
   o->stride[0] = 1;
 }
 
-/* Nowhere to put it; in place, nothing that could be changed. */
-static __attribute__((cold)) weir_status no_result(const weir_elementwise *e)
-{
-  return weir_fail(WEIR_EINVAL, e->t[0] || e->numbers & 1 ? "out is NULL" : "operand 0 is NULL");
-}
-
 weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
 {
   weir_loop l;
   weir_tensor *to = e->self;
   weir_status st;
-  if (!e->self) {
-    if (!out) return no_result(e);
-    *out = NULL;
-  }
+  if (!e->self) *out = NULL;
   if (!plain(e)) return run_long(out, e);
   const weir_tensor *a = e->t[0];
   weir_device device = weir_device_of(a);
@@ -421,10 +410,14 @@ static inline weir_status unary(weir_op op, weir_tensor **out, weir_tensor *self
 #define UNARY(name, op)                                                                            \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
     return unary(WEIR_OP_##op, out, NULL, a);                                                      \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a)                                                       \
   {                                                                                                \
+    WEIR_GIVEN(a);                                                                                 \
     return unary(WEIR_OP_##op, NULL, a, a);                                                        \
   }
 WEIR_UNARY_MAP(UNARY)
@@ -432,6 +425,8 @@ WEIR_UNARY_MAP(UNARY)
 weir_status weir_isfinite(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return unary(WEIR_OP_ISFINITE, out, NULL, a);
 }
 
@@ -465,22 +460,35 @@ static inline weir_status to_number(weir_op op, weir_tensor **out, weir_scalar a
 #define BINARY(name, op)                                                                           \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)           \
   {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
+    WEIR_GIVEN(b);                                                                                 \
     return tensors(WEIR_OP_##op, out, NULL, a, b);                                                 \
   }                                                                                                \
   weir_status weir_##name##_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b)         \
   {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
     return with_number(WEIR_OP_##op, out, NULL, a, b);                                             \
   }                                                                                                \
   weir_status weir_scalar_##name(weir_tensor **out, weir_scalar a, const weir_tensor *b)           \
   {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(b);                                                                                 \
     return to_number(WEIR_OP_##op, out, a, b);                                                     \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a, const weir_tensor *b)                                 \
   {                                                                                                \
+    WEIR_GIVEN(a);                                                                                 \
+    WEIR_GIVEN(b);                                                                                 \
     return tensors(WEIR_OP_##op, NULL, a, a, b);                                                   \
   }                                                                                                \
   weir_status weir_##name##_scalar_(weir_tensor *a, weir_scalar b)                                 \
   {                                                                                                \
+    WEIR_GIVEN(a);                                                                                 \
     return with_number(WEIR_OP_##op, NULL, a, a, b);                                               \
   }
 WEIR_BINARY_MAP(BINARY)
@@ -498,6 +506,9 @@ weir_status weir_add_alpha(weir_tensor **out, const weir_tensor *a, const weir_t
                            weir_scalar alpha)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   return scaled(WEIR_OP_ADD, out, NULL, a, b, alpha);
 }
 
@@ -505,17 +516,22 @@ weir_status weir_sub_alpha(weir_tensor **out, const weir_tensor *a, const weir_t
                            weir_scalar alpha)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   return scaled(WEIR_OP_SUB, out, NULL, a, b, alpha);
 }
 
 weir_status weir_add_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
   WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   return scaled(WEIR_OP_ADD, NULL, a, a, b, alpha);
 }
 
 weir_status weir_sub_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
   WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   return scaled(WEIR_OP_SUB, NULL, a, a, b, alpha);
 }

@@ -11,7 +11,7 @@ static bool skipped(const weir_tensor *t)
 
 static weir_status check_list(const weir_tensor *const *tensors, int count, const char *none)
 {
-  if (count < 1 || !tensors) return weir_fail(WEIR_EINVAL, "%s", none);
+  if (count < 1) return weir_fail(WEIR_EINVAL, "%s", none);
   for (int i = 0; i < count; i++)
     if (!tensors[i]) return weir_fail(WEIR_EINVAL, "tensor %d of the list is NULL", i);
   for (int i = 1; i < count; i++) {
@@ -77,6 +77,8 @@ static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(tensors);
   weir_shape shape = {0, {0}};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   int64_t from = 0;
@@ -114,6 +116,8 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
 weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(tensors);
   weir_categories c = {0};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_shape shape = {0, {0}};

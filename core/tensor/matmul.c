@@ -267,12 +267,6 @@ static weir_status check_dot(const weir_tensor *a, const weir_tensor *b)
   return check_kind(a, "dot");
 }
 
-static weir_status check_pair(const weir_tensor *a, const weir_tensor *b, const char *name)
-{
-  if (!a || !b) return weir_fail(WEIR_EINVAL, "%s needs two tensors", name);
-  return weir_same_device(a, b);
-}
-
 static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, const weir_tensor *b,
                              int64_t k, int64_t k2)
 {
@@ -310,7 +304,10 @@ weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_GIVEN(out);
   *out = NULL;
-  weir_status st = check_pair(a, b, "dot");
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = weir_same_device(a, b);
   if (!st) st = check_dot(a, b);
   return st ? st : product_of(out, no_batch, a, b, &no_batch);
 }
@@ -319,7 +316,10 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 {
   WEIR_GIVEN(out);
   *out = NULL;
-  weir_status st = check_pair(a, b, "mv");
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = weir_same_device(a, b);
   if (!st && !a->dims)
     st = weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
   if (!st && (a->dims != 2 || b->dims != 1))
@@ -331,8 +331,8 @@ weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 
 static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const char *name)
 {
-  weir_status st = check_pair(a, b, name);
-  if (st || !a || !b) return st; /* not without tensors: said for the analyser */
+  weir_status st = weir_same_device(a, b);
+  if (st) return st;
   if (a->dims != 2)
     return weir_fail(WEIR_EINVAL, "%s: self must be a matrix, got %d-D tensor", name, a->dims);
   if (b->dims != 2)
@@ -346,6 +346,9 @@ weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 {
   WEIR_GIVEN(out);
   *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
   weir_status st = check_mm(a, b, "mm");
   if (!st) st = check_mm_dtypes(a, b);
   return st ? st : product_of(out, weir_shape(a->size[0], b->size[1]), a, b, &no_batch);
@@ -355,7 +358,10 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 {
   WEIR_GIVEN(out);
   *out = NULL;
-  weir_status st = check_pair(a, b, "bmm");
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = weir_same_device(a, b);
   if (st) return st;
   if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
   if (b->dims != 3) return weir_fail(WEIR_EINVAL, "batch2 must be a 3D tensor");
@@ -374,9 +380,12 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
                        const weir_tensor *b, double beta, double alpha)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(c);
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   weir_tensor *wide = NULL;
   *out = NULL;
-  if (!a || !b || !c) return weir_fail(WEIR_EINVAL, "addmm needs three tensors");
   weir_status st = weir_same_device(c, b);
   if (!st && c->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
@@ -485,7 +494,10 @@ weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tens
 {
   WEIR_GIVEN(out);
   *out = NULL;
-  weir_status st = check_pair(a, b, "matmul");
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = weir_same_device(a, b);
   if (st) return st;
   if (!a->dims || !b->dims)
     return weir_fail(WEIR_EINVAL,
@@ -510,11 +522,13 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
                         const weir_tensor *bias)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(weight);
   WEIR_TENSOR rows = NULL;
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR flat = NULL;
-  *out = NULL;
-  weir_status st = check_pair(a, weight, "linear");
+  weir_status st = weir_same_device(a, weight);
   if (st) return st;
   if (!a->dims || !weight->dims)
     return weir_fail(WEIR_EINVAL,

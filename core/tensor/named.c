@@ -109,14 +109,15 @@ weir_status weir_named_add(weir_named_list *l, const char *name, void *value)
 
 static weir_status check_name(const char *name, const char *what)
 {
-  if (!name) return weir_fail(WEIR_EINVAL, "%s is needed", what);
   if (!weir_utf8_valid(name, strlen(name))) return weir_fail(WEIR_EINVAL, "%s is not UTF-8", what);
   return WEIR_OK;
 }
 
 weir_status weir_tensors_put(weir_tensors *set, const char *name, weir_tensor *t)
 {
-  if (!set || !t) return weir_fail(WEIR_EINVAL, "a list and a tensor are needed");
+  WEIR_GIVEN(set);
+  WEIR_GIVEN(name);
+  WEIR_GIVEN(t);
   weir_status st = check_name(name, "a tensor's name");
   if (st) return st;
   weir_named_item *there = weir_named_find(&set->tensors, name);
@@ -165,7 +166,8 @@ static void take_away(weir_named_list *l, weir_named_item *item)
 
 weir_status weir_tensors_set_metadata(weir_tensors *set, const char *key, const char *text)
 {
-  if (!set) return weir_fail(WEIR_EINVAL, "a list is needed");
+  WEIR_GIVEN(set);
+  WEIR_GIVEN(key);
   weir_status st = check_name(key, "a key");
   if (!st && text) st = check_name(text, "a key's text");
   if (st) return st;

@@ -207,6 +207,8 @@ static weir_status read_header(const weir_file *f, weir_file_array *array)
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(path);
   weir_file f;
   weir_file_array array = {.dtype = WEIR_DTYPE_NONE};
   int64_t numel = 0;
@@ -261,10 +263,11 @@ static size_t make_header(char *out, size_t room, const weir_tensor *t, const ch
 
 weir_status weir_npy_write(const char *path, const weir_tensor *t)
 {
+  WEIR_GIVEN(path);
+  WEIR_GIVEN(t);
   char header[512];
   const char *code = NULL;
   weir_file f;
-  if (!t) return weir_fail(WEIR_EINVAL, "a tensor is needed");
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (kinds[i].dtype == t->dtype) code = kinds[i].code;
   if (!code)

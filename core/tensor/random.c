@@ -248,8 +248,8 @@ static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
 
 weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator *g)
 {
+  WEIR_GIVEN(t);
   weir_random r = {.kind = WEIR_RANDOM_NORMAL, .a = mean, .b = std};
-  if (!t) return weir_fail(WEIR_EINVAL, "normal_ needs a tensor");
   if (!(std >= 0))
     return weir_fail(WEIR_EINVAL, "normal expects std >= 0.0, but found std %g", std);
   if (weir_is_integral_or_bool((weir_dtype)t->dtype))
@@ -267,8 +267,8 @@ static double largest(weir_dtype d)
 
 weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator *g)
 {
+  WEIR_GIVEN(t);
   weir_random r = {.kind = WEIR_RANDOM_UNIFORM, .a = from, .b = to};
-  if (!t) return weir_fail(WEIR_EINVAL, "uniform_ needs a tensor");
   weir_dtype d = (weir_dtype)t->dtype;
   if (weir_is_integral_or_bool(d))
     return weir_not_implemented("check_uniform_bounds", weir_device_of(t), d);
@@ -313,16 +313,16 @@ static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
 
 weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generator *g)
 {
+  WEIR_GIVEN(t);
   weir_random r = {.kind = WEIR_RANDOM_INTEGER, .a = (double)from, .b = (double)to};
-  if (!t) return weir_fail(WEIR_EINVAL, "random_ needs a tensor");
   weir_status st = check_range((weir_dtype)t->dtype, from, to);
   return st ? st : fill(&r, t, g);
 }
 
 weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
 {
+  WEIR_GIVEN(t);
   weir_random r = {.kind = WEIR_RANDOM_BERNOULLI, .a = p};
-  if (!t) return weir_fail(WEIR_EINVAL, "bernoulli_ needs a tensor");
   if (!(p >= 0 && p <= 1))
     return weir_fail(WEIR_EINVAL, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
   if (t->dtype == WEIR_COMPLEX64)

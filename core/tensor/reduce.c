@@ -240,10 +240,8 @@ static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor 
                         int count, bool keepdim)
 {
   reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count};
-  if (!out) return weir_not_given(r.name, "out");
   *out = NULL;
-  if (!a || count < 0 || (count && !dims))
-    return weir_fail(WEIR_EINVAL, "%s needs a tensor, and %d dimensions", r.name, count);
+  if (count < 0) return weir_fail(WEIR_EINVAL, "%s: %d dimensions are asked for", r.name, count);
   weir_status st = check_dtype(&r);
   if (!st) st = mask_of(&r.mask, a, dims, count);
   return st ? st : run(out, NULL, &r);
@@ -252,15 +250,25 @@ static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor 
 #define REDUCE(name, op)                                                                           \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
     return over(WEIR_REDUCE_##op, out, a, NULL, 0, false);                                         \
   }                                                                                                \
   weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)    \
   {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
     return over(WEIR_REDUCE_##op, out, a, &dim, 1, keepdim);                                       \
   }                                                                                                \
   weir_status weir_##name##_dims(weir_tensor **out, const weir_tensor *a, const int *dims,         \
                                  int count, bool keepdim)                                          \
   {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
+    if (count > 0) WEIR_GIVEN(dims);                                                               \
     return over(WEIR_REDUCE_##op, out, a, dims, count, keepdim);                                   \
   }
 WEIR_REDUCE_MAP(REDUCE)
@@ -271,7 +279,6 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
 {
   reduction r = {op, name, a, 0, false, true, NULL, 0};
   *out = NULL;
-  if (!a) return weir_fail(WEIR_EINVAL, "%s needs a tensor", name);
   r.mask = (1u << a->dims) - 1;
   if (a->dtype == WEIR_COMPLEX64 && a->numel)
     return weir_not_implemented(op == WEIR_REDUCE_MAX ? "max_all" : "min_all", weir_device_of(a),
@@ -282,36 +289,48 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
 weir_status weir_max(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return extreme(out, a, WEIR_REDUCE_MAX, "max");
 }
 
 weir_status weir_min(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return extreme(out, a, WEIR_REDUCE_MIN, "min");
 }
 
 weir_status weir_argmax(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return over(WEIR_REDUCE_ARGMAX, out, a, NULL, 0, false);
 }
 
 weir_status weir_argmin(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return over(WEIR_REDUCE_ARGMIN, out, a, NULL, 0, false);
 }
 
 weir_status weir_argmax_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return over(WEIR_REDUCE_ARGMAX, out, a, &dim, 1, keepdim);
 }
 
 weir_status weir_argmin_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return over(WEIR_REDUCE_ARGMIN, out, a, &dim, 1, keepdim);
 }
 
@@ -320,7 +339,6 @@ static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tens
 {
   reduction r = {op, rules[op].name, a, 0, keepdim, false, &dim, 1};
   *values = *indices = NULL;
-  if (!a) return weir_fail(WEIR_EINVAL, "%s needs a tensor", r.name);
   weir_status st = mask_of(&r.mask, a, &dim, 1);
   return st ? st : run(values, indices, &r);
 }
@@ -329,7 +347,10 @@ weir_status weir_max_dim(weir_tensor **values, weir_tensor **indices, const weir
                          bool keepdim)
 {
   WEIR_GIVEN(values);
+  *values = NULL;
   WEIR_GIVEN(indices);
+  *indices = NULL;
+  WEIR_GIVEN(a);
   return with_index(WEIR_REDUCE_MAX_INDEX, values, indices, a, dim, keepdim);
 }
 
@@ -337,7 +358,10 @@ weir_status weir_min_dim(weir_tensor **values, weir_tensor **indices, const weir
                          bool keepdim)
 {
   WEIR_GIVEN(values);
+  *values = NULL;
   WEIR_GIVEN(indices);
+  *indices = NULL;
+  WEIR_GIVEN(a);
   return with_index(WEIR_REDUCE_MIN_INDEX, values, indices, a, dim, keepdim);
 }
 
@@ -387,7 +411,6 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
 {
   int at;
   *out = NULL;
-  if (!a) return weir_fail(WEIR_EINVAL, "softmax needs a tensor");
   weir_status st = weir_dim_of(&at, dim, a->dims);
   if (st) return st;
   if (a->numel && !weir_is_floating((weir_dtype)a->dtype))
@@ -401,11 +424,15 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
 weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return check_softmax(out, a, dim, false);
 }
 
 weir_status weir_log_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   return check_softmax(out, a, dim, true);
 }

@@ -270,6 +270,8 @@ static weir_status read_tensors(const header *h, const weir_options *options)
 weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(path);
   weir_file f;
   header h = {.file = &f};
   *out = NULL;
@@ -370,10 +372,11 @@ static weir_status make_header(char **out, size_t *bytes, const weir_tensors *se
 
 weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
 {
+  WEIR_GIVEN(path);
+  WEIR_GIVEN(set);
   weir_file f;
   char *head = NULL;
   size_t bytes = 0;
-  if (!set) return weir_fail(WEIR_EINVAL, "a list of tensors is needed");
   size_t count = set->tensors.count;
   if (weir_tensors_get(set, METADATA))
     return weir_fail(WEIR_EINVAL, "no tensor can have the name " METADATA);

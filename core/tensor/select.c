@@ -8,10 +8,13 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
                        const weir_tensor *b)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(condition);
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   weir_tensor *truth = NULL;
   weir_elementwise e;
   *out = NULL;
-  if (!condition || !a || !b) return weir_fail(WEIR_EINVAL, "where needs three tensors");
   if (condition->dtype == WEIR_UINT8) { /* as torch, which warns that it will not be so forever */
     weir_status st = weir_ne_scalar(&truth, condition, weir_int(0));
     if (st) return st;
@@ -91,10 +94,11 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
                        const weir_scalar *high)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
   weir_tensor *wide = NULL;
   weir_dtype dtype;
   *out = NULL;
-  if (!a) return weir_fail(WEIR_EINVAL, "operand 0 is NULL");
   if (!low && !high)
     return weir_fail(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None");
   weir_status st = clamp_dtype(&dtype, a, low, high);
@@ -119,9 +123,11 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
                          double atol, bool equal_nan)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   weir_elementwise e;
   *out = NULL;
-  if (!a || !b) return weir_fail(WEIR_EINVAL, "isclose needs two tensors");
   if (a->dtype != b->dtype)
     return weir_fail(WEIR_EINVAL, "%s did not match %s", weir_dtype_title((weir_dtype)a->dtype),
                      weir_dtype_title((weir_dtype)b->dtype));
@@ -151,6 +157,8 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
                           double atol, bool equal_nan)
 {
   WEIR_GIVEN(out);
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   weir_tensor *close = NULL;
   *out = false;
   weir_status st = weir_isclose(&close, a, b, rtol, atol, equal_nan);
@@ -160,9 +168,10 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
 weir_status weir_equal(bool *out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_GIVEN(out);
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
   weir_tensor *same = NULL;
   *out = false;
-  if (!a || !b) return weir_fail(WEIR_EINVAL, "equal needs two tensors");
   weir_status st = weir_same_device(a, b);
   if (st || a->dims != b->dims) return st;
   for (int i = 0; i < a->dims; i++)

@@ -320,8 +320,8 @@ const char *weir_tensor_name(const weir_tensor *t)
 weir_status weir_tensor_record_stream(const weir_tensor *t, weir_stream *stream)
 {
   WEIR_GIVEN(t);
+  WEIR_GIVEN(stream);
   const weir_storage *s = t->storage;
-  if (!stream) return weir_fail(WEIR_EINVAL, "a stream is needed");
   bool ours = s->kind == STORAGE_DEVICE || s->kind == STORAGE_PINNED;
   return ours ? weir_record_stream(s->data, stream) : WEIR_OK;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/base/given.h"
 #include "core/memory/told.h"
 #include "core/trace/api.h"
 #include "core/trace/tensor_record.h"
@@ -191,6 +192,7 @@ static weir_status open_spool(void)
 
 weir_status weir_trace_start(const char *path)
 {
+  WEIR_GIVEN(path);
   weir_status st = WEIR_OK;
   (void)pthread_once(&own.once, once);
   pthread_mutex_lock(&own.lock);

@@ -414,6 +414,7 @@ weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int 
 weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tensor *t, int64_t size,
                        int dim)
 {
+  WEIR_GIVEN(out);
   WEIR_GIVEN(count);
   WEIR_GIVEN(t);
   *count = 0;

@@ -64,7 +64,7 @@ START_TEST(what_is_no_device_is_refused_in_torchs_words)
     ck_assert(weir_device_equal(d, cuda0));
   }
   weir_device d;
-  refused(weir_device_parse(&d, NULL), WEIR_EINVAL, "Device string must not be empty");
+  refused(weir_device_parse(&d, NULL), WEIR_EINVAL, "weir_device_parse: text is NULL");
 }
 END_TEST
 

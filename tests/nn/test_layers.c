@@ -293,9 +293,10 @@ START_TEST(an_empty_sequential_gives_its_input_and_can_be_appended_to)
   weir_tensor_release(y);
   weir_not(WEIR_EINVAL, "only a Sequential can be appended to, not a ReLU",
            weir_module_append(relu, weir_module_retain(m)));
-  weir_not(WEIR_EINVAL, "module '1' is NULL", weir_module_append(m, NULL));
+  weir_not(WEIR_EINVAL, "weir_module_append: module '1' is NULL", weir_module_append(m, NULL));
   weir_module *with_none[2] = {weir_module_retain(relu), NULL}, *none;
-  weir_not(WEIR_EINVAL, "module '1' is NULL", weir_module_sequential(&none, with_none, 2));
+  weir_not(WEIR_EINVAL, "weir_module_sequential: module '1' is NULL",
+           weir_module_sequential(&none, with_none, 2));
   ck_assert_ptr_null(none);
   weir_module_release(m);
 }

@@ -121,8 +121,11 @@ START_TEST(names_that_no_path_could_tell_are_refused)
            weir_module_add_parameter(m, "a.b", MORE));
   weir_not(WEIR_EINVAL, "buffer name can't be empty string \"\"",
            weir_module_add_buffer(m, "", MORE, true));
-  weir_not(WEIR_EINVAL, "module name can't be empty string \"\"", weir_module_add(m, NULL, net()));
-  weir_not(WEIR_EINVAL, "module 'none' is NULL", weir_module_add(m, "none", NULL));
+  weir_not(WEIR_EINVAL, "module name can't be empty string \"\"", weir_module_add(m, "", net()));
+  weir_not(WEIR_EINVAL, "weir_module_add: name is NULL", weir_module_add(m, NULL, net()));
+  weir_not(WEIR_EINVAL, "weir_module_add_buffer: m is NULL",
+           weir_module_add_buffer(NULL, "x", MORE, true)); /* the tensor is stolen all the same */
+  weir_not(WEIR_EINVAL, "weir_module_add: module 'none' is NULL", weir_module_add(m, "none", NULL));
 #undef MORE
   weir_tensor_release(t);
   ck_assert_uint_eq(weir_module_children(m), 1);

@@ -205,7 +205,8 @@ START_TEST(a_block_of_the_device_is_kept_for_the_streams_that_were_named)
   ck_assert_ptr_ne(weir_tensor_data(next), block);
   let_go();
   all_are(copy, 1);
-  refused(WEIR_EINVAL, "a stream is needed", weir_tensor_record_stream(copy, NULL));
+  refused(WEIR_EINVAL, "weir_tensor_record_stream: stream is NULL",
+          weir_tensor_record_stream(copy, NULL));
   WEIR_TENSOR host = counting(weir_shape(2), WEIR_FLOAT32, cpu);
   weir_ok(weir_tensor_record_stream(host, side)); /* nothing to keep */
 }

@@ -56,7 +56,7 @@ START_TEST(values_are_copied_and_their_dtype_is_kept_or_cast)
   EXPECT(b, 1, -2, 3);
   ck_assert_int_eq(weir_tensor_dtype(b), WEIR_INT8);
   shape_is(b, weir_shape(3, 1));
-  refused(WEIR_EINVAL, "values are NULL",
+  refused(WEIR_EINVAL, "weir_tensor_from: values is NULL",
           weir_tensor_from(&none, NULL, WEIR_FLOAT32, weir_shape(3), NULL));
   ck_assert_ptr_null(none);
 }

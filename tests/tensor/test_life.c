@@ -121,7 +121,7 @@ START_TEST(memory_that_cannot_be_shown_is_refused_and_not_given_back)
   int one = 1;
   weir_tensor *t;
   weir_options pin = {.pin_memory = true};
-  refused(WEIR_EINVAL, "data is NULL",
+  refused(WEIR_EINVAL, "weir_tensor_over: data is NULL",
           weir_tensor_over(&t, NULL, weir_shape(2), NULL, NULL, count_release, &one));
   refused(WEIR_EINVAL, "memory of somebody else's is not pinned by a tensor over it",
           weir_tensor_over(&t, x, weir_shape(2), NULL, &pin, count_release, &one));

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""nulls.py LIBWEIR SOURCE [FUNCTION]: calls every public function with NULL for each of its pointers, one at a time, the
-other arguments being good ones, each call in a process of its own. None may end by a signal, and a status that is not success must be EINVAL or ENOTSUP with a
-sentence. Prints the calls that were not so, and how many there were. Prototypes are the headers' own, as the preprocessor
+"""nulls.py LIBWEIR SOURCE [FUNCTION]: calls every public function with good arguments, which must succeed, and then with NULL
+for each of its pointers, one at a time, the others being as good as before; each call in a process of its own. None may end by
+a signal; a status that is not success must be EINVAL with a sentence that begins with the function's name, and the function's
+*out NULL. Prints the calls that were not so, and how many there were. Prototypes are the headers' own, as the preprocessor
 gives them."""
 import ctypes as C
 import os
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import sys
 
-OK, EINVAL, ENOTSUP = 0, 1, 2
+OK, EINVAL, EOOM = 0, 1, 10
 
 
 class Shape(C.Structure):
@@ -49,10 +50,88 @@ VALUES = {'int': 1, 'unsigned': 1, '_Bool': False, 'int64_t': 1, 'uint64_t': 1, 
           'intptr_t': 1, 'weir_dtype': 7, 'weir_device_type': 1, 'weir_blas': 0, 'weir_status': 0}
 CTYPES = {'int': C.c_int, 'unsigned': C.c_uint, '_Bool': C.c_bool, 'int64_t': C.c_int64, 'uint64_t': C.c_uint64,
           'size_t': C.c_size_t, 'ssize_t': C.c_ssize_t, 'double': C.c_double, 'intptr_t': C.c_ssize_t}
-# NULL is good, and it is another argument of a call that cannot be made good here.
-OTHERS = {('weir_from_dlpack', 2), ('weir_from_dlpack_unversioned', 2), ('weir_npy_read', 2), ('weir_safetensors_load', 2),
-          ('weir_memory_last_oom', 0)}
-SKIPPED = {('weir_memory_attach', 1)}  # NULL is good there, and its other argument a device
+# There it is another stream than the one before, which is not begun.
+OTHER = {('weir_graph_pool_end', 1)}
+# No good call can be made from here: its first argument is a device of the program's own.
+NOT_GOOD = {'weir_memory_attach'}
+
+
+class Dataset(C.Structure):
+    LENGTH, GET = C.CFUNCTYPE(C.c_int64, C.c_void_p), C.CFUNCTYPE(C.c_int, C.c_void_p, C.c_void_p, C.c_int64)
+    _fields_ = [('length', LENGTH), ('get', GET), ('destroy', C.c_void_p), ('user', C.c_void_p)]
+
+
+def pool_options(m):
+    return m.room((C.c_int64 * 8)(1, 1))
+
+
+def dlpack(version):
+    return {1: lambda m: m.made('weir_to_dlpack' + version, m.tensor(), None)}
+
+
+# What the type of an argument does not say: by function, its arguments by place.
+GOOD = {
+    'weir_cuda_get_device_properties': {1: lambda m: C.c_int(0)},
+    'weir_device_parse': {1: lambda m: b'cuda'},
+    'weir_dtype_parse': {1: lambda m: b'int8'},
+    'weir_type_parse': {2: lambda m: b'weir.FloatTensor'},
+    'weir_set_default_tensor_type': {0: lambda m: b'weir.FloatTensor'},
+    'weir_to_type': {2: lambda m: b'weir.FloatTensor'},
+    'weir_randint': {2: lambda m: C.c_int64(5)},
+    'weir_random_': {2: lambda m: C.c_int64(5)},
+    'weir_tensor_read': {1: lambda m: C.c_size_t(16)},
+    'weir_permute': {2: lambda m: m.room((C.c_int * 2)(1, 0))},
+    'weir_split': {2: lambda m: C.c_int(2)},
+    'weir_set_print_options': {0: lambda m: m.room((C.c_int * 5)(4, 1000, 3, 80, 0))},
+    'weir_tensor_dataset': {1: lambda m: m.tensors(2), 2: lambda m: C.c_int(2)},
+    'weir_loader_create': {1: lambda m: m.dataset()},
+    'weir_from_dlpack': dlpack(''),
+    'weir_from_dlpack_unversioned': dlpack('_unversioned'),
+    'weir_graph_pool_end': {0: lambda m: m.pool_begun(), 1: lambda m: m.last},
+    'weir_memory_export': {0: lambda m: m.block()},
+    'weir_memory_unexport': {0: lambda m: m.exported()},
+    'weir_memory_pause': {1: lambda m: m.tagged()},
+    'weir_memory_resume': {1: lambda m: m.paused()},
+    'weir_graph_capture_begin': {0: lambda m: m.about_to_capture()},
+    'weir_graph_capture_end': {0: lambda m: m.capturing()},
+    'weir_graph_replay': {0: lambda m: m.captured()},
+    'weir_graph_memory': {1: lambda m: m.captured()},
+    'weir_stream_new': {2: lambda m: C.c_int(0)},
+    'weir_stream_from_native': {2: lambda m: m.made('weir_stream_native', m.handle('weir_stream *'))},
+    'weir_event_elapsed_time': {1: lambda m: m.recorded(), 2: lambda m: m.recorded()},
+    'weir_event_device': {1: lambda m: m.recorded()},
+    'weir_free': {0: lambda m: m.block()},
+    'weir_record_stream': {0: lambda m: m.block()},
+    'weir_torch_free': {0: lambda m: m.block()},
+    'weir_torch_record_stream': {0: lambda m: m.block(), 1: lambda m: m.made('weir_stream_native', m.handle('weir_stream *'))},
+    'weir_torch_malloc': {1: lambda m: C.c_int(0), 2: lambda m: m.made('weir_stream_native', m.handle('weir_stream *'))},
+    'weir_pinned_free': {0: lambda m: m.made('weir_pinned_malloc', C.c_size_t(64))},
+    'weir_memory_stat': {2: lambda m: b'allocated_bytes.all.current'},
+    'weir_pinned_stat': {1: lambda m: b'active_bytes.current'},
+    'weir_npy_read': {1: lambda m: m.file('weir_npy_write', m.tensor())},
+    'weir_safetensors_load': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
+    'weir_module_load': {1: lambda m: m.file('weir_safetensors_save', m.handle('weir_tensors *'))},
+    'weir_trace_start': {0: lambda m: m.path('t')},
+    'weir_where': {1: lambda m: m.made('weir_to_dtype', m.tensor(), C.c_int(10))},
+    'weir_clamp': {2: lambda m: m.room(Scalar(5, 1, 0, 0)), 3: lambda m: m.room(Scalar(5, 2, 0, 0))},
+    'weir_mv': {2: lambda m: m.tensor((2,))},
+    'weir_conv2d': {3: lambda m: m.tensor((1,))},
+    'weir_max_pool2d': {2: pool_options},
+    'weir_module_max_pool2d': {1: pool_options},
+    'weir_cat': {1: lambda m: m.tensors(1)},
+    'weir_stack': {1: lambda m: m.tensors(1)},
+    'weir_gather': {1: lambda m: m.tensors(1)},
+    'weir_module_new': {1: lambda m: m.room((C.c_char_p * 5)(b'Net'))},
+    'weir_module_call_many': {2: lambda m: m.tensors(1)},
+    'weir_module_sequential': {1: lambda m: m.modules(1), 2: lambda m: C.c_size_t(1)},
+    'weir_module_append': {0: lambda m: m.made('weir_module_sequential', None, C.c_size_t(0))},
+    'weir_module_drop': {0: lambda m: m.modules(1)},
+    'weir_tensor_drop': {0: lambda m: m.tensors(1)},
+    'weir_memory_last_oom': {0: lambda m: m.out_of_memory()},
+    'weir_replicate': {2: lambda m: m.devices(1)},
+    'weir_scatter': {3: lambda m: m.devices(1)},
+    'weir_parallel_apply': {1: lambda m: m.modules(1), 2: lambda m: m.tensors(1), 4: lambda m: m.devices(1)},
+}
 
 
 def prototypes(source):
@@ -82,18 +161,93 @@ class Maker:
     def __init__(self, lib, function):
         self.lib, self.function, self.keep = lib, function, []
 
-    def tensor(self):
-        sizes = SHAPES.get(self.function, (2, 2))
+    def room(self, value):
+        self.keep.append(value)
+        return C.cast(C.byref(value), C.c_void_p)
+
+    def tensor(self, sizes=None):
+        sizes = SHAPES.get(self.function, (2, 2)) if sizes is None else sizes
         out, values = C.c_void_p(), (C.c_float * 16)(*range(16))
         shape = Shape(len(sizes), (C.c_int64 * 8)(*sizes))
-        if self.lib.weir_tensor_from(C.byref(out), values, 7, shape, None):
-            raise SystemExit(self.lib.weir_error_message().decode())
+        self.must(self.lib.weir_tensor_from(C.byref(out), values, 7, shape, None))
         return out
+
+    def must(self, status):
+        if status:
+            raise SystemExit('preparing %s: %s' % (self.function, self.lib.weir_error_message().decode()))
+
+    def tensors(self, count):
+        return self.room((C.c_void_p * 8)(*(self.tensor().value for _ in range(count))))
+
+    def modules(self, count):
+        return self.room((C.c_void_p * 8)(*(self.handle('weir_module *').value for _ in range(count))))
+
+    def devices(self, count):
+        return self.room((Device * count)(*[CUDA] * count))
+
+    def dataset(self):
+        one, get = Dataset.LENGTH(lambda user: 1), Dataset.GET(lambda out, user, index: EINVAL)
+        self.keep += [one, get]
+        return self.room(Dataset(one, get, None, None))
+
+    def path(self, name):
+        return ('%s-%d' % (name, os.getpid())).encode()
+
+    def file(self, write, what):
+        path = self.path('file')
+        self.must(getattr(self.lib, write)(path, what))
+        return path
+
+    def block(self):
+        return self.made('weir_malloc', C.c_size_t(64), CUDA, None)
+
+    def exported(self):
+        block = self.block()
+        self.must(self.lib.weir_memory_export(block))
+        return block
+
+    def tagged(self):
+        self.must(self.lib.weir_memory_set_tag(b'tag'))
+        self.block()
+        return b'tag'
+
+    def paused(self):
+        self.must(self.lib.weir_memory_pause(CUDA, self.tagged(), False))
+        return b'tag'
+
+    def pool_begun(self):
+        pool, self.last = self.handle('weir_graph_pool *'), self.handle('weir_stream *')
+        self.must(self.lib.weir_graph_pool_begin(pool, self.last))
+        return pool
+
+    def about_to_capture(self):
+        self.must(self.lib.weir_set_current_stream(self.handle('weir_stream *')))
+        return self.handle('weir_graph *')
+
+    def capturing(self):
+        graph = self.about_to_capture()
+        self.must(self.lib.weir_graph_capture_begin(graph, None, 0))
+        return graph
+
+    def captured(self):
+        graph = self.capturing()
+        self.must(self.lib.weir_graph_capture_end(graph))
+        return graph
+
+    def recorded(self):
+        event = self.made('weir_event_new', self.room((C.c_bool * 2)(True, False)))
+        self.must(self.lib.weir_event_record(event, None))
+        self.must(self.lib.weir_event_synchronize(event))
+        return event
+
+    def out_of_memory(self):
+        if self.lib.weir_malloc(C.byref(C.c_void_p()), C.c_size_t(1 << 50), CUDA, None) != EOOM:
+            raise SystemExit('no device holds 1 PiB')
+        return self.room((C.c_char * 16384)())
 
     def made(self, name, *arguments):
         out = C.c_void_p()
-        if getattr(self.lib, name)(C.byref(out), *arguments):
-            raise SystemExit(self.lib.weir_error_message().decode())
+        self.must(getattr(self.lib, name)(C.byref(out), *arguments))
         return out
 
     def handle(self, of):
@@ -113,20 +267,31 @@ class Maker:
             return self.made('weir_graph_new')
         if of == 'weir_generator *':
             return self.made('weir_generator_new', CPU)
+        if of == 'weir_loader *':
+            return self.made('weir_loader_create', self.dataset(), None)
+        if of == 'weir_loader_iter *':
+            return self.made('weir_loader_begin', self.tensor_loader())
         return None
 
-    def argument(self, of):
+    def tensor_loader(self):
+        dataset = Dataset()
+        self.must(self.lib.weir_tensor_dataset(self.room(dataset), self.tensors(1), 1))
+        return self.made('weir_loader_create', self.room(dataset), None)
+
+    def argument(self, of, at):
+        if at in GOOD.get(self.function, ()):
+            return GOOD[self.function][at](self)
         if of == 'weir_shape':
             return Shape(2, (C.c_int64 * 8)(2, 2))
         if of == 'weir_device':
-            return CUDA if re.search('memory|pinned|stream|cuda|graph|peer|device', self.function) else CPU
+            return CUDA if re.search('mem|malloc|pinned|stream|cuda|graph|peer|device|replicate|scatter|gather|parallel', self.function) else CPU
         if of == 'weir_scalar':
             return Scalar(5, 1, 0, 0)
         if of == 'weir_generator_state':
             return State(1, 0)
         if of == 'char *':
             return C.c_char_p(b'x')
-        if of == 'function *':
+        if of == 'function *' or of.endswith('_callback'):
             self.keep.append(C.CFUNCTYPE(C.c_int)(lambda: 0))
             return self.keep[-1]
         if of in CTYPES:
@@ -136,28 +301,35 @@ class Maker:
         handle = self.handle(of)
         if handle is not None:
             return handle
-        if of == 'weir_tensor **' or of == 'weir_tensor * *':
-            room = (C.c_void_p * 8)(*([self.tensor().value] * 2) if self.function in ('weir_cat', 'weir_stack') else [])
-        else:
-            room = (C.c_char * 4096)(*b'\xa5' * (8 if of.endswith('**') else 0))
-        self.keep.append(room)
-        return C.cast(room, C.c_void_p)
+        return self.room((C.c_char * 4096)(*b'\xa5' * (8 if of.endswith('**') else 0)))
+
+
+def pointer(of):
+    return of.endswith(('*', '_callback'))
 
 
 def call(library, prototype, at):
-    """In a child: the status, or what the function ended by."""
+    """In a child: whether the call was as it must be; at None: all its arguments are good."""
     result, name, types = prototype
     lib = C.CDLL(library)
     lib.weir_error_message.restype = C.c_char_p
     make = Maker(lib, name)
-    arguments = [C.c_void_p(None) if i == at else make.argument(t) for i, t in enumerate(types)]
+    arguments = [make.argument(t, i) for i, t in enumerate(types)]
+    if at is not None:
+        arguments[at] = C.c_void_p(None)
     f = getattr(lib, name)
     f.restype = {'weir_shape': Shape, 'weir_generator_state': State, 'weir_device': Device}.get(result, C.c_int)
     status = f(*arguments)
     if result != 'weir_status' or status == OK:
         return 0
-    if (status not in (EINVAL, ENOTSUP) and (name, at) not in OTHERS) or not lib.weir_error_message():
-        print('%s: argument %d NULL: status %d: %s' % (name, at + 1, status, lib.weir_error_message().decode()), flush=True)
+    said = lib.weir_error_message().decode()
+    if (name, at) in OTHER:
+        return 0
+    if at is None:
+        print('%s: good arguments: status %d: %s' % (name, status, said), flush=True)
+        return 1
+    if status != EINVAL or not said.startswith(name + ': '):
+        print('%s: argument %d NULL: status %d: %s' % (name, at + 1, status, said), flush=True)
         return 1
     if at and types[0] in ('weir_tensor **', 'weir_module **') and name not in SEVERAL:
         if C.cast(arguments[0], C.POINTER(C.c_void_p))[0]:
@@ -172,9 +344,8 @@ def main():
     for p in prototypes(source):
         if len(sys.argv) > 3 and p[1] != sys.argv[3]:
             continue
-        for at, t in enumerate(p[2]):
-            if not t.endswith('*') or (p[1], at) in SKIPPED:
-                continue
+        nulls = [i for i, t in enumerate(p[2]) if pointer(t) and not (i and p[1] in NOT_GOOD)]
+        for at in ([None] if nulls and p[1] not in NOT_GOOD else []) + nulls:
             calls += 1
             pid = os.fork()
             if not pid:
@@ -182,7 +353,8 @@ def main():
                 os._exit(call(library, p, at))
             status = os.waitpid(pid, 0)[1]
             if os.WIFSIGNALED(status):
-                print('%s: argument %d (%s) NULL: signal %d' % (p[1], at + 1, t, os.WTERMSIG(status)), flush=True)
+                what = 'good arguments' if at is None else 'argument %d (%s) NULL' % (at + 1, p[2][at])
+                print('%s: %s: signal %d' % (p[1], what, os.WTERMSIG(status)), flush=True)
             bad += status != 0
     print('%d calls of %d functions, %d bad' % (calls, len(prototypes(source)), bad))
     return bad > 0
