@@ -250,17 +250,30 @@ weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking
   return st ? st : copy_within(t, copy);
 }
 
+/* The elements in host memory that is not aligned to them. */
+static weir_status read_unaligned(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
+{
+  WEIR_TENSOR to = NULL;
+  weir_status st = weir_tensor_new(&to, dtype, WEIR_CPU, false, weir_tensor_shape(t));
+  if (!st) st = weir_copy_(to, t, false);
+  if (!st) memcpy(out, to->data, bytes);
+  return st;
+}
+
 weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
 {
   WEIR_GIVEN(t);
   weir_storage *s;
   WEIR_TENSOR to = NULL;
-  uint64_t need = (uint64_t)t->numel * weir_dtype_size(dtype);
   if (!weir_dtype_size(dtype)) return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
+  uint64_t need = (uint64_t)t->numel * weir_dtype_size(dtype);
   if (need != bytes)
     return weir_fail(WEIR_EINVAL, "%lld elements of %s are %llu bytes, not %zu",
                      (long long)t->numel, weir_dtype_name(dtype), (unsigned long long)need, bytes);
-  weir_status st = weir_storage_over(&s, out, bytes, (weir_device){WEIR_DEVICE_CPU, 0}, NULL, NULL);
+  if (bytes) WEIR_GIVEN(out);
+  if (bytes && (uintptr_t)out % weir_host_alignment(dtype))
+    return read_unaligned(out, bytes, dtype, t);
+  weir_status st = weir_storage_over(&s, out, bytes, WEIR_CPU, NULL, NULL);
   if (!st) st = weir_tensor_make(&to, s, dtype, weir_tensor_shape(t), NULL, 0);
   return st ? st : weir_copy_(to, t, false);
 }

@@ -36,6 +36,14 @@ weir_status weir_new_by(weir_tensor **out, const weir_spec *s, weir_shape shape)
 /* ---- from memory ------------------------------------------------------------------------------
  */
 
+/* A tensor on the cpu of a copy of memory of the caller's that is not aligned to its elements. */
+static weir_status align(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape)
+{
+  weir_status st = weir_tensor_new(out, dtype, WEIR_CPU, false, shape);
+  if (!st && values) memcpy((*out)->data, values, (size_t)(*out)->numel * weir_itemsize(dtype));
+  return st;
+}
+
 /* A tensor on the cpu that shows memory of the caller's. */
 static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape,
                         const char *function)
@@ -44,6 +52,8 @@ static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype,
   int64_t numel;
   weir_status st = weir_shape_numel(&numel, shape, dtype);
   if (!st && numel && !values) st = weir_not_given(function, "values");
+  if (!st && numel && (uintptr_t)values % weir_host_alignment(dtype))
+    return align(out, values, dtype, shape);
   if (!st)
     st = weir_storage_over(&s, (void *)values, (uint64_t)numel * weir_itemsize(dtype), WEIR_CPU,
                            NULL, NULL);
@@ -106,7 +116,20 @@ static weir_status extent_of(uint64_t *out, weir_shape shape, const int64_t *str
   return WEIR_OK;
 }
 
-/* What is not aligned no kernel can read, and the error would be the device's end. */
+/* What is not aligned no kernel can read, and the error would be the device's end; on the cpu, the
+ * program's wherever a loop reads more than one element at a time. */
+static weir_status check_aligned(const weir_spec *s, const void *data)
+{
+  bool cuda = s->device.type == WEIR_DEVICE_CUDA;
+  size_t align = cuda ? weir_itemsize(s->dtype) : weir_host_alignment(s->dtype);
+  if (!((uintptr_t)data % align)) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "the data at %p is not aligned to %zu bytes, and no %s could read it "
+                   "as %s",
+                   data, align, cuda ? "CUDA device" : "loop on the cpu",
+                   weir_dtype_name(s->dtype));
+}
+
 static weir_status check_over(uint64_t *bytes, const weir_spec *s, const void *data,
                               weir_shape shape, const int64_t *strides)
 {
@@ -118,12 +141,8 @@ static weir_status check_over(uint64_t *bytes, const weir_spec *s, const void *d
     return weir_fail(WEIR_EINVAL, "memory of somebody else's is not pinned by a tensor over it");
   if (numel && !data) return weir_not_given("weir_tensor_over", "data");
   *bytes = (uint64_t)numel * weir_itemsize(s->dtype);
-  if (numel && s->device.type == WEIR_DEVICE_CUDA && (uintptr_t)data % weir_itemsize(s->dtype))
-    return weir_fail(WEIR_EINVAL,
-                     "the data at %p is not aligned to %zu bytes, and no CUDA device could read it "
-                     "as %s",
-                     data, weir_itemsize(s->dtype), weir_dtype_name(s->dtype));
-  if (numel && strides) st = extent_of(bytes, shape, strides, s->dtype);
+  if (numel) st = check_aligned(s, data);
+  if (!st && numel && strides) st = extent_of(bytes, shape, strides, s->dtype);
   if (!st && s->device.type == WEIR_DEVICE_CUDA) st = weir_place_of(&place, s->device);
   return st;
 }

@@ -59,6 +59,13 @@ static inline size_t weir_itemsize(weir_dtype dtype)
   return bytes[dtype];
 }
 
+/* What host memory of elements must be aligned to: the cpu reads the parts of a complex number by
+ * themselves. */
+static inline size_t weir_host_alignment(weir_dtype dtype)
+{
+  return dtype == WEIR_COMPLEX64 ? weir_itemsize(dtype) / 2 : weir_itemsize(dtype);
+}
+
 /* ---- storage.c: memory ------------------------------------------------------------------------
  */
 

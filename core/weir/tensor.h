@@ -87,8 +87,8 @@ WEIR_PUBLIC weir_status weir_tensor_from(weir_tensor **out, const void *values, 
                                          weir_shape shape, const weir_options *options);
 /* A tensor over memory of somebody else's (borrowed until `release`(context) is called, with the
  * last tensor of it; NULL: nobody is called). Strides in elements, NULL: contiguous. A device that
- * is not given is the cpu. As torch.from_blob. Errors: also EINVAL (no data, negative strides, CUDA
- * memory that is not aligned to an element). */
+ * is not given is the cpu. As torch.from_blob. Errors: also EINVAL (no data, negative strides,
+ * memory that is not aligned to an element; on the cpu, of a complex one to its parts). */
 WEIR_PUBLIC weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
                                          const int64_t *strides, const weir_options *options,
                                          void (*release)(void *context), void *context);

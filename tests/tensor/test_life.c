@@ -115,6 +115,31 @@ START_TEST(memory_of_the_device_is_taken_too)
 }
 END_TEST
 
+/* Loops on the cpu read whole registers, and a compiler may think that what it reads is aligned. */
+START_TEST(memory_that_is_not_aligned_is_refused_or_copied)
+{
+  _Alignas(16) char memory[40] = {0};
+  float x[2] = {1, 2}, y[2];
+  WEIR_TENSOR t = NULL;
+  weir_options parts = {.dtype = WEIR_COMPLEX64};
+  refused_with(WEIR_EINVAL, "is not aligned to 4 bytes",
+               weir_tensor_over(&t, memory + 1, weir_shape(4), NULL, NULL, NULL, NULL));
+  refused_with(WEIR_EINVAL, "is not aligned to 4 bytes",
+               weir_tensor_over(&t, memory + 2, weir_shape(4), NULL, &parts, NULL, NULL));
+  ck_assert_ptr_null(t);
+  weir_ok(weir_tensor_over(&t, memory + 4, weir_shape(4), NULL, &parts, NULL, NULL));
+  weir_tensor_drop(&t);
+  weir_ok(weir_tensor_over(&t, memory + 1, weir_shape(0), NULL, NULL, NULL, NULL));
+  weir_tensor_drop(&t);
+  memcpy(memory + 1, x, sizeof x);
+  weir_ok(weir_tensor_from(&t, memory + 1, WEIR_FLOAT32, weir_shape(2), NULL));
+  EXPECT(t, 1, 2);
+  weir_ok(weir_tensor_read(memory + 19, sizeof y, WEIR_FLOAT32, t));
+  memcpy(y, memory + 19, sizeof y);
+  ck_assert(y[0] == 1 && y[1] == 2);
+}
+END_TEST
+
 START_TEST(memory_that_cannot_be_shown_is_refused_and_not_given_back)
 {
   float x[4];
@@ -226,6 +251,7 @@ int main(void)
                                 memory_of_others_is_given_back_once_with_the_last_view,
                                 memory_of_the_device_is_taken_too,
                                 memory_that_cannot_be_shown_is_refused_and_not_given_back,
+                                memory_that_is_not_aligned_is_refused_or_copied,
                                 threads_may_count_and_view_one_tensor,
                                 a_tensor_outlives_the_thread_that_made_it,
                                 a_forked_child_may_use_the_cpus_and_release_all,
