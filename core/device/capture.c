@@ -209,6 +209,7 @@ weir_status weir_graph_capture_end(weir_graph *graph)
 
 weir_status weir_graph_replay(weir_graph *graph)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(graph);
   weir_heap *h;
   if (!graph->native)

@@ -92,6 +92,7 @@ static weir_status record(weir_event *e, weir_heap *h)
 
 weir_status weir_event_record(weir_event *event, weir_stream *stream)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(event);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, stream);
@@ -122,6 +123,7 @@ static void learn(weir_heap *waiter, const weir_event *e)
 
 weir_status weir_event_wait(weir_event *event, weir_stream *stream)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(event);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, stream);
@@ -158,6 +160,7 @@ static void note_good(const weir_event *e)
 
 weir_status weir_event_query(bool *out, weir_event *event)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   WEIR_GIVEN(event);
   *out = false;
@@ -175,6 +178,7 @@ weir_status weir_event_query(bool *out, weir_event *event)
 
 weir_status weir_event_synchronize(weir_event *event)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(event);
   weir_status st = askable(event);
   if (st || !event->native) return st;
@@ -200,6 +204,7 @@ static weir_status comparable(weir_event *start, weir_event *end)
 
 weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *end)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   WEIR_GIVEN(start);
   WEIR_GIVEN(end);

@@ -26,7 +26,14 @@ static struct ring {
   char first[LIST + 100]; /* the late error's first words; "": none was met. Pool's lock */
 } rings[WEIR_DEVICES];
 
+__thread const char *weir_op_called __attribute__((tls_model("initial-exec")));
+
 static _Atomic int blocking = -1; /* -1: the environment has not been asked yet */
+
+static const char *called(const char *op)
+{
+  return weir_op_called ? weir_op_called : op;
+}
 
 static const weir_heap *heap_of(const weir_stream *stream)
 {
@@ -167,6 +174,7 @@ weir_status weir_late(weir_stream *stream, const char *where, weir_status st)
 {
   const weir_heap *h = heap_of(stream);
   char sentence[200], first[sizeof rings[0].first];
+  where = called(where);
   if (st != WEIR_ECUDA || !h || weir_device_forked()) return st;
   (void)snprintf(sentence, sizeof sentence, "%s", weir_error_message());
   if (!stays(h)) return weir_fail(st, "%s", sentence);
@@ -199,6 +207,7 @@ weir_status weir_late_sync(weir_stream *stream, const char *where)
 {
   const weir_heap *h = heap_of(stream);
   if (!h) return WEIR_OK;
+  where = called(where);
   weir_status st = may_wait(h, where);
   return st ? st : weir_late(stream, where, sync_now(h));
 }
@@ -221,6 +230,7 @@ weir_status weir_late_copy(weir_stream *stream, const char *op, enum weir_copy_w
 {
   const weir_heap *h = heap_of(stream);
   const weir_backend *b = h->pool->backend;
+  op = called(op);
   weir_status st = may_wait(h, op);
   if (st) return st;
   uint64_t count = weir_late_count(stream);
@@ -234,6 +244,7 @@ weir_status weir_op_note(weir_stream *stream, const char *op, weir_status st)
 {
   const weir_heap *h = heap_of(stream);
   bool wait = weir_launch_blocking();
+  op = called(op);
   if (__builtin_expect(st != WEIR_OK, 0))
     return wait && st == WEIR_ECUDA ? word_local(op, st) : weir_late(stream, op, st);
   if (__builtin_expect(wait, 0)) return wait_for(h, op);

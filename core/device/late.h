@@ -15,6 +15,26 @@
 
 #include "core/memory/devices.h"
 
+/* The public function that the calling thread is in, without "weir_", where that is made of others:
+ * what they enqueue and wait for is its. NULL: none. */
+extern __thread const char *weir_op_called __attribute__((tls_model("initial-exec")));
+
+static inline const char *weir_op_enter(const char *function)
+{
+  const char *before = weir_op_called;
+  if (!before) weir_op_called = function + sizeof "weir_" - 1;
+  return before;
+}
+
+static inline void weir_op_leave(const char **before)
+{
+  weir_op_called = *before;
+}
+
+/* First in a public function that calls others: the outermost is the one that is named. */
+#define WEIR_OP_HERE                                                                               \
+  const char *op_before_ __attribute__((cleanup(weir_op_leave), unused)) = weir_op_enter(__func__)
+
 /* weir_op_done() on a device. */
 weir_status weir_op_note(weir_stream *stream, const char *op, weir_status st);
 

@@ -230,6 +230,7 @@ static weir_status wait_now(weir_heap *waiter, weir_heap *waited)
 
 weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
 {
+  WEIR_OP_HERE;
   weir_heap *waiter, *waited;
   weir_status st = weir_stream_or_current(&waiter, stream);
   if (!st) st = weir_stream_or_current(&waited, other);
@@ -244,6 +245,7 @@ weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
 
 weir_status weir_stream_query(bool *out, weir_stream *stream)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   weir_heap *h;
   *out = false;
@@ -262,6 +264,7 @@ weir_status weir_stream_query(bool *out, weir_stream *stream)
 
 weir_status weir_stream_synchronize(weir_stream *stream)
 {
+  WEIR_OP_HERE;
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, stream);
   return st ? st : weir_late_sync((weir_stream *)h, "synchronize");
@@ -293,6 +296,7 @@ static weir_status sync_one(weir_heap *h)
 
 weir_status weir_synchronize(weir_device device)
 {
+  WEIR_OP_HERE;
   weir_pool *p;
   weir_stream *plain;
   if (device.type == WEIR_DEVICE_CPU) return WEIR_OK;

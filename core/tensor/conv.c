@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */
@@ -317,6 +318,7 @@ static weir_status dense(weir_tensor **out, const weir_tensor *t)
 weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -507,6 +509,7 @@ static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool
 weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool2d_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);

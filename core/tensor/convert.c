@@ -4,6 +4,7 @@
  * more. A new one lies in memory in the order in which the old one does.
  */
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/ops.h"
 
@@ -90,6 +91,7 @@ static weir_status check_dtype(weir_dtype dtype)
 
 weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -111,6 +113,7 @@ weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options 
 weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device device,
                       bool non_blocking)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -122,6 +125,7 @@ weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device devic
 
 weir_status weir_cpu(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -130,6 +134,7 @@ weir_status weir_cpu(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_to_dtype(weir_tensor **out, const weir_tensor *t, weir_dtype dtype)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -139,6 +144,7 @@ weir_status weir_to_dtype(weir_tensor **out, const weir_tensor *t, weir_dtype dt
 weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *type,
                          bool non_blocking)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -154,6 +160,7 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
 
 weir_status weir_clone(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -162,6 +169,7 @@ weir_status weir_clone(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -174,6 +182,7 @@ weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);

@@ -233,6 +233,7 @@ static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
 
 weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(t);
   WEIR_GIVEN(src);
   bool twice;
@@ -262,6 +263,7 @@ static weir_status read_unaligned(void *out, size_t bytes, weir_dtype dtype, con
 
 weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(t);
   weir_storage *s;
   WEIR_TENSOR to = NULL;

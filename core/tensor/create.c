@@ -73,6 +73,7 @@ static weir_status from_values(weir_tensor **out, const weir_spec *s, const void
 weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype of, weir_shape shape,
                              const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   weir_spec s;
   *out = NULL;
@@ -83,6 +84,7 @@ weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype o
 weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const void *values,
                             weir_dtype of, weir_shape shape, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(self);
@@ -212,6 +214,7 @@ weir_status weir_empty(weir_tensor **out, weir_shape shape, const weir_options *
 
 weir_status weir_zeros(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   weir_scalar v = weir_int(0);
   return filled_by(out, options, weir_get_default_dtype(), shape, &v);
@@ -219,6 +222,7 @@ weir_status weir_zeros(weir_tensor **out, weir_shape shape, const weir_options *
 
 weir_status weir_ones(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   weir_scalar v = weir_int(1);
   return filled_by(out, options, weir_get_default_dtype(), shape, &v);
@@ -227,6 +231,7 @@ weir_status weir_ones(weir_tensor **out, weir_shape shape, const weir_options *o
 weir_status weir_full(weir_tensor **out, weir_shape shape, weir_scalar value,
                       const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   return filled_by(out, options, dtype_of(value), shape, &value);
 }
@@ -251,6 +256,7 @@ weir_status weir_empty_like(weir_tensor **out, const weir_tensor *like, const we
 
 weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(like);
@@ -260,6 +266,7 @@ weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const we
 
 weir_status weir_ones_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(like);
@@ -270,6 +277,7 @@ weir_status weir_ones_like(weir_tensor **out, const weir_tensor *like, const wei
 weir_status weir_full_like(weir_tensor **out, const weir_tensor *like, weir_scalar value,
                            const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(like);
@@ -298,6 +306,7 @@ weir_status weir_new_empty(weir_tensor **out, const weir_tensor *self, weir_shap
 weir_status weir_new_zeros(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                            const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(self);
@@ -308,6 +317,7 @@ weir_status weir_new_zeros(weir_tensor **out, const weir_tensor *self, weir_shap
 weir_status weir_new_ones(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                           const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(self);
@@ -318,6 +328,7 @@ weir_status weir_new_ones(weir_tensor **out, const weir_tensor *self, weir_shape
 weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                           weir_scalar value, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(self);
@@ -337,18 +348,21 @@ static weir_status drawn(weir_tensor **out, weir_status st, weir_drawer draw, do
 
 weir_status weir_rand(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   return drawn(out, weir_empty(out, shape, options), weir_uniform_, 0, 1);
 }
 
 weir_status weir_randn(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   return drawn(out, weir_empty(out, shape, options), weir_normal_, 0, 1);
 }
 
 weir_status weir_rand_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(like);
@@ -357,6 +371,7 @@ weir_status weir_rand_like(weir_tensor **out, const weir_tensor *like, const wei
 
 weir_status weir_randn_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(like);
@@ -366,6 +381,7 @@ weir_status weir_randn_like(weir_tensor **out, const weir_tensor *like, const we
 weir_status weir_randint(weir_tensor **out, int64_t low, int64_t high, weir_shape shape,
                          const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   weir_status st = filled_by(out, options, WEIR_INT64, shape, NULL);
   if (!st && (st = weir_random_(*out, low, high, NULL))) weir_tensor_drop(out);
@@ -435,6 +451,7 @@ static weir_status fill_range(weir_tensor *t, weir_scalar start, weir_scalar ste
 weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, weir_scalar step,
                         const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   weir_spec s;
   int64_t count = 0;

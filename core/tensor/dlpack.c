@@ -139,6 +139,7 @@ static weir_status give_or_copy(given **out, const weir_tensor *t, const weir_dl
 weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
                            const weir_dlpack_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -160,6 +161,7 @@ weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
 weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir_tensor *t,
                                        const weir_dlpack_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -340,6 +342,7 @@ static void taken_plain(void *context)
 weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
                              const weir_dlpack_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(from);
@@ -360,6 +363,7 @@ weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
 weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversioned *from,
                                          const weir_dlpack_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(from);

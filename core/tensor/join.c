@@ -1,6 +1,7 @@
 /* join.c: tensors one behind the other: cat and stack.
  */
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 /* torch skips these: a tensor of shape [0] goes with any other. */
@@ -76,6 +77,7 @@ static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, 
 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(tensors);
@@ -115,6 +117,7 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
 
 weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(tensors);

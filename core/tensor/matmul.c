@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 static _Atomic bool tf32, full_precision, deterministic;
@@ -302,6 +303,7 @@ static const weir_shape no_batch = {0, {0}};
 
 weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -314,6 +316,7 @@ weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 
 weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -344,6 +347,7 @@ static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const ch
 
 weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -356,6 +360,7 @@ weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 
 weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -379,6 +384,7 @@ weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
                        const weir_tensor *b, double beta, double alpha)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(c);
@@ -492,6 +498,7 @@ static weir_status matmul_batched(weir_tensor **out, const weir_tensor *a, const
 
 weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -521,6 +528,7 @@ weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tens
 weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
                         const weir_tensor *bias)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);

@@ -6,6 +6,7 @@
  * object types, and numbers that no tensor has, are told from damage by WEIR_ENOTSUP.
  */
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/file.h"
 
 #include <stdio.h>
@@ -206,6 +207,7 @@ static weir_status read_header(const weir_file *f, weir_file_array *array)
 
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(path);
@@ -263,6 +265,7 @@ static size_t make_header(char *out, size_t room, const weir_tensor *t, const ch
 
 weir_status weir_npy_write(const char *path, const weir_tensor *t)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(path);
   WEIR_GIVEN(t);
   char header[512];

@@ -86,6 +86,7 @@ weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
 
 weir_status weir_fill_(weir_tensor *t, weir_scalar value)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(t);
   weir_loop l;
   weir_status st = weir_number_for(&value, value, (weir_dtype)t->dtype);
@@ -104,6 +105,7 @@ weir_status weir_fill_(weir_tensor *t, weir_scalar value)
 
 weir_status weir_zero_(weir_tensor *t)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(t);
   if (t->dense && t->storage->device.type == WEIR_DEVICE_CPU) {
     if (t->numel) memset(t->data, 0, (size_t)t->numel * weir_itemsize((weir_dtype)t->dtype));

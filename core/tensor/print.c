@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 enum { NUMBER_BYTES = 512, PRECISION_MOST = 100 };
@@ -330,6 +331,7 @@ static weir_status print_to(char **out, printer *p, const weir_tensor *t)
 
 weir_status weir_tensor_to_string(char **out, const weir_tensor *t)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/device/capture.h"
 #include "core/device/philox.h"
 #include "core/memory/devices.h"
@@ -248,6 +249,7 @@ static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
 
 weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator *g)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(t);
   weir_random r = {.kind = WEIR_RANDOM_NORMAL, .a = mean, .b = std};
   if (!(std >= 0))
@@ -267,6 +269,7 @@ static double largest(weir_dtype d)
 
 weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator *g)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(t);
   weir_random r = {.kind = WEIR_RANDOM_UNIFORM, .a = from, .b = to};
   weir_dtype d = (weir_dtype)t->dtype;
@@ -313,6 +316,7 @@ static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
 
 weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generator *g)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(t);
   weir_random r = {.kind = WEIR_RANDOM_INTEGER, .a = (double)from, .b = (double)to};
   weir_status st = check_range((weir_dtype)t->dtype, from, to);
@@ -321,6 +325,7 @@ weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generato
 
 weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(t);
   weir_random r = {.kind = WEIR_RANDOM_BERNOULLI, .a = p};
   if (!(p >= 0 && p <= 1))

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 typedef struct rule {
@@ -288,6 +289,7 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
 
 weir_status weir_max(weir_tensor **out, const weir_tensor *a)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -296,6 +298,7 @@ weir_status weir_max(weir_tensor **out, const weir_tensor *a)
 
 weir_status weir_min(weir_tensor **out, const weir_tensor *a)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -423,6 +426,7 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
 
 weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -431,6 +435,7 @@ weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 
 weir_status weir_log_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/base/dump.h"
 #include "core/base/json.h"
 #include "core/tensor/file.h"
@@ -269,6 +270,7 @@ static weir_status read_tensors(const header *h, const weir_options *options)
 
 weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(path);
@@ -372,6 +374,7 @@ static weir_status make_header(char **out, size_t *bytes, const weir_tensors *se
 
 weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(path);
   WEIR_GIVEN(set);
   weir_file f;

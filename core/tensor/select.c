@@ -2,11 +2,13 @@
  */
 #include <math.h>
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/ops.h"
 
 weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const weir_tensor *a,
                        const weir_tensor *b)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(condition);
@@ -93,6 +95,7 @@ static weir_status clamp(weir_tensor **out, const weir_tensor *a, const weir_sca
 weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
                        const weir_scalar *high)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -122,6 +125,7 @@ static weir_status check_bound(const char *name, double bound)
 weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, double rtol,
                          double atol, bool equal_nan)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(a);
@@ -156,6 +160,7 @@ static weir_status all_of(bool *out, weir_tensor *truth)
 weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b, double rtol,
                           double atol, bool equal_nan)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   WEIR_GIVEN(a);
   WEIR_GIVEN(b);
@@ -167,6 +172,7 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
 
 weir_status weir_equal(bool *out, const weir_tensor *a, const weir_tensor *b)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   WEIR_GIVEN(a);
   WEIR_GIVEN(b);

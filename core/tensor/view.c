@@ -5,6 +5,7 @@
  * the elements in the new shape.
  */
 #include "core/base/given.h"
+#include "core/device/late.h"
 #include "core/tensor/tensor.h"
 
 /* Sizes and strides of a view that is being made. */
@@ -134,6 +135,7 @@ weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 
 weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);
@@ -146,6 +148,7 @@ weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape sha
 
 weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int to)
 {
+  WEIR_OP_HERE;
   WEIR_GIVEN(out);
   *out = NULL;
   WEIR_GIVEN(t);

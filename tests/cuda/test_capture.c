@@ -178,9 +178,9 @@ START_TEST(what_cannot_be_captured_is_refused_and_the_capture_goes_on)
   ck_assert(out);
   fill(side, p, 3);
   refused(weir_stream_synchronize(NULL), WEIR_EINVAL,
-          "synchronize: operation not permitted when stream is capturing");
+          "stream_synchronize: operation not permitted when stream is capturing");
   refused(weir_stream_query(&out, NULL), WEIR_EINVAL,
-          "query: operation not permitted when stream is capturing");
+          "stream_query: operation not permitted when stream is capturing");
   refused(weir_synchronize(cuda0), WEIR_EINVAL,
           "synchronize: operation not permitted when stream is capturing");
   refused(weir_late_sync(side, "item"), WEIR_EINVAL,

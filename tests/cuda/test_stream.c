@@ -529,13 +529,13 @@ START_TEST(a_late_error_lists_what_was_enqueued_since_the_last_sync)
   ck_assert_int_eq(weir_stream_synchronize(plain), WEIR_ECUDA);
   ck_assert_msg(
       says("CUDA_ERROR_ILLEGAL_ADDRESS (700)") &&
-          says("(asynchronous error, first seen at synchronize; work enqueued since the "
+          says("(asynchronous error, first seen at stream_synchronize; work enqueued since the "
                "last sync: add x2, copy_, matmul; CUDA_LAUNCH_BLOCKING=1 makes it local)"),
       "%s", weir_error_message());
   /* it stays, and where it was first seen is still said */
   ck_assert_int_eq(weir_op_done(plain, "relu", weir_stream_synchronize(side)), WEIR_ECUDA);
-  ck_assert_msg(says("first seen at synchronize; work enqueued since the last sync: add x2"), "%s",
-                weir_error_message());
+  ck_assert_msg(says("first seen at stream_synchronize; work enqueued since the last sync: add x2"),
+                "%s", weir_error_message());
 }
 END_TEST
 

@@ -1,5 +1,7 @@
 /* test_order.c: errors of operations that come late, launch blocking, graphs of operations, and
  * what peer access does not make legal. */
+#include <sys/wait.h>
+#include <unistd.h>
 #include "core/device/late.h"
 #include "tests/tensor/rig.h"
 
@@ -64,7 +66,7 @@ END_TEST
 /* The host waits: each says where the error was first seen, and of what it may be. */
 static void names_what_was_before(int who)
 {
-  static const char *const where[] = {"item", "copy_", "copy_", "synchronize"};
+  static const char *const where[] = {"item", "cpu", "tensor_read", "stream_synchronize"};
   char expected[120];
   weir_scalar s;
   float x[N];
@@ -95,6 +97,79 @@ END_TEST
 START_TEST(reading_or_waiting_names_the_operations_before_it)
 {
   names_what_was_before(2 + _i);
+}
+END_TEST
+
+/* What is made of other functions is named itself. */
+enum { MADE_OF_OTHERS = 15, PART = 64 };
+
+static const char *call_made_of_others(int which, weir_tensor *bad, weir_tensor *square)
+{
+  weir_tensor *out = NULL, *four = NULL;
+  const weir_tensor *both[] = {bad, bad};
+  float x[PART];
+  char *text = NULL;
+  weir_pool2d_options window = {.kernel = {2, 2}};
+  weir_ok(weir_view(&four, bad, weir_shape(1, 1, 8, 8)));
+  weir_status st;
+  switch (which) {
+#define CALL(number, name, ...)                                                                    \
+  case number:                                                                                     \
+    st = weir_##name(__VA_ARGS__);                                                                 \
+    ck_assert_int_eq(st, WEIR_ECUDA);                                                              \
+    return #name
+    CALL(0, max_pool2d, &out, four, &window);
+    CALL(1, conv2d, &out, four, four, NULL, NULL);
+    CALL(2, cat, &out, both, 2, 0);
+    CALL(3, stack, &out, both, 2, 0);
+    CALL(4, softmax, &out, bad, 0);
+    CALL(5, linear, &out, square, square, NULL);
+    CALL(6, mm, &out, square, square);
+    CALL(7, fill_, bad, weir_int(1));
+    CALL(8, clone, &out, bad);
+    CALL(9, tensor_read, x, sizeof x, WEIR_FLOAT32, bad);
+    CALL(10, tensor_to_string, &text, bad);
+    CALL(11, uniform_, bad, 0, 1, NULL);
+    CALL(12, clamp, &out, bad, &(weir_scalar){.dtype = WEIR_INT64}, NULL);
+    CALL(13, cpu, &out, bad);
+    CALL(14, to, &out, bad, &(weir_options){.dtype = WEIR_FLOAT64});
+#undef CALL
+  default:
+    return "";
+  }
+}
+
+/* In a process of its own, for the error stays: how its message begins. */
+static void fail_in_child(int which, int to)
+{
+  char begins[60];
+  devices(1);
+  weir_set_launch_blocking(true);
+  weir_tensor *all = untouchable(), *bad, *square;
+  weir_ok(weir_slice(&bad, all, 0, 0, PART, 1));
+  weir_ok(weir_view(&square, bad, weir_shape(8, 8)));
+  const char *name = call_made_of_others(which, bad, square);
+  int n = snprintf(begins, sizeof begins, "%s: ", name);
+  bool so = strncmp(weir_error_message(), begins, (size_t)n) == 0;
+  (void)!write(to, so ? "" : weir_error_message(), so ? 1 : strlen(weir_error_message()) + 1);
+  _exit(0);
+}
+
+START_TEST(an_error_names_the_function_that_was_called)
+{
+  if (!rig_simulated()) return;
+  for (int which = _i; which < MADE_OF_OTHERS; which += 2) {
+    char said[600] = "nothing was said";
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) fail_in_child(which, ends[1]);
+    (void)close(ends[1]);
+    (void)!read(ends[0], said, sizeof said - 1);
+    (void)close(ends[0]);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    ck_assert_msg(!said[0], "%d: %s", which, said);
+  }
 }
 END_TEST
 
@@ -202,11 +277,12 @@ END_TEST
 
 int main(void)
 {
-  static const TTest *tests[8];
+  static const TTest *tests[9];
   int n = 0;
   tests[n++] = a_late_error_names_the_operations_that_may_have_caused_it;
   tests[n++] = a_value_or_a_copy_for_the_host_names_the_operations_before_it;
   tests[n++] = reading_or_waiting_names_the_operations_before_it;
+  tests[n++] = an_error_names_the_function_that_was_called;
   tests[n++] = launch_blocking_makes_it_the_operations_own;
   tests[n++] = operations_are_captured_and_replayed;
   tests[n++] = a_capture_refuses_to_wait_and_goes_on;
