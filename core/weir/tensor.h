@@ -50,9 +50,20 @@ static inline weir_shape weir_shape_of(int count, const int64_t *size)
 }
 
 /* weir_shape(8, 42). Without dimensions: weir_shape_of(0, NULL). */
+#ifdef __cplusplus
+} /* a template is not C's */
+template <class... Sizes> static inline weir_shape weir_shape_sizes_(Sizes... sizes)
+{
+  const int64_t size[] = {static_cast<int64_t>(sizes)..., 0};
+  return weir_shape_of(static_cast<int>(sizeof...(sizes)), size);
+}
+extern "C" {
+#define weir_shape(...) weir_shape_sizes_(__VA_ARGS__)
+#else
 #define weir_shape(...)                                                                            \
   weir_shape_of((int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                   \
                 (const int64_t[]){__VA_ARGS__})
+#endif
 
 /* What a new tensor is to be. Zero fields are not given; NULL in their place gives none. */
 typedef struct weir_options {

@@ -164,6 +164,8 @@ class Page:
         with open(path) as f:
             source = f.read()
         source = re.sub(r'#ifndef (\w+_H)\n#define \1\n', '', source, count=1)
+        # what C reads
+        source = re.sub(r'^#ifdef __cplusplus\n.*?^#(?:else\n(.*?)^#)?endif\n', lambda m: m[1] or '', source, flags=re.S | re.M)
         comment, codes, first = None, [], True
         items = list(pieces(source)) + [('gap',)]
         for i, item in enumerate(items):
