@@ -138,7 +138,7 @@ void weir_graph_retire(weir_pool *p)
   }
 }
 
-void weir_graph_drop(weir_pool *p)
+void weir_graph_forget_pools(weir_pool *p)
 {
   for (weir_graph_pool *g = p->graphs, *next; g; g = next) {
     next = g->next;

@@ -510,7 +510,7 @@ weir_status weir_pool_free(weir_pool *p)
   if (!st) {
     weir_history_drop(p);
     weir_front_detach(p);
-    weir_graph_drop(p);
+    weir_graph_forget_pools(p);
     st = drop_heaps(p);
   }
   pthread_mutex_unlock(&p->lock);

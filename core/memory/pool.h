@@ -346,7 +346,7 @@ weir_status weir_graph_join(weir_heap *waiter, const weir_heap *waited);
 /* Without the lock: the stream whose capture h is or has joined; NULL: none that is known. */
 weir_heap *weir_graph_leader(weir_heap *h);
 weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out);
-void weir_graph_drop(weir_pool *p); /* all; none holds memory */
+void weir_graph_forget_pools(weir_pool *p); /* all; none holds memory */
 
 /* front.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);

@@ -35,6 +35,8 @@ typedef struct weir_batch {
 
 /* Releases the tensors; the batch is empty then. An empty one is nothing. */
 WEIR_PUBLIC void weir_batch_drop(weir_batch *batch);
+/* WEIR_BATCH batch = {0}; is dropped at the end of its block. */
+#define WEIR_BATCH __attribute__((cleanup(weir_batch_drop))) weir_batch
 
 /* Items by number. With workers, get is called from several threads at once. */
 typedef struct weir_dataset {
@@ -88,6 +90,14 @@ WEIR_PUBLIC weir_status weir_loader_create(weir_loader **out, const weir_dataset
                                            const weir_loader_options *options);
 /* Steals it; iterations under way go on. NULL is nothing. */
 WEIR_PUBLIC void weir_loader_release(weir_loader *loader);
+/* WEIR_LOADER loader = NULL; is released at the end of its block. */
+typedef weir_loader *weir_loader_owned;
+static inline void weir_loader_drop(weir_loader **loader)
+{
+  weir_loader_release(*loader);
+  *loader = NULL;
+}
+#define WEIR_LOADER __attribute__((cleanup(weir_loader_drop))) weir_loader_owned
 /* Batches of an iteration without a sampler. Errors: the dataset's. */
 WEIR_PUBLIC weir_status weir_loader_length(int64_t *out, const weir_loader *loader);
 /* Epochs are counted from 0, one for each begin; the next one will be this. */
@@ -107,6 +117,14 @@ WEIR_PUBLIC weir_status weir_loader_next(weir_batch *out, weir_loader_iter *it);
 /* Steals it: waits for calls of the dataset that are under way, and drops what is loaded. NULL is
  * nothing. */
 WEIR_PUBLIC void weir_loader_end(weir_loader_iter *it);
+/* WEIR_LOADER_ITER it = NULL; is ended at the end of its block. */
+typedef weir_loader_iter *weir_loader_iter_owned;
+static inline void weir_loader_iter_drop(weir_loader_iter **it)
+{
+  weir_loader_end(*it);
+  *it = NULL;
+}
+#define WEIR_LOADER_ITER __attribute__((cleanup(weir_loader_iter_drop))) weir_loader_iter_owned
 
 #ifdef __cplusplus
 }

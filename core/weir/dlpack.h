@@ -15,6 +15,7 @@
 #define WEIR_DLPACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "core/base/status.h"
 #include "core/weir/tensor.h"
@@ -117,6 +118,27 @@ WEIR_PUBLIC weir_status weir_from_dlpack_unversioned(weir_tensor **out,
 /* What to give a producer as the stream in which the calling thread will use a tensor of `device`:
  * its current stream there; NONE for the cpu. Errors: those of weir_current_stream(). */
 WEIR_PUBLIC weir_status weir_dlpack_stream(intptr_t *out, weir_device device);
+
+/* WEIR_DLPACK given = NULL; is given back by its deleter at the end of its block, where it
+ * has not been given away (and made NULL). */
+typedef weir_dlpack *weir_dlpack_owned;
+static inline void weir_dlpack_drop(weir_dlpack **given)
+{
+  if (*given && (*given)->deleter) (*given)->deleter(*given);
+  *given = NULL;
+}
+#define WEIR_DLPACK __attribute__((cleanup(weir_dlpack_drop))) weir_dlpack_owned
+
+/* WEIR_DLPACK_UNVERSIONED given = NULL; is given back by its deleter at the end of its block, where
+ * it has not been given away (and made NULL). */
+typedef weir_dlpack_unversioned *weir_dlpack_unversioned_owned;
+static inline void weir_dlpack_unversioned_drop(weir_dlpack_unversioned **given)
+{
+  if (*given && (*given)->deleter) (*given)->deleter(*given);
+  *given = NULL;
+}
+#define WEIR_DLPACK_UNVERSIONED                                                                    \
+  __attribute__((cleanup(weir_dlpack_unversioned_drop))) weir_dlpack_unversioned_owned
 
 #ifdef __cplusplus
 }

@@ -68,6 +68,14 @@ WEIR_PUBLIC weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *gra
 WEIR_PUBLIC weir_status weir_graph_reset(weir_graph *graph);
 /* Steals the graph, and resets it; NULL is nothing. */
 WEIR_PUBLIC void weir_graph_release(weir_graph *graph);
+/* WEIR_GRAPH graph = NULL; is released at the end of its block. */
+typedef weir_graph *weir_graph_owned;
+static inline void weir_graph_drop(weir_graph **graph)
+{
+  weir_graph_release(*graph);
+  *graph = NULL;
+}
+#define WEIR_GRAPH __attribute__((cleanup(weir_graph_drop))) weir_graph_owned
 /* Whether the stream, NULL: the current one, is being captured, by whomever. */
 WEIR_PUBLIC weir_status weir_stream_is_capturing(bool *out, weir_stream *stream);
 

@@ -40,6 +40,14 @@ typedef struct weir_tensors weir_tensors;
 WEIR_PUBLIC weir_status weir_tensors_create(weir_tensors **out);
 /* Steals it, and gives back its count of each tensor; NULL is nothing. */
 WEIR_PUBLIC void weir_tensors_release(weir_tensors *set);
+/* WEIR_TENSORS set = NULL; is released at the end of its block. */
+typedef weir_tensors *weir_tensors_owned;
+static inline void weir_tensors_drop(weir_tensors **set)
+{
+  weir_tensors_release(*set);
+  *set = NULL;
+}
+#define WEIR_TENSORS __attribute__((cleanup(weir_tensors_drop))) weir_tensors_owned
 /* Puts t there (borrowed: counted once more) under a copy of the name; in the place of a tensor
  * that has that name. Errors: EINVAL (no name, name that is not UTF-8), ENOMEM. */
 WEIR_PUBLIC weir_status weir_tensors_put(weir_tensors *set, const char *name, weir_tensor *t);

@@ -36,6 +36,15 @@ WEIR_PUBLIC weir_status weir_malloc(void **out, size_t bytes, weir_device device
                                     weir_stream *stream);
 /* Steals ptr; NULL is nothing. Errors: EINVAL (freed before, not ours), nothing has changed. */
 WEIR_PUBLIC weir_status weir_free(void *ptr);
+/* WEIR_DEVICE_MEMORY block = NULL; of weir_malloc() is freed at the end of its block. */
+typedef void *weir_device_memory_owned;
+static inline void weir_device_memory_drop(void **block)
+{
+  if (*block) (void)weir_free(*block);
+  *block = NULL;
+}
+#define WEIR_DEVICE_MEMORY                                                                         \
+  __attribute__((cleanup(weir_device_memory_drop))) weir_device_memory_owned
 /* After ptr is freed, it is not reused before the work now in `stream` is complete. */
 WEIR_PUBLIC weir_status weir_record_stream(void *ptr, weir_stream *stream);
 
@@ -205,6 +214,15 @@ WEIR_PUBLIC weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_
                                                  unsigned flags);
 /* Steals ptr; NULL is nothing. Errors: EINVAL, nothing has changed. */
 WEIR_PUBLIC weir_status weir_pinned_free(void *ptr);
+/* WEIR_PINNED_MEMORY block = NULL; of weir_pinned_malloc() is freed at the end of its block. */
+typedef void *weir_pinned_memory_owned;
+static inline void weir_pinned_memory_drop(void **block)
+{
+  if (*block) (void)weir_pinned_free(*block);
+  *block = NULL;
+}
+#define WEIR_PINNED_MEMORY                                                                         \
+  __attribute__((cleanup(weir_pinned_memory_drop))) weir_pinned_memory_owned
 /* Whether the memory at ptr, which may point into a block, is page-locked. */
 WEIR_PUBLIC weir_status weir_is_pinned(bool *out, const void *ptr);
 

@@ -61,8 +61,9 @@ WEIR_PUBLIC weir_module *weir_module_retain(weir_module *m);
 WEIR_PUBLIC void weir_module_release(weir_module *m);
 /* For WEIR_MODULE: releases *m and makes it NULL. */
 WEIR_PUBLIC void weir_module_drop(weir_module **m);
-/* WEIR_MODULE m = NULL; is released at the end of its block. */
-#define WEIR_MODULE __attribute__((cleanup(weir_module_drop))) weir_module *
+/* WEIR_MODULE m = NULL, n = NULL; are released at the end of their block. */
+typedef weir_module *weir_module_owned;
+#define WEIR_MODULE __attribute__((cleanup(weir_module_drop))) weir_module_owned
 
 WEIR_PUBLIC const char *weir_module_name(const weir_module *m); /* its class's (borrowed) */
 WEIR_PUBLIC void *weir_module_data(const weir_module *m);       /* (borrowed) */

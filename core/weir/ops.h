@@ -242,6 +242,14 @@ typedef struct weir_generator_state {
  * or PyTorch's first one. */
 WEIR_PUBLIC weir_status weir_generator_new(weir_generator **out, weir_device device);
 WEIR_PUBLIC void weir_generator_release(weir_generator *g); /* NULL and default ones: nothing */
+/* WEIR_GENERATOR generator = NULL; is released at the end of its block. */
+typedef weir_generator *weir_generator_owned;
+static inline void weir_generator_drop(weir_generator **generator)
+{
+  weir_generator_release(*generator);
+  *generator = NULL;
+}
+#define WEIR_GENERATOR __attribute__((cleanup(weir_generator_drop))) weir_generator_owned
 /* The device's default generator (borrowed, as long as the process). */
 WEIR_PUBLIC weir_status weir_default_generator(weir_generator **out, weir_device device);
 WEIR_PUBLIC void weir_generator_manual_seed(weir_generator *g, uint64_t seed);

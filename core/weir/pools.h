@@ -41,6 +41,14 @@ WEIR_PUBLIC weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *
  * that are still allocated stay so. Errors: EINVAL (released before, or its last use while
  * something allocates to it). */
 WEIR_PUBLIC weir_status weir_graph_pool_release(weir_graph_pool *pool);
+/* WEIR_GRAPH_POOL pool = NULL; is released at the end of its block. */
+typedef weir_graph_pool *weir_graph_pool_owned;
+static inline void weir_graph_pool_drop(weir_graph_pool **pool)
+{
+  if (*pool) (void)weir_graph_pool_release(*pool);
+  *pool = NULL;
+}
+#define WEIR_GRAPH_POOL __attribute__((cleanup(weir_graph_pool_drop))) weir_graph_pool_owned
 
 typedef struct weir_graph_pool_stats {
   uint64_t id;              /* never given twice in a process; as in snapshots */

@@ -55,6 +55,15 @@ WEIR_PUBLIC weir_status weir_stream_native(void **out, weir_stream *stream);
  * EINVAL (the default stream, one of weir_stream_new, released before, being captured), the
  * device's; nothing has changed. */
 WEIR_PUBLIC weir_status weir_stream_release(weir_stream *stream);
+/* WEIR_STREAM stream = NULL; is released at the end of its block: of weir_stream_create() and
+ * weir_stream_from_native(), for others cannot be. */
+typedef weir_stream *weir_stream_owned;
+static inline void weir_stream_drop(weir_stream **stream)
+{
+  if (*stream) (void)weir_stream_release(*stream);
+  *stream = NULL;
+}
+#define WEIR_STREAM __attribute__((cleanup(weir_stream_drop))) weir_stream_owned
 
 WEIR_PUBLIC weir_status weir_stream_device(weir_device *out, weir_stream *stream);
 /* Errors: ENOTSUP (a backend without priorities), ECUDA. */
@@ -107,6 +116,14 @@ typedef struct weir_event_options {
 WEIR_PUBLIC weir_status weir_event_new(weir_event **out, const weir_event_options *options);
 /* Steals the event; NULL is nothing. Waits for nothing: who waits for the event still does. */
 WEIR_PUBLIC void weir_event_release(weir_event *event);
+/* WEIR_EVENT event = NULL; is released at the end of its block. */
+typedef weir_event *weir_event_owned;
+static inline void weir_event_drop(weir_event **event)
+{
+  weir_event_release(*event);
+  *event = NULL;
+}
+#define WEIR_EVENT __attribute__((cleanup(weir_event_drop))) weir_event_owned
 /* Complete when the work now in the stream is. NULL: the current stream. Errors: EINVAL ("Event
  * device 0 does not match recording stream's device 1."), ENOTSUP (a backend without what the
  * options ask for), ECUDA. */

@@ -1,7 +1,9 @@
 /* test_life.c: counts, names, what a tensor says of itself, and memory of somebody else's. */
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/memory/devices.h"
 #include "tests/tensor/rig.h"
 
 static int released;
@@ -242,6 +244,94 @@ START_TEST(a_forked_child_may_use_the_cpus_and_release_all)
 }
 END_TEST
 
+/* ---- handles ----------------------------------------------------------------------------------
+ */
+
+static weir_status no_items(weir_batch *out, void *user, int64_t index)
+{
+  (void)out, (void)user, (void)index;
+  return WEIR_EINVAL;
+}
+
+static int64_t count_items(void *user)
+{
+  (void)user;
+  return 1;
+}
+
+/* One of everything of the host's; each declaration has two, as C's have. */
+static void one_of_each(void)
+{
+  WEIR_TENSOR t = NULL, u = NULL;
+  WEIR_MODULE m = NULL, n = NULL;
+  WEIR_EVENT e = NULL, f = NULL;
+  WEIR_GENERATOR g = NULL, h = NULL;
+  WEIR_TENSORS set = NULL, other = NULL;
+  WEIR_LOADER loader = NULL, none = NULL;
+  WEIR_LOADER_ITER it = NULL, nothing = NULL;
+  WEIR_BATCH batch = {0}, empty = {0};
+  WEIR_DLPACK given = NULL, kept = NULL;
+  WEIR_DLPACK_UNVERSIONED plain = NULL, old = NULL;
+  WEIR_GRAPH graph = NULL, drawing = NULL;
+  weir_dataset data = {.length = count_items, .get = no_items};
+  weir_ok(weir_zeros(&t, weir_shape(4), NULL));
+  weir_ok(weir_module_relu(&m));
+  weir_ok(weir_event_new(&e, NULL));
+  weir_ok(weir_generator_new(&g, WEIR_CPU));
+  weir_ok(weir_tensors_create(&set));
+  weir_ok(weir_loader_create(&loader, &data, NULL));
+  weir_ok(weir_loader_begin(&it, loader));
+  batch.tensor[batch.count++] = weir_tensor_retain(t);
+  weir_ok(weir_to_dlpack(&given, t, NULL));
+  weir_ok(weir_to_dlpack_unversioned(&plain, t, NULL));
+  weir_ok(weir_graph_new(&graph));
+  ck_assert(!u && !n && !f && !h && !other && !none && !nothing && !empty.count && !kept && !old &&
+            !drawing);
+}
+
+/* And what a device has. */
+static void one_of_each_device(void)
+{
+  WEIR_STREAM s = NULL, other = NULL;
+  WEIR_GRAPH_POOL pool = NULL, none = NULL;
+  WEIR_DEVICE_MEMORY block = NULL, private = NULL;
+  WEIR_PINNED_MEMORY pinned = NULL, nothing = NULL;
+  weir_ok(weir_stream_create(&s, cuda0));
+  weir_ok(weir_graph_pool_create(&pool, cuda0));
+  weir_ok(weir_graph_pool_begin(pool, s));
+  weir_ok(weir_malloc(&private, 1024, cuda0, s));
+  weir_ok(weir_graph_pool_end(pool, s));
+  weir_ok(weir_graph_pool_release(pool)); /* the use that the beginning added */
+  weir_ok(weir_malloc(&block, 1024, cuda0, NULL));
+  weir_ok(weir_pinned_malloc(&pinned, 1024));
+  ck_assert(!other && !none && !nothing);
+}
+
+START_TEST(every_kind_of_handle_is_given_back_at_the_end_of_its_block)
+{
+  devices(1);
+  size_t before = 0;
+  weir_pinned_stats pinned;
+  for (int i = 0; i < 310; i++) {
+    if (i == 10) before = mallinfo2().uordblks;
+    one_of_each();
+  }
+  ck_assert_uint_lt(mallinfo2().uordblks, before + 8192); /* 300 of the smallest are more */
+  one_of_each_device();
+  unsigned heaps = atomic_load(&weir_devices[0].pool)->heap_count;
+  weir_ok(weir_memory_empty_cache(cuda0));
+  uint64_t reserved = weir_memory_reserved(cuda0);
+  for (int i = 0; i < 10; i++)
+    one_of_each_device();
+  ck_assert_uint_eq(weir_memory_allocated(cuda0), 0);
+  weir_ok(weir_pinned_get_stats(&pinned));
+  ck_assert_int_eq(pinned.active_bytes, 0);
+  ck_assert_uint_eq(atomic_load(&weir_devices[0].pool)->heap_count, heaps);
+  weir_ok(weir_memory_empty_cache(cuda0));
+  ck_assert_uint_eq(weir_memory_reserved(cuda0), reserved);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {a_tensor_lives_until_its_last_count,
@@ -252,6 +342,7 @@ int main(void)
                                 memory_of_the_device_is_taken_too,
                                 memory_that_cannot_be_shown_is_refused_and_not_given_back,
                                 memory_that_is_not_aligned_is_refused_or_copied,
+                                every_kind_of_handle_is_given_back_at_the_end_of_its_block,
                                 threads_may_count_and_view_one_tensor,
                                 a_tensor_outlives_the_thread_that_made_it,
                                 a_forked_child_may_use_the_cpus_and_release_all,

@@ -20,6 +20,7 @@ END_TEST
 /* A program in C++ calls functions of C. */
 START_TEST(cxx_links_with_the_library)
 {
+  static const char *const compilers[] = {"c++ -std=c++11", "c++ -std=c++17", "c++ -std=c++20"};
   sh_status(0,
             "cat >p.cc <<'EOF'\n"
             "#include \"core/weir.h\"\n"
@@ -27,10 +28,24 @@ START_TEST(cxx_links_with_the_library)
             "  weir_tensor *t;\n"
             "  if (weir_zeros(&t, weir_shape_of(0, nullptr), nullptr)) return 1;\n"
             "  weir_tensor_release(t);\n"
+            "  int64_t rows = 3;\n"
+            "  size_t columns = 2;\n"
+            "  WEIR_TENSOR owned = nullptr, other = nullptr;\n"
+            "  WEIR_EVENT event = nullptr;\n"
+            "  WEIR_BATCH batch = {};\n"
+            "  if (weir_zeros(&owned, weir_shape(2, rows, columns), nullptr) || other) return 4;\n"
+            "  if (weir_tensor_numel(owned) != 12 || weir_tensor_dim(owned) != 3) return 5;\n"
+            "  if (weir_event_new(&event, nullptr) || batch.count) return 6;\n"
+            "  static const weir_device second = WEIR_CUDA_AT(1), last = WEIR_CUDA_INIT(3);\n"
+            "  weir_options there{};\n"
+            "  there.device.type = WEIR_DEVICE_CUDA;\n"
+            "  if (!weir_device_equal(there.device, WEIR_CUDA)) return 2;\n"
+            "  if (weir_device_index(second) != 1 || weir_device_index(last) != 3) return 3;\n"
             "}\n"
             "EOF\n"
-            "c++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -I$WEIR_SOURCE p.cc -o p -L$BUILD/lib "
-            "-lweir && LD_LIBRARY_PATH=$BUILD/lib ./p");
+            "%s -Wall -Wextra -Wpedantic -Werror -I$WEIR_SOURCE p.cc -o p -L$BUILD/lib "
+            "-lweir && LD_LIBRARY_PATH=$BUILD/lib ./p",
+            compilers[_i]);
 }
 END_TEST
 
@@ -97,7 +112,7 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, enter_scratch, leave_scratch);
   tcase_add_loop_test(t, every_header_is_pedantic_c_and_cxx, 0, 3);
-  tcase_add_test(t, cxx_links_with_the_library);
+  tcase_add_loop_test(t, cxx_links_with_the_library, 0, 3);
   tcase_add_test(t, a_program_that_opens_others_first_can_open_the_library_too);
   tcase_add_test(t, no_function_ends_the_program_for_a_null);
   tcase_add_test(t, the_headers_and_the_export_map_agree);
