@@ -134,17 +134,22 @@ static inline void raise(weir_pool *p, enum metric m, int64_t small, int64_t lar
   if (small + large > p->peak[m][ALL]) p->peak[m][ALL] = small + large;
 }
 
+/* A metric whose large blocks' count rises and falls within a call (a new segment is all free, and
+ * then its rest is): looked at where the call ends, like the sum. */
+static inline void raise_both(weir_pool *p, enum metric m, int64_t small, int64_t large)
+{
+  raise(p, m, small, large);
+  if (large > p->peak[m][LARGE]) p->peak[m][LARGE] = large;
+}
+
 /* Active blocks are those allocated and those that wait; mostly none do, and then their peaks are
  * the same. */
 static void raise_active(weir_pool *p, int64_t small_blocks, int64_t small_bytes)
 {
   int64_t large_blocks = p->by_blocks[1].current + p->pending_blocks[1];
   int64_t large_bytes = p->by_bytes[1].current + p->pending_bytes[1];
-  raise(p, METRIC_active, small_blocks + p->pending_blocks[0], large_blocks);
-  raise(p, METRIC_active_bytes, small_bytes + p->pending_bytes[0], large_bytes);
-  if (large_blocks > p->peak[METRIC_active][LARGE]) p->peak[METRIC_active][LARGE] = large_blocks;
-  if (large_bytes > p->peak[METRIC_active_bytes][LARGE])
-    p->peak[METRIC_active_bytes][LARGE] = large_bytes;
+  raise_both(p, METRIC_active, small_blocks + p->pending_blocks[0], large_blocks);
+  raise_both(p, METRIC_active_bytes, small_bytes + p->pending_bytes[0], large_bytes);
 }
 
 static void raise_all(weir_pool *p, const weir_tally *t)
@@ -156,10 +161,11 @@ static void raise_all(weir_pool *p, const weir_tally *t)
   raise(p, METRIC_allocation, blocks, p->by_blocks[1].current);
   raise(p, METRIC_requested_bytes, t->requested_in - t->requested_out + p->by_requested[0].current,
         p->by_requested[1].current);
-  raise(p, METRIC_inactive_split_bytes, p->inactive[0].current + p->front_bytes - front_bytes,
-        p->inactive[1].current);
-  raise(p, METRIC_inactive_split, p->inactive_blocks[0].current + p->front_blocks - front_blocks,
-        p->inactive_blocks[1].current);
+  raise_both(p, METRIC_inactive_split_bytes, p->inactive[0].current + p->front_bytes - front_bytes,
+             p->inactive[1].current);
+  raise_both(p, METRIC_inactive_split,
+             p->inactive_blocks[0].current + p->front_blocks - front_blocks,
+             p->inactive_blocks[1].current);
   if (p->pending) raise_active(p, blocks, bytes);
 }
 
@@ -189,8 +195,6 @@ static void find_peaks(const weir_pool *p, levels l)
   l[METRIC_allocated_bytes][LARGE] = p->by_bytes[1].peak;
   l[METRIC_allocation][LARGE] = p->by_blocks[1].peak;
   l[METRIC_requested_bytes][LARGE] = p->by_requested[1].peak;
-  l[METRIC_inactive_split_bytes][LARGE] = p->inactive[1].peak;
-  l[METRIC_inactive_split][LARGE] = p->inactive_blocks[1].peak;
   for (int i = 0; i < POOLS; i++) {
     l[METRIC_active][i] = most(l[METRIC_active][i], l[METRIC_allocation][i]);
     l[METRIC_active_bytes][i] = most(l[METRIC_active_bytes][i], l[METRIC_allocated_bytes][i]);
@@ -343,9 +347,8 @@ void weir_pool_reset_peak(weir_pool *p)
   weir_front_reset_high(p);
   memset(p->peak, 0, sizeof p->peak);
   for (int i = 0; i < 2; i++) {
-    weir_stat *own[] = {&p->by_bytes[i], &p->by_blocks[i], &p->by_requested[i], &p->inactive[i],
-                        &p->inactive_blocks[i]};
-    for (int k = 0; k < 5; k++)
+    weir_stat *own[] = {&p->by_bytes[i], &p->by_blocks[i], &p->by_requested[i]};
+    for (int k = 0; k < 3; k++)
       own[k]->peak = own[k]->current;
   }
   weir_tally t = sum_fronts(p);

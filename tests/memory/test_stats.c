@@ -117,6 +117,8 @@ static void check_identities(bool summed)
                            figure_of(metrics[m], "large_pool", kinds[k]));
     for (int i = 0; i < 3; i++) {
       int64_t now = figure_of(metrics[m], pools[i], "current");
+      ck_assert_int_ge(figure_of(metrics[m], "all", "peak"),
+                       figure_of(metrics[m], pools[i], "peak"));
       ck_assert_int_ge(now, 0);
       ck_assert_int_ge(figure_of(metrics[m], pools[i], "peak"), now);
       if (summed)
