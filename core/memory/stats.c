@@ -414,6 +414,16 @@ uint64_t weir_max_memory_reserved(weir_device device)
   return figure_or_0(device, "reserved_bytes.all.peak");
 }
 
+uint64_t weir_memory_cached(weir_device device)
+{
+  return weir_memory_reserved(device);
+}
+
+uint64_t weir_max_memory_cached(weir_device device)
+{
+  return weir_max_memory_reserved(device);
+}
+
 weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes, weir_device device)
 {
   WEIR_GIVEN(free_bytes);

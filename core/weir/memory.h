@@ -177,6 +177,9 @@ WEIR_PUBLIC uint64_t weir_memory_allocated(weir_device device);
 WEIR_PUBLIC uint64_t weir_max_memory_allocated(weir_device device);
 WEIR_PUBLIC uint64_t weir_memory_reserved(weir_device device);
 WEIR_PUBLIC uint64_t weir_max_memory_reserved(weir_device device);
+/* The reserved ones, by the names that PyTorch had for them first. */
+WEIR_PUBLIC uint64_t weir_memory_cached(weir_device device);
+WEIR_PUBLIC uint64_t weir_max_memory_cached(weir_device device);
 /* What the device itself says, bytes: free for anybody, and in all (cudaMemGetInfo). Errors: EINVAL
  * and the device's. */
 WEIR_PUBLIC weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes,

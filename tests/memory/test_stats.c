@@ -219,6 +219,8 @@ START_TEST(what_is_reserved_equals_what_the_device_gave)
                      (int64_t)f.mapped);
   }
   ck_assert_uint_eq(weir_max_memory_reserved(cuda0), most);
+  ck_assert_uint_eq(weir_memory_cached(cuda0), f.used); /* the same, as PyTorch called it first */
+  ck_assert_uint_eq(weir_max_memory_cached(cuda0), most);
   ck_assert_int_eq(figure("num_device_alloc"), figure("segment.all.allocated"));
   ck_assert_int_eq(figure("num_device_free"), figure("segment.all.freed"));
   ck_assert_int_eq(weir_mem_get_info(&free_bytes, &total, cuda0), WEIR_OK);
