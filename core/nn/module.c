@@ -1,6 +1,7 @@
 /* module.c: modules: making, counting, adding, calling. */
 #include "core/base/given.h"
 #include "core/nn/module.h"
+#include "core/tensor/announce.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,6 +233,16 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
 /* ---- calling ----------------------------------------------------------------------------------
  */
 
+/* A forward of the program's own that says that all went well. */
+static __attribute__((cold)) weir_status no_output(const weir_module *m)
+{
+  char path[WEIR_TENSOR_TEXT];
+  weir_module_path_text(path);
+  return weir_fail(WEIR_EINVAL,
+                   "Module [%s] returned success from its forward without an output (%s)",
+                   m->kind->name, path);
+}
+
 weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                   int count)
 {
@@ -244,13 +255,18 @@ weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor
                      m->kind->name);
   weir_module_path_push(m->label ? m->label : m->kind->name);
   weir_status st = m->kind->forward(out, m, in, count);
+  if (!st && !*out) st = no_output(m);
   weir_module_path_pop();
+  if (st) *out = NULL; /* whatever a failed forward has left there */
   return st;
 }
 
 weir_status weir_module_call(weir_tensor **out, weir_module *m, weir_tensor *in)
 {
   WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(m);
+  WEIR_GIVEN(in);
   *out = NULL;
   WEIR_GIVEN(m);
   return weir_module_call_many(out, m, &in, 1);

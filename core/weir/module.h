@@ -85,7 +85,8 @@ WEIR_PUBLIC weir_status weir_module_add(weir_module *m, const char *name, weir_m
  */
 
 /* *out (new) is what the module calculates from one tensor (borrowed). Errors: the forward's;
- * "Module [Net] is missing the required "forward" function". */
+ * "Module [Net] is missing the required "forward" function"; EINVAL "Module [Net] returned success
+ * from its forward without an output (net.conv1)". */
 WEIR_PUBLIC weir_status weir_module_call(weir_tensor **out, weir_module *m, weir_tensor *in);
 /* From `count` tensors (borrowed). */
 WEIR_PUBLIC weir_status weir_module_call_many(weir_tensor **out, weir_module *m,

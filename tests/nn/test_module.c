@@ -233,6 +233,36 @@ START_TEST(a_thread_is_in_the_modules_it_calls_and_tensors_have_their_paths_as_n
 }
 END_TEST
 
+/* data: what the forward returns; a failed one leaves a pointer that is no tensor. */
+static weir_status careless_forward(weir_tensor **out, weir_module *self, weir_tensor *const *in,
+                                    int count)
+{
+  (void)in, (void)count;
+  weir_status st = *(const weir_status *)weir_module_data(self);
+  if (st) *out = (weir_tensor *)(void *)self;
+  return st ? weir_fail(st, "careless") : WEIR_OK;
+}
+
+START_TEST(a_forward_that_gives_nothing_is_an_error_that_names_its_module)
+{
+  static const weir_module_class kind = {.name = "Careless", .forward = careless_forward};
+  weir_status says = WEIR_OK;
+  weir_module *m;
+  weir_tensor *out = NULL;
+  WEIR_MODULE whole = NULL;
+  WEIR_TENSOR x = rig_tensor(weir_shape(1), CPU, 1);
+  weir_ok(weir_module_new(&m, &kind, &says));
+  weir_ok(weir_module_sequential(&whole, &m, 1));
+  weir_not(WEIR_EINVAL, "Module [Careless] returned success from its forward without an output (",
+           weir_module_call(&out, whole, x));
+  ck_assert_msg(strstr(weir_error_message(), "Sequential.0)") != NULL, "%s", weir_error_message());
+  ck_assert_ptr_null(out);
+  says = WEIR_EIO;
+  weir_not(WEIR_EIO, "careless", weir_module_call(&out, whole, x));
+  ck_assert_ptr_null(out);
+}
+END_TEST
+
 START_TEST(a_module_without_forward_cannot_be_called_nor_one_without_name_made)
 {
   WEIR_MODULE m = net();
@@ -578,6 +608,7 @@ int main(void)
   tcase_add_test(c, a_module_is_never_within_itself);
   tcase_add_test(c, a_module_of_the_program_calculates_with_its_data_and_ends_it_once);
   tcase_add_test(c, a_thread_is_in_the_modules_it_calls_and_tensors_have_their_paths_as_names);
+  tcase_add_test(c, a_forward_that_gives_nothing_is_an_error_that_names_its_module);
   tcase_add_test(c, a_module_without_forward_cannot_be_called_nor_one_without_name_made);
   tcase_add_test(c, training_is_set_for_all_below);
   tcase_add_test(c, a_module_prints_as_torch_prints_it);
