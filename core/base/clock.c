@@ -1,5 +1,11 @@
-/* clock.c: choosing the event clock and turning its ticks into nanoseconds. */
+/* clock.c: choosing the event clock and turning its ticks into nanoseconds.
+ *
+ * The processor is asked once: a hypervisor answers for it, which takes microseconds, and each
+ * forked child, and whoever reads its spool, wants to know again.
+ */
 #include "core/base/clock.h"
+
+#include <stdatomic.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -46,15 +52,29 @@ static uint64_t counter_hz(void)
 }
 #endif
 
+/* Plus one: 0 is what was not asked yet. */
+static _Atomic int known_kind;
+static _Atomic uint64_t known_hz;
+
 void weir_clock_init(void)
 {
-  int kind = best_kind();
+  int kind = atomic_load_explicit(&known_kind, memory_order_relaxed) - 1;
+  if (kind < 0) {
+    kind = best_kind();
+    atomic_store_explicit(&known_kind, kind + 1, memory_order_relaxed);
+  }
   if (weir_clock_kind_in_use != kind) weir_clock_kind_in_use = kind;
 }
 
 uint64_t weir_clock_hint_hz(void)
 {
-  return weir_clock_kind_in_use == WEIR_CLOCK_MONOTONIC ? 1000000000u : counter_hz();
+  if (weir_clock_kind_in_use == WEIR_CLOCK_MONOTONIC) return 1000000000u;
+  uint64_t hz = atomic_load_explicit(&known_hz, memory_order_relaxed);
+  if (!hz) {
+    hz = counter_hz() + 1;
+    atomic_store_explicit(&known_hz, hz, memory_order_relaxed);
+  }
+  return hz - 1;
 }
 
 weir_clock_pair weir_clock_now(void)
