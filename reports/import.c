@@ -341,7 +341,7 @@ weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
 
 static weir_status queue_coverage(wr_spool *s)
 {
-  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  const weir_spool_header *h = weir_spool_reader_coverage(s->reader);
   weir_status status = WEIR_OK;
   for (uint32_t i = 1; !status && i < WEIR_SPOOL_MAX_APIS; i++) {
     unsigned seen = atomic_load(&h->coverage[i]);

@@ -185,6 +185,7 @@ static weir_status open_spool(void)
   for (int i = 0; i < WEIR_TOLD_APIS; i++)
     own.api[i] = (uint16_t)weir_api_find_name(names[i]);
   weir_spool_options o = {.directory = own.folder,
+                          .alone = true,
                           .api_count = weir_api_count,
                           .api_hash = weir_api_hash(weir_api_count)};
   return weir_spool_open(&o);

@@ -1,18 +1,25 @@
 /* spool.h: the per-process binary log a program writes and the collector drains.
  *
- * A spool is one file: a 64 KiB header, then chunks of 1 MiB. The program maps it MAP_SHARED; each
- * thread owns a ring of chunks and is the only writer of the chunk it fills, so a record costs
- * stores and no lock. A killed program loses nothing it had committed. Blocks are reserved with
- * fallocate before they are mapped: a full disk is an error code here, never a SIGBUS, and
- * recording stops with its drops counted. No descriptor is kept open (programs close what is not
- * theirs); the path is opened again on the rare growth.
+ * A spool is one file: a fixed part and a directory, then chunks of 16 KiB to 1 MiB. The program
+ * maps it MAP_SHARED; each thread owns a ring of chunks and is the only writer of the chunk it
+ * fills, so a record costs stores and no lock. A killed program loses nothing it had committed.
+ * Blocks are reserved with fallocate before they are touched: a full disk is an error code here,
+ * never a SIGBUS, and recording stops with its drops counted. What is not reserved is a hole: a
+ * process that records little has 16 KiB of header and one chunk of 16 KiB. No descriptor is kept
+ * open (programs close what is not theirs); the path is opened again on the rare growth.
  *
  * Life of a chunk, in its directory entry: FREE -> OWNED (writer) -> FULL (writer handed it over)
- * -> FREE (reader has drained it). The generation goes up at every FREE -> OWNED. On the way from
- * FREE it is TAKEN for a moment, while the entry's other fields are filled; a chunk TAKEN holds
- * nothing. Any thread may take any FREE chunk, those of finished threads included; its own it tries
- * first. The next chunk is taken before the last is handed over: of a thread's chunks all but the
- * newest are complete. A chunk handed over before it was full ends with a record of kind NONE.
+ * -> FREE (reader has drained it), or -> BARE, when the reader has given its blocks back to the
+ * system too: they must be reserved again before use. The generation goes up at every FREE or BARE
+ * -> OWNED. On the way it is TAKEN for a moment, while the entry's other fields are filled; a chunk
+ * TAKEN holds nothing. Any thread may take any FREE chunk, those of finished threads included; its
+ * own it tries first. The next chunk is taken before the last is handed over: of a thread's chunks
+ * all but the newest are complete. A chunk handed over before it was full ends with a record of
+ * kind NONE. Where a chunk lies and how long it is never changes once it is placed.
+ *
+ * The budget. All spools of a folder share one, in the file `budget` beside them: programs add up
+ * there what they reserve for chunks, the collector what was given back or belonged to processes
+ * that are gone. The difference is kept below the limit.
  *
  * Everything a reader gets from a file is hostile until checked: the reader side uses pread only,
  * bounds every length, and reports a damaged chunk and skips it.
@@ -20,39 +27,64 @@
 #ifndef WEIR_TRACE_SPOOL_H
 #define WEIR_TRACE_SPOOL_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/trace/event.h"
 
 #define WEIR_SPOOL_MAGIC      "WEIRSPL\1"
-#define WEIR_SPOOL_VERSION    1u
-#define WEIR_SPOOL_HEADER     65536u                   /* bytes before the first chunk */
-#define WEIR_SPOOL_CHUNK      (1u << 20)               /* bytes a chunk */
-#define WEIR_SPOOL_SLOTS      (WEIR_SPOOL_CHUNK / 64u) /* slots a chunk */
-#define WEIR_SPOOL_MAX_CHUNKS 2048u                    /* directory size */
+#define WEIR_SPOOL_VERSION    2u
+#define WEIR_SPOOL_DIRECTORY  16384u                   /* where the directory begins */
+#define WEIR_SPOOL_HEADER     262144u                  /* bytes before the first chunk */
+#define WEIR_SPOOL_UNIT       16384u                   /* bytes of the smallest chunk */
+#define WEIR_SPOOL_CHUNK      (1u << 20)               /* bytes of the largest */
+#define WEIR_SPOOL_SLOTS      (WEIR_SPOOL_CHUNK / 64u) /* slots of the largest */
+#define WEIR_SPOOL_MAX_CHUNKS 8192u                    /* directory size */
+#define WEIR_SPOOL_MAX_UNITS  (1u << 18)               /* a file ends there at the latest */
 #define WEIR_SPOOL_MAX_APIS   4096u                    /* coverage bytes */
 #define WEIR_SPOOL_MAX_EXTRA  1024u                    /* raw slots behind one head */
 #define WEIR_SPOOL_SUFFIX     ".spool"
 #define WEIR_SPOOL_UNBORN     ".unfinished" /* suffix while the header is being made */
+/* About the folder, not spools: no `*` and no `ls` shows them. */
+#define WEIR_SPOOL_BUDGET    ".budget"
+#define WEIR_SPOOL_COLLECTOR ".collector" /* locked by the collector; holds the trace's path */
+#define WEIR_SPOOL_SAID      ".said"      /* a process has said that the collector is gone */
 
 enum weir_chunk_state {
   WEIR_CHUNK_FREE = 0,
   WEIR_CHUNK_OWNED = 1,
   WEIR_CHUNK_FULL = 2,
-  WEIR_CHUNK_TAKEN = 3 /* between FREE and OWNED: the entry is being filled */
+  WEIR_CHUNK_TAKEN = 3, /* between FREE and OWNED: the entry is being filled */
+  WEIR_CHUNK_BARE = 4   /* FREE, and without blocks */
 };
+enum { WEIR_CHUNK_STATE_BITS = 3, WEIR_CHUNK_STATE_MASK = 7 };
 
 /* Directory entry of one chunk. */
 typedef struct weir_chunk_entry {
-  _Atomic uint32_t state; /* generation << 2 | weir_chunk_state */
+  _Atomic uint32_t state; /* generation << WEIR_CHUNK_STATE_BITS | weir_chunk_state */
   uint32_t tid;           /* kernel thread id of the owner */
   uint32_t thread;   /* serial of the owner in this process, from 1; tids are reused, these not */
   uint32_t sequence; /* n-th chunk filled by that thread, from 0: the order to read them in */
+  uint32_t place;    /* of its first byte in the file, in units; 0: not placed yet */
+  uint32_t units;    /* its size, a power of two up to WEIR_SPOOL_CHUNK; 0: not placed yet */
 } weir_chunk_entry;
+
+enum { WEIR_SPOOL_ANNOUNCED = 960 };
+
+/* The file WEIR_SPOOL_BUDGET: what the programs of a folder share. `taken` and `returned` are
+ * bytes; their difference is what the folder's chunks take up. */
+typedef struct weir_spool_budget {
+  _Atomic uint64_t taken;    /* reserved, by all programs ever */
+  _Atomic uint64_t returned; /* given back; by the collector */
+  /* Forked children without a spool, who may still open one; 0: free. The collector takes those out
+   * that are gone. */
+  _Atomic uint32_t announced[WEIR_SPOOL_ANNOUNCED];
+} weir_spool_budget;
 
 /* How far a function was seen, bits of coverage[api]. */
 enum {
@@ -60,6 +92,19 @@ enum {
   WEIR_COVER_PASSED = 2,    /* looked up, known, and not wrapped (not in the hook table) */
   WEIR_COVER_CALLED = 4     /* an outermost call was recorded */
 };
+
+#define WEIR_SPOOL_UNSEEN 24u /* different images */
+
+enum { WEIR_UNSEEN_FREE = 0, WEIR_UNSEEN_FILLING = 1, WEIR_UNSEEN_THERE = 2 };
+
+/* An image that ran without Weir, started from this one (core/base/image.h). Written without a
+ * lock, by a vfork()ed child too. */
+typedef struct weir_unseen_entry {
+  _Atomic uint32_t state;
+  uint32_t why;           /* weir_unseen_reason */
+  _Atomic uint32_t count; /* times it was started; 0: none worked */
+  char path[244];         /* cut */
+} weir_unseen_entry;
 
 typedef struct weir_spool_header {
   char magic[8];               /* WEIR_SPOOL_MAGIC */
@@ -70,6 +115,7 @@ typedef struct weir_spool_header {
   uint64_t api_hash;           /* hash of the writer's function names up to api_count */
   uint32_t pid, ppid;          /* of the writer, in its pid namespace */
   uint64_t start_time;         /* field 22 of /proc/self/stat: tells a reused pid */
+  uint64_t pid_namespace;      /* of `pid`: inode of /proc/self/ns/pid, 0: not known */
   uint64_t realtime_ns;        /* CLOCK_REALTIME at opening */
   uint8_t boot_id[16];         /* /proc/sys/kernel/random/boot_id */
   uint32_t clock_kind;         /* weir_clock_kind */
@@ -78,27 +124,58 @@ typedef struct weir_spool_header {
   weir_clock_pair clock_first; /* at opening */
   _Atomic uint64_t last_ticks; /* a later pair, of slow paths; 0: being written, or none */
   _Atomic uint64_t last_mono_ns;
-  _Atomic uint32_t chunks;  /* directory entries in use, and blocks reserved in the file */
+  _Atomic uint32_t chunks;  /* directory entries in use */
   _Atomic uint32_t closed;  /* 1: the process said good-bye (exit), 2: it exec'd or forked away */
   _Atomic uint32_t threads; /* thread serials given out */
   _Atomic uint32_t forks_begun;
-  _Atomic uint32_t forks_done; /* a child counts itself here once its own spool is open */
+  _Atomic uint32_t forks_done; /* a child counts itself here once it is announced */
   uint32_t pad;
-  _Atomic uint64_t dropped;         /* events not recorded: limit, disk full, no memory */
-  _Atomic uint64_t drop_errno;      /* the first reason; ENOBUFS: the limit */
-  _Atomic uint64_t torn;            /* unused by writers; readers count here in their copy */
-  _Atomic uint64_t unknown_lookups; /* cu* look-ups whose name or version we do not know */
-  char unknown_name[64];            /* the first of them */
-  char exe[1024];                   /* /proc/self/exe, NUL-terminated, cut */
-  char cmdline[4096];               /* arguments, each NUL-terminated, cut; cmdline_bytes of them */
+  _Atomic uint64_t dropped;          /* events not recorded: limit, disk full, no memory */
+  _Atomic uint64_t drop_errno;       /* the first reason; ENOBUFS: the limit */
+  _Atomic uint64_t torn;             /* unused by writers; readers count here in their copy */
+  _Atomic uint64_t unknown_lookups;  /* cu* look-ups whose name or version we do not know */
+  _Atomic uint64_t dropped_extended; /* stacks, modules, names not recorded: tried again later */
+  _Atomic uint64_t taken;            /* bytes reserved for chunks, ever */
+  _Atomic uint64_t returned;         /* of these given back to the system, by the reader */
+  char unknown_name[64];             /* the first of them */
+  char exe[1024];                    /* /proc/self/exe, NUL-terminated, cut */
+  char cmdline[4096]; /* arguments, each NUL-terminated, cut; cmdline_bytes of them */
   uint32_t cmdline_bytes;
   uint32_t pad2;
   _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_* by api number */
-  weir_chunk_entry directory[WEIR_SPOOL_MAX_CHUNKS];
-  _Atomic uint64_t dropped_extended; /* stacks, modules, names not recorded: tried again later */
+  weir_unseen_entry unseen[WEIR_SPOOL_UNSEEN];
+  _Atomic uint32_t unseen_more; /* starts of images there was no entry left for */
+  _Atomic uint64_t nested;      /* calls made within another by a signal handler or a callback: no
+                                   events */
 } weir_spool_header;
 
-_Static_assert(sizeof(weir_spool_header) <= WEIR_SPOOL_HEADER, "the header fits its room");
+_Static_assert(sizeof(weir_spool_header) <= WEIR_SPOOL_DIRECTORY &&
+                   WEIR_SPOOL_DIRECTORY + WEIR_SPOOL_MAX_CHUNKS * sizeof(weir_chunk_entry) <=
+                       WEIR_SPOOL_HEADER,
+               "header and directory fit their room");
+
+/* Why events were dropped: drop_errno in words. */
+static inline const char *weir_spool_drop_reason(int drop_errno)
+{
+  switch (drop_errno) {
+  case 0:
+    return "unknown reason";
+  case ENOBUFS:
+    return "the spools reached their limit, WEIR_SPOOL_LIMIT";
+  case ECANCELED:
+    return "threads were cancelled in a call";
+  case EINTR:
+    return "calls were left without a return";
+  default:
+    return strerror(drop_errno);
+  }
+}
+
+/* The directory of a mapped spool. */
+static inline weir_chunk_entry *weir_spool_directory(weir_spool_header *h)
+{
+  return (weir_chunk_entry *)(void *)((char *)h + WEIR_SPOOL_DIRECTORY);
+}
 
 /* ---- writer: runs inside the traced program; libc only, no malloc ---------------------------- */
 
@@ -115,14 +192,19 @@ typedef struct weir_writer {
   uint32_t ring_size;
   uint32_t ring_at; /* the entry to give up next when the ring is full */
   uint32_t starved; /* records refused since a chunk was last to be had; 0: not starved */
+  uint32_t grade;   /* size it fills chunks of: units, as a power of two */
+  uint64_t begun;   /* CLOCK_MONOTONIC ns of its chunk's beginning, 0: none so far */
 } weir_writer;
 
 typedef struct weir_spool_options {
   const char *directory; /* absolute; borrowed during the call */
-  uint64_t limit_bytes;  /* 0: 1 GiB */
+  uint64_t limit_bytes;  /* of all chunks in the folder together, 0: 1 GiB */
   uint32_t mode;
   uint32_t api_count;
   uint64_t api_hash;
+  bool alone;   /* nobody else writes in the folder: no budget is shared, no file of it made */
+  bool redact;  /* of the command line only the first word is kept */
+  uint32_t pid; /* whose it is, 0: the caller's: a vfork()ed child opens its parent's */
 } weir_spool_options;
 
 /* Creates PID-N.spool in the directory, mode 0600, O_EXCL|O_NOFOLLOW, header reserved and mapped.
@@ -145,6 +227,11 @@ void weir_spool_close(void);
  * place of its mappings, so that a stale writer still in use reaches nobody's records; the next
  * weir_spool_open() unmaps it. */
 void weir_spool_after_fork(void);
+
+/* In a forked child, after weir_spool_after_fork(): it may open a spool later on, so whoever
+ * collects the parent's is to wait for it. Writes its pid where the parent's spools are. False:
+ * there is no room. */
+bool weir_spool_announce(void);
 
 /* Hands the thread's chunk over (thread exit). The writer is usable again afterwards. */
 void weir_writer_release(weir_writer *w);
@@ -216,12 +303,30 @@ weir_status weir_spool_drain(weir_spool_reader *r, const weir_spool_visitor *v, 
 void weir_spool_reader_hold(weir_spool_reader *r);
 void weir_spool_hand_back(weir_spool_reader *r);
 
+/* Tells the position of each thread whose position has changed since it was told last: sequence of
+ * a chunk << 32 | its first slot that was not delivered. Chunks before it were delivered whole. */
+weir_status weir_spool_reader_positions(weir_spool_reader *r,
+                                        weir_status (*tell)(void *context, uint32_t thread,
+                                                            uint64_t position),
+                                        void *context);
+
+/* Before the first drain: what comes before this position of a thread is not delivered. */
+weir_status weir_spool_reader_resume(weir_spool_reader *r, uint32_t thread, uint64_t position);
+
+/* The writer is gone and the file is about to be removed: its share goes back to the budget. */
+void weir_spool_reader_settle(weir_spool_reader *r);
+
 /* A fresh copy of the header (borrowed from r, until the next drain or close). Strings are
- * NUL-terminated, counts are clamped to their arrays. */
+ * NUL-terminated, counts are clamped to their arrays. Coverage and unseen images are as they were
+ * at the opening or at the last weir_spool_reader_coverage(). */
 const weir_spool_header *weir_spool_reader_header(weir_spool_reader *r);
+const weir_spool_header *weir_spool_reader_coverage(weir_spool_reader *r);
 
 /* Ticks to CLOCK_MONOTONIC ns for this spool, by the best pairs known (own boot: taken now). */
 weir_clock_map weir_spool_reader_clock(weir_spool_reader *r);
+
+/* Records not delivered yet, at the most, as of the last drain. */
+uint64_t weir_spool_reader_left(const weir_spool_reader *r);
 weir_spool_damage weir_spool_reader_damage(const weir_spool_reader *r);
 
 #endif

@@ -6,6 +6,13 @@
  * word fits its contents, its place and the chunk's generation. A chunk is handed back by writing
  * the one byte of its state that differs between FULL and FREE, which no system can tear.
  *
+ * Giving back. What the program needed once, while we were late, it need not keep: of its FREE
+ * chunks KEEP_BYTES stay mapped, and the blocks of others are punched out of the file, which takes
+ * them from the program's memory too, before their state says BARE.
+ *
+ * Where a chunk lies is said by its entry. Places are taken once, the first time they are seen, and
+ * no two chunks may overlap: so the file is read once, however its directory lies.
+ *
  * Order. Chunks of a thread are delivered by sequence. The directory is copied while it changes, so
  * a copy may hold sequence n + 1 and miss n. A second copy, begun after the first was complete,
  * cannot: n was there before n + 1. What is still missing then was drained by somebody before, or
@@ -27,24 +34,31 @@
 
 #include "core/base/map.h"
 
+#define MS         INT64_C(1000000) /* ns */
+#define SECOND     INT64_C(1000000000)
+#define KEEP_BYTES (UINT64_C(8) << 20) /* FREE chunks' that stay the program's */
+
 enum {
   SLOT = sizeof(weir_trace_event),
   STEP_IDLE = 4,    /* slots read where nothing may be new */
   STEP_MOST = 4096, /* slots read where much is; more than 1 + WEIR_SPOOL_MAX_EXTRA */
-  STATE_BITS = 2,
-  STATE_MASK = 3
+  STATE_BITS = WEIR_CHUNK_STATE_BITS,
+  STATE_MASK = WEIR_CHUNK_STATE_MASK,
+  UNIT_SLOTS = WEIR_SPOOL_UNIT / 64
 };
 
 _Static_assert(STEP_MOST > WEIR_SPOOL_MAX_EXTRA, "an extended record fits the buffer");
 
 /* What is known of one chunk of the file. */
 typedef struct chunk {
-  uint32_t state; /* as copied last: generation << 2 | weir_chunk_state */
+  uint32_t state; /* as copied last: generation and weir_chunk_state */
   uint32_t tid, thread, sequence;
-  uint32_t next; /* slot to deliver next */
-  bool known;    /* the fields above belong to the state's generation */
-  bool done;     /* this generation is delivered whole */
-  bool damaged;  /* and counted as such */
+  uint32_t place, units; /* in units; 0: not placed as far as we know */
+  uint32_t next;         /* slot to deliver next */
+  bool known;            /* the fields above belong to the state's generation */
+  bool done;             /* this generation is delivered whole */
+  bool damaged;          /* and counted as such */
+  bool misplaced;        /* its place makes no sense: counted, never read */
 } chunk;
 
 struct weir_spool_reader {
@@ -53,12 +67,19 @@ struct weir_spool_reader {
   bool holding;   /* but not by drain() */
   char path[256]; /* for messages, cut */
   weir_spool_damage damage;
-  weir_map expected;                     /* thread serial -> sequence to come */
-  weir_trace_event *buffer;              /* STEP_MOST slots, 64-byte aligned */
-  uint32_t order[WEIR_SPOOL_MAX_CHUNKS]; /* chunks to deliver, by thread and sequence */
+  weir_map expected;        /* thread serial -> sequence to come */
+  weir_map resumed;         /* thread serial -> position that was given */
+  weir_map told;            /* thread serial -> position last told */
+  weir_trace_event *buffer; /* STEP_MOST slots, 64-byte aligned; during a drain */
+  chunk *chunks;            /* by index */
+  uint32_t *order;          /* chunks to deliver, by thread and sequence */
+  uint32_t used, room;      /* of chunks: entries known, and room for; order has as much */
   uint32_t order_count;
-  chunk chunks[WEIR_SPOOL_MAX_CHUNKS];
+  uint8_t *taken; /* bit i: unit i of the file belongs to a chunk */
+  size_t taken_bytes;
+  uint64_t whole;           /* bytes the file must have for what the directory says */
   weir_spool_header header; /* the copy handed out */
+  char full_path[]; /* whole */
 };
 
 /* ---- reading ----------------------------------------------------------------------------------
@@ -77,22 +98,28 @@ static size_t read_at(weir_spool_reader *r, void *out, size_t bytes, uint64_t of
   return done;
 }
 
-static uint64_t slot_offset(uint32_t index, uint32_t slot)
+static uint32_t slots_of(const weir_spool_reader *r, uint32_t index)
 {
-  return WEIR_SPOOL_HEADER + (uint64_t)index * WEIR_SPOOL_CHUNK + (uint64_t)slot * SLOT;
+  return r->chunks[index].units * UNIT_SLOTS;
+}
+
+static uint64_t slot_offset(const weir_spool_reader *r, uint32_t index, uint32_t slot)
+{
+  return (uint64_t)r->chunks[index].place * WEIR_SPOOL_UNIT + (uint64_t)slot * SLOT;
 }
 
 static uint64_t entry_offset(uint32_t index)
 {
-  return offsetof(weir_spool_header, directory) + (uint64_t)index * sizeof(weir_chunk_entry);
+  return WEIR_SPOOL_DIRECTORY + (uint64_t)index * sizeof(weir_chunk_entry);
 }
 
 /* Slots read into the buffer, at most `count`. */
 static uint32_t read_slots(weir_spool_reader *r, uint32_t index, uint32_t slot, uint32_t count)
 {
-  if (count > WEIR_SPOOL_SLOTS - slot) count = WEIR_SPOOL_SLOTS - slot;
+  if (count > slots_of(r, index) - slot) count = slots_of(r, index) - slot;
   if (count > STEP_MOST) count = STEP_MOST;
-  return (uint32_t)(read_at(r, r->buffer, (size_t)count * SLOT, slot_offset(index, slot)) / SLOT);
+  return (uint32_t)(read_at(r, r->buffer, (size_t)count * SLOT, slot_offset(r, index, slot)) /
+                    SLOT);
 }
 
 static uint32_t read_state(weir_spool_reader *r, uint32_t index)
@@ -131,17 +158,15 @@ weir_status weir_spool_reader_open(weir_spool_reader **out, const char *path, bo
   int fd = open(path, (live ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0)
     return weir_fail_errno(errno == ENOENT ? WEIR_ENOENT : WEIR_EIO, errno, "cannot open %s", path);
-  weir_spool_reader *r = calloc(1, sizeof *r);
-  weir_trace_event *buffer = aligned_alloc(SLOT, (size_t)STEP_MOST * SLOT);
-  if (!r || !buffer) {
-    free(r);
-    free(buffer);
+  size_t path_bytes = strlen(path) + 1;
+  weir_spool_reader *r = calloc(1, sizeof *r + path_bytes);
+  if (!r) {
     close(fd);
     return weir_fail(WEIR_ENOMEM, "no memory to read %s", path);
   }
   r->fd = fd;
   r->live = live;
-  r->buffer = buffer;
+  memcpy(r->full_path, path, path_bytes);
   (void)snprintf(r->path, sizeof r->path, "%s", path);
   weir_status status = check_header(r);
   if (status) {
@@ -157,15 +182,30 @@ void weir_spool_reader_close(weir_spool_reader *r)
   if (!r) return;
   close(r->fd);
   weir_map_free(&r->expected);
-  free(r->buffer);
+  weir_map_free(&r->resumed);
+  weir_map_free(&r->told);
+  free(r->chunks);
+  free(r->order);
+  free(r->taken);
   free(r);
 }
 
+const weir_spool_header *weir_spool_reader_coverage(weir_spool_reader *r)
+{
+  const size_t at = offsetof(weir_spool_header, coverage);
+  read_at(r, (char *)&r->header + at, sizeof r->header - at, at);
+  return weir_spool_reader_header(r);
+}
+
+/* What is in front of the program's name changes, the rest does not but for what is behind
+ * its arguments. */
 const weir_spool_header *weir_spool_reader_header(weir_spool_reader *r)
 {
   weir_spool_header *h = &r->header;
-  read_at(r, h, sizeof *h, 0); /* a cut file leaves the older copy's end */
+  read_at(r, h, offsetof(weir_spool_header, exe), 0); /* a cut file leaves the older copy's end */
   h->exe[sizeof h->exe - 1] = 0;
+  for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN; i++)
+    h->unseen[i].path[sizeof h->unseen[i].path - 1] = 0;
   h->cmdline[sizeof h->cmdline - 1] = 0;
   h->unknown_name[sizeof h->unknown_name - 1] = 0;
   if (h->cmdline_bytes >= sizeof h->cmdline) h->cmdline_bytes = sizeof h->cmdline - 1;
@@ -186,26 +226,102 @@ weir_spool_damage weir_spool_reader_damage(const weir_spool_reader *r)
 /* ---- the directory ----------------------------------------------------------------------------
  */
 
+static void count_damage(weir_spool_reader *r, chunk *c)
+{
+  if (!c->damaged) r->damage.chunks++;
+  c->damaged = true;
+}
+
+/* Room for `count` entries. */
+static weir_status make_room(weir_spool_reader *r, uint32_t count)
+{
+  if (count <= r->room) return WEIR_OK;
+  uint32_t room = r->room ? r->room : 4;
+  while (room < count)
+    room *= 2;
+  chunk *chunks = realloc(r->chunks, room * sizeof *chunks);
+  if (chunks) r->chunks = chunks;
+  uint32_t *order = realloc(r->order, room * sizeof *order);
+  if (order) r->order = order;
+  if (!chunks || !order) return weir_fail(WEIR_ENOMEM, "no memory to read %s", r->path);
+  memset(chunks + r->room, 0, (room - r->room) * sizeof *chunks);
+  r->room = room;
+  return WEIR_OK;
+}
+
+/* Marks units [place, place + units) as a chunk's. False: some were another's, or no memory. */
+static bool occupy(weir_spool_reader *r, uint32_t place, uint32_t units)
+{
+  size_t bytes = (place + units + 7) / 8;
+  if (bytes > r->taken_bytes) {
+    size_t more = bytes + bytes / 2;
+    uint8_t *taken = realloc(r->taken, more);
+    if (!taken) return false;
+    memset(taken + r->taken_bytes, 0, more - r->taken_bytes);
+    r->taken = taken;
+    r->taken_bytes = more;
+  }
+  for (uint32_t u = place; u < place + units; u++)
+    if (r->taken[u / 8] >> u % 8 & 1) return false;
+  for (uint32_t u = place; u < place + units; u++)
+    r->taken[u / 8] |= (uint8_t)(1u << u % 8);
+  return true;
+}
+
+/* The place an entry gives its chunk, which must make sense and never change. */
+static bool placed(weir_spool_reader *r, chunk *c, const weir_chunk_entry *e)
+{
+  const uint32_t most = WEIR_SPOOL_CHUNK / WEIR_SPOOL_UNIT;
+  if (c->units) return c->place == e->place && c->units == e->units;
+  if (!e->units || e->units > most || e->units & (e->units - 1) ||
+      e->place < WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT || e->place > WEIR_SPOOL_MAX_UNITS - e->units)
+    return false;
+  if (!occupy(r, e->place, e->units)) return false;
+  c->place = e->place;
+  c->units = e->units;
+  uint64_t end = ((uint64_t)c->place + c->units) * WEIR_SPOOL_UNIT;
+  if (r->whole < end) r->whole = end;
+  return true;
+}
+
+/* A chunk that was met again: what another reader of it had delivered is not delivered anew. */
+static void skip_delivered(weir_spool_reader *r, uint32_t index)
+{
+  chunk *c = &r->chunks[index];
+  const uint64_t *position = weir_map_get(&r->resumed, c->thread);
+  if (!position) return;
+  uint32_t sequence = (uint32_t)(*position >> 32), slot = (uint32_t)*position;
+  if (c->sequence < sequence) c->done = true;
+  if (c->sequence == sequence) c->next = slot < slots_of(r, index) ? slot : slots_of(r, index);
+}
+
 /* Adopts a directory entry that a copy showed. Its fields are read again where the state is new:
  * they were stored before the state, so a read begun after it was seen has them right. */
 static void adopt(weir_spool_reader *r, uint32_t index, uint32_t state)
 {
   chunk *c = &r->chunks[index];
   weir_chunk_entry entry;
-  if (state >> STATE_BITS != c->state >> STATE_BITS) *c = (chunk){.state = state};
+  if (state >> STATE_BITS != c->state >> STATE_BITS)
+    *c = (chunk){.state = state, .place = c->place, .units = c->units, .misplaced = c->misplaced};
   c->state = state;
   uint32_t kind = state & STATE_MASK;
-  if (c->known || kind == WEIR_CHUNK_FREE || kind == WEIR_CHUNK_TAKEN) return;
+  if (c->known || (kind != WEIR_CHUNK_OWNED && kind != WEIR_CHUNK_FULL)) return;
   if (read_at(r, &entry, sizeof entry, entry_offset(index)) < sizeof entry) return;
   if (atomic_load(&entry.state) >> STATE_BITS != state >> STATE_BITS) return;
+  if (c->misplaced || !placed(r, c, &entry)) {
+    r->damage.chunks += !c->misplaced;
+    c->misplaced = true;
+    return;
+  }
   c->tid = entry.tid;
   c->thread = entry.thread;
   c->sequence = entry.sequence;
   c->known = true;
+  skip_delivered(r, index);
 }
 
 /* Copies the directory. Notes how much of the file is missing. */
-static void copy_directory(weir_spool_reader *r)
+static weir_status copy_directory(weir_spool_reader *r)
 {
   weir_chunk_entry part[256];
   struct stat file;
@@ -213,8 +329,10 @@ static void copy_directory(weir_spool_reader *r)
   uint64_t size = fstat(r->fd, &file) ? 0 : (uint64_t)file.st_size;
   if (read_at(r, &used, sizeof used, offsetof(weir_spool_header, chunks)) < sizeof used) used = 0;
   if (used > WEIR_SPOOL_MAX_CHUNKS) used = WEIR_SPOOL_MAX_CHUNKS;
-  uint64_t whole = slot_offset(used, 0);
-  if (size < whole && whole - size > r->damage.bytes_cut) r->damage.bytes_cut = whole - size;
+  weir_status status = make_room(r, used);
+  if (status) return status;
+  if (r->used < used) r->used = used;
+  if (r->whole < WEIR_SPOOL_HEADER) r->whole = WEIR_SPOOL_HEADER;
   for (uint32_t at = 0; at < used;) {
     uint32_t n = used - at < 256 ? used - at : 256;
     n = (uint32_t)(read_at(r, part, n * sizeof *part, entry_offset(at)) / sizeof *part);
@@ -223,6 +341,9 @@ static void copy_directory(weir_spool_reader *r)
       adopt(r, at + i, atomic_load(&part[i].state));
     at += n;
   }
+  if (size < r->whole && r->whole - size > r->damage.bytes_cut)
+    r->damage.bytes_cut = r->whole - size;
+  return WEIR_OK;
 }
 
 static bool deliverable(const chunk *c)
@@ -241,13 +362,15 @@ static int by_thread_and_sequence(const void *left, const void *right, void *chu
 }
 
 /* Copies the directory and lists what is to deliver. */
-static void take_stock(weir_spool_reader *r)
+static weir_status take_stock(weir_spool_reader *r)
 {
-  copy_directory(r);
+  weir_status status = copy_directory(r);
   r->order_count = 0;
-  for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++)
+  for (uint32_t i = 0; i < r->used; i++)
     if (deliverable(&r->chunks[i])) r->order[r->order_count++] = i;
-  qsort_r(r->order, r->order_count, sizeof *r->order, by_thread_and_sequence, r->chunks);
+  if (r->order_count)
+    qsort_r(r->order, r->order_count, sizeof *r->order, by_thread_and_sequence, r->chunks);
+  return status;
 }
 
 /* Whether chunk i of the order has a predecessor that is neither there nor delivered. *known:
@@ -269,19 +392,19 @@ static bool gap_before(const weir_spool_reader *r, uint32_t i, bool *known)
 static weir_status list_chunks(weir_spool_reader *r)
 {
   bool gap = false, known;
-  take_stock(r);
+  weir_status status = take_stock(r);
+  if (status) return status;
   for (uint32_t i = 0; i < r->order_count && !gap; i++)
     gap = gap_before(r, i, &known);
   if (!gap) return WEIR_OK;
-  take_stock(r);
-  for (uint32_t i = 0; i < r->order_count; i++) {
+  status = take_stock(r);
+  for (uint32_t i = 0; i < r->order_count && !status; i++) {
     const chunk *c = &r->chunks[r->order[i]];
     if (!gap_before(r, i, &known)) continue;
     if (known) r->damage.chunks++;
-    weir_status status = weir_map_put(&r->expected, c->thread, c->sequence);
-    if (status) return status;
+    status = weir_map_put(&r->expected, c->thread, c->sequence);
   }
-  return WEIR_OK;
+  return status;
 }
 
 /* ---- records ----------------------------------------------------------------------------------
@@ -325,12 +448,6 @@ static bool module_sound(const void *payload, size_t bytes)
          info.path_bytes <= bytes - sizeof info - info.build_id_bytes;
 }
 
-static void count_damage(weir_spool_reader *r, chunk *c)
-{
-  if (!c->damaged) r->damage.chunks++;
-  c->damaged = true;
-}
-
 /* Delivers an extended record whose slots are all in the buffer, or counts it as damage. */
 static weir_status deliver_extended(weir_spool_reader *r, chunk *c, const weir_spool_visitor *v,
                                     const weir_trace_event *head)
@@ -364,7 +481,7 @@ static weir_status extended_at(weir_spool_reader *r, const weir_spool_visitor *v
   weir_trace_event *head = &r->buffer[i];
   if (u->changing && head->status) {
     size_t bytes = (size_t)head->status * SLOT;
-    if (read_at(r, head + 1, bytes, slot_offset(u->index, c->next + 1)) < bytes) {
+    if (read_at(r, head + 1, bytes, slot_offset(r, u->index, c->next + 1)) < bytes) {
       count_damage(r, c); /* cut off since */
       return WEIR_OK;
     }
@@ -395,7 +512,7 @@ static weir_status deliver_run(weir_spool_reader *r, const weir_spool_visitor *v
       *stop = ENDED;
       break;
     } else if (shape == UNKNOWN || e->status > WEIR_SPOOL_MAX_EXTRA ||
-               e->status >= WEIR_SPOOL_SLOTS - c->next) {
+               e->status >= slots_of(r, u->index) - c->next) {
       count_damage(r, c);
     } else {
       slots = 1u + e->status;
@@ -412,13 +529,14 @@ static weir_status deliver_run(weir_spool_reader *r, const weir_spool_visitor *v
   return WEIR_OK;
 }
 
-/* The next committed slot after c->next, WEIR_SPOOL_SLOTS when there is none: where reading goes on
+/* The next committed slot after c->next, the chunk's end when there is none: where reading goes on
  * behind a hole. */
 static uint32_t behind_hole(weir_spool_reader *r, uint32_t index)
 {
   chunk *c = &r->chunks[index];
+  const uint32_t end = slots_of(r, index);
   uint32_t step = STEP_IDLE; /* small first: a chunk may be all holes */
-  for (uint32_t at = c->next + 1; at < WEIR_SPOOL_SLOTS;) {
+  for (uint32_t at = c->next + 1; at < end;) {
     uint32_t got = read_slots(r, index, at, step);
     if (!got) break;
     for (uint32_t i = 0; i < got; i++)
@@ -426,7 +544,7 @@ static uint32_t behind_hole(weir_spool_reader *r, uint32_t index)
     at += got;
     if (step < STEP_MOST) step *= 4;
   }
-  return WEIR_SPOOL_SLOTS;
+  return end;
 }
 
 static bool untouched(const weir_trace_event *e)
@@ -451,12 +569,12 @@ static bool skip_hole(weir_spool_reader *r, uint32_t index, bool full)
 {
   chunk *c = &r->chunks[index];
   bool torn = begun(r, index);
-  uint32_t next = behind_hole(r, index);
-  if (next < WEIR_SPOOL_SLOTS || full)
+  uint32_t next = behind_hole(r, index), end = slots_of(r, index);
+  if (next < end || full)
     count_damage(r, c);
   else if (torn)
     r->damage.torn++;
-  if (next >= WEIR_SPOOL_SLOTS) return false;
+  if (next >= end) return false;
   c->next = next;
   return true;
 }
@@ -474,13 +592,69 @@ static weir_status complete(weir_spool_reader *r, uint32_t index)
   return expected && *expected >= next ? WEIR_OK : weir_map_put(&r->expected, c->thread, next);
 }
 
-static void hand_back(weir_spool_reader *r, uint32_t index)
+/* One byte, which no system can tear: the state is its low bits. */
+static void hand_back(weir_spool_reader *r, uint32_t index, uint32_t to)
 {
   chunk *c = &r->chunks[index];
-  uint8_t free_byte = (uint8_t)((c->state & ~(uint32_t)STATE_MASK) | WEIR_CHUNK_FREE);
+  uint8_t byte = (uint8_t)((c->state & ~(uint32_t)STATE_MASK) | to);
   __sync_synchronize(); /* what was read is read before the writer may overwrite it */
-  while (pwrite(r->fd, &free_byte, 1, (off_t)entry_offset(index)) < 0 && errno == EINTR)
+  while (pwrite(r->fd, &byte, 1, (off_t)entry_offset(index)) < 0 && errno == EINTR)
     continue;
+}
+
+/* Takes a chunk's blocks out of the file, and so out of the program's memory. */
+static bool punch(weir_spool_reader *r, uint32_t index)
+{
+  return !fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    (off_t)slot_offset(r, index, 0),
+                    (off_t)r->chunks[index].units * WEIR_SPOOL_UNIT);
+}
+
+static bool read_number(int fd, size_t offset, uint64_t *out)
+{
+  return pread(fd, out, sizeof *out, (off_t)offset) == (ssize_t)sizeof *out;
+}
+
+static void add_number(int fd, size_t offset, uint64_t more)
+{
+  uint64_t value;
+  if (!read_number(fd, offset, &value)) return;
+  value += more;
+  (void)!pwrite(fd, &value, sizeof value, (off_t)offset);
+}
+
+/* Bytes that the program has no more are in the budget again. Nobody but the one live reader of a
+ * folder writes these numbers. */
+static void give_back(weir_spool_reader *r, uint64_t bytes)
+{
+  const char *slash = strrchr(r->full_path, '/');
+  char *path = NULL;
+  add_number(r->fd, offsetof(weir_spool_header, returned), bytes);
+  if (asprintf(&path, "%.*s" WEIR_SPOOL_BUDGET, slash ? (int)(slash + 1 - r->full_path) : 0,
+               r->full_path) < 0)
+    return;
+  int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd >= 0) {
+    add_number(fd, offsetof(weir_spool_budget, returned), bytes);
+    close(fd);
+  }
+  free(path);
+}
+
+/* The buffer of a drain: one for all readers, as long as only one drains at a time. */
+static _Atomic(weir_trace_event *) spare_buffer;
+
+static bool take_buffer(weir_spool_reader *r)
+{
+  r->buffer = atomic_exchange(&spare_buffer, NULL);
+  if (!r->buffer) r->buffer = aligned_alloc(SLOT, (size_t)STEP_MOST * SLOT);
+  return r->buffer != NULL;
+}
+
+static void leave_buffer(weir_spool_reader *r)
+{
+  free(atomic_exchange(&spare_buffer, r->buffer));
+  r->buffer = NULL;
 }
 
 /* Delivers what chunk `index` has. */
@@ -493,7 +667,7 @@ static weir_status drain_chunk(weir_spool_reader *r, const weir_spool_visitor *v
   run u = {.index = index, .changing = !still};
   enum stop stop = RAN_OUT;
   uint32_t step = still ? STEP_MOST : STEP_IDLE;
-  while (c->next < WEIR_SPOOL_SLOTS) {
+  while (c->next < slots_of(r, index)) {
     u.got = read_slots(r, index, c->next, step);
     if (!u.got || (stop == NEED_MORE && u.got < u.need)) break; /* cut here: in bytes_cut */
     weir_status status = deliver_run(r, v, &u, &stop);
@@ -514,11 +688,38 @@ static weir_status drain_chunk(weir_spool_reader *r, const weir_spool_visitor *v
 
 weir_status weir_spool_drain(weir_spool_reader *r, const weir_spool_visitor *v, bool final)
 {
+  if (!take_buffer(r)) return weir_fail(WEIR_ENOMEM, "no memory to read %s", r->path);
   weir_status status = list_chunks(r);
   for (uint32_t i = 0; i < r->order_count && !status; i++)
     status = drain_chunk(r, v, r->order[i], final);
+  leave_buffer(r);
   if (!final && !r->holding) weir_spool_hand_back(r);
   return status;
+}
+
+weir_status weir_spool_reader_positions(weir_spool_reader *r,
+                                        weir_status (*tell)(void *context, uint32_t thread,
+                                                            uint64_t position),
+                                        void *context)
+{
+  weir_status status = WEIR_OK;
+  for (uint32_t i = 0; i < r->order_count && !status; i++) {
+    const chunk *c = &r->chunks[r->order[i]];
+    const uint64_t *told = weir_map_get(&r->told, c->thread);
+    bool whole = c->done && (c->state & STATE_MASK) == WEIR_CHUNK_FULL;
+    uint64_t at = whole ? ((uint64_t)c->sequence + 1) << 32 : (uint64_t)c->sequence << 32 | c->next;
+    if ((!c->next && !whole) || (told && *told >= at)) continue;
+    status = tell(context, c->thread, at);
+    if (!status) status = weir_map_put(&r->told, c->thread, at);
+  }
+  return status;
+}
+
+weir_status weir_spool_reader_resume(weir_spool_reader *r, uint32_t thread, uint64_t position)
+{
+  weir_status status = weir_map_put(&r->resumed, thread, position);
+  if (!status) status = weir_map_put(&r->told, thread, position);
+  return status ? status : weir_map_put(&r->expected, thread, position >> 32);
 }
 
 void weir_spool_reader_hold(weir_spool_reader *r)
@@ -528,10 +729,40 @@ void weir_spool_reader_hold(weir_spool_reader *r)
 
 void weir_spool_hand_back(weir_spool_reader *r)
 {
-  for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS && r->live; i++) {
+  uint64_t free_bytes = 0, punched = 0;
+  if (!r->live) return;
+  for (uint32_t i = 0; i < r->used; i++)
+    if ((r->chunks[i].state & STATE_MASK) == WEIR_CHUNK_FREE)
+      free_bytes += (uint64_t)r->chunks[i].units * WEIR_SPOOL_UNIT;
+  for (uint32_t i = 0; i < r->used; i++) {
     chunk *c = &r->chunks[i];
-    if (c->done && (c->state & STATE_MASK) == WEIR_CHUNK_FULL) hand_back(r, i);
+    if (!c->done || (c->state & STATE_MASK) != WEIR_CHUNK_FULL) continue;
+    uint64_t bytes = (uint64_t)c->units * WEIR_SPOOL_UNIT;
+    bool keep = free_bytes + bytes <= KEEP_BYTES || !punch(r, i);
+    hand_back(r, i, keep ? WEIR_CHUNK_FREE : WEIR_CHUNK_BARE);
+    *(keep ? &free_bytes : &punched) += bytes;
   }
+  if (punched) give_back(r, punched);
+}
+
+void weir_spool_reader_settle(weir_spool_reader *r)
+{
+  uint64_t taken, returned, most = 0;
+  if (!r->live) return;
+  for (uint32_t i = 0; i < r->used; i++)
+    most += (uint64_t)r->chunks[i].units * WEIR_SPOOL_UNIT;
+  if (!read_number(r->fd, offsetof(weir_spool_header, taken), &taken) ||
+      !read_number(r->fd, offsetof(weir_spool_header, returned), &returned) || taken <= returned)
+    return;
+  give_back(r, taken - returned < most ? taken - returned : most);
+}
+
+uint64_t weir_spool_reader_left(const weir_spool_reader *r)
+{
+  uint64_t left = 0;
+  for (uint32_t i = 0; i < r->used; i++)
+    if (deliverable(&r->chunks[i])) left += slots_of(r, i) - r->chunks[i].next;
+  return left;
 }
 
 /* ---- the clock --------------------------------------------------------------------------------

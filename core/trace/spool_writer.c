@@ -2,10 +2,16 @@
  * nobody, keeps no descriptor and leaves errno alone.
  *
  * How a thread gets a chunk, in this order: a FREE one of its ring, any FREE one already mapped, a
- * new one (blocks reserved, then mapped and pre-faulted). Each is claimed by one compare-and-swap
- * on its directory entry, which also serialises growing: who claims an entry that has no memory yet
- * is the one to reserve and map it, and gives the claim back if that fails. Nothing is ever
- * unmapped but after a fork, so an address once published stays good.
+ * BARE or new one (blocks reserved, then mapped and pre-faulted), and when there is no room for
+ * that a FREE one of any size. Each is claimed by one compare-and-swap on its directory entry,
+ * which also serialises growing: who claims an entry that has no memory yet is the one to reserve
+ * and map it, and gives the claim back if that fails. Nothing is ever unmapped but after a fork, so
+ * an address once published stays good.
+ *
+ * How large. A thread begins with 16 KiB and has the double when it fills a chunk faster than the
+ * collector looks, half when it takes very long. Many threads share 64 MiB before that; and a chunk
+ * is never below a 1024th of what the process has already, so that the directory suffices for any
+ * limit.
  *
  * When no chunk can be had the thread is *starved*: its records are counted as dropped. It looks at
  * its own ring at each of them, at the whole directory at every 16th, and asks the kernel for more
@@ -36,19 +42,42 @@
 #define RENAME_NOREPLACE 1
 #endif
 
-#define DEFAULT_LIMIT (UINT64_C(1) << 30) /* bytes */
-#define RETRY_NS      UINT64_C(100000000) /* between two tries to grow after one failed */
+#define DEFAULT_LIMIT (UINT64_C(1) << 30)  /* bytes */
+#define RETRY_NS      UINT64_C(100000000)  /* between two tries to grow after one failed */
+#define FAST_NS       UINT64_C(400000000)  /* a chunk filled in less: the next is larger */
+#define SLOW_NS       UINT64_C(4000000000) /* in more: smaller */
+#define HEADER_BLOCKS 20480u               /* bytes of the header that are reserved at once */
+#define PAGE          4096u                /* bytes of directory that are reserved at a time */
+#define EASY_UNITS    ((64u << 20) / WEIR_SPOOL_UNIT) /* what the chunks in use share freely */
 
-enum { STATE_BITS = 2, STATE_MASK = 3, STARVED_SCAN = 15, NAME_TRIES = 1000 };
+enum {
+  STATE_BITS = WEIR_CHUNK_STATE_BITS,
+  STATE_MASK = WEIR_CHUNK_STATE_MASK,
+  GRADES = 7, /* chunks are 1 to 64 units long */
+  MANY = 1024,
+  LOOK_AT = 128, /* entries looked at for a FREE one before growing */
+  STARVED_SCAN = 15,
+  NAME_TRIES = 1000
+};
+
+_Static_assert(sizeof(weir_spool_budget) <= PAGE, "the budget's file is a page");
+_Static_assert(WEIR_SPOOL_UNIT << (GRADES - 1) == WEIR_SPOOL_CHUNK, "the largest grade");
 
 static struct {
   _Atomic(weir_spool_header *) header; /* mapped; NULL: no spool */
   _Atomic uint32_t epoch;              /* see weir_spool_epoch() */
-  uint32_t limit;                      /* chunks */
+  uint64_t limit;                      /* bytes of chunks */
   dev_t device;                        /* of the file, to know it again by its path */
   ino_t inode;
-  weir_spool_header *stale; /* the header's place after a fork, to be unmapped */
+  weir_spool_header *stale;  /* the header's place after a fork, to be unmapped */
+  weir_spool_budget *budget; /* mapped; NULL: there is none, the limit is this spool's alone */
   _Atomic(weir_trace_event *) chunk[WEIR_SPOOL_MAX_CHUNKS]; /* mapped address, NULL: not mapped */
+  uint8_t grade[WEIR_SPOOL_MAX_CHUNKS]; /* of each mapped: units as 1 << grade */
+  _Atomic uint32_t seen;                /* entries ever used: no more need be looked at */
+  _Atomic uint32_t ready;               /* entries whose blocks are reserved */
+  _Atomic uint32_t end;                 /* units of the file that are given out */
+  _Atomic uint32_t owners;              /* writers with a chunk */
+  _Atomic uint32_t look;                /* entry to look for a FREE one from */
   _Atomic uint64_t retry_at; /* CLOCK_MONOTONIC ns before which growing waits; 0: free to */
   _Atomic int reason;        /* errno of the last refusal */
   _Atomic uint64_t early_dropped, early_errno; /* drops while there was no header */
@@ -119,14 +148,18 @@ static int write_zeros(int fd, uint64_t offset, uint64_t bytes)
   return 0;
 }
 
-/* Reserves blocks, as posix_fallocate(3): 0 or an errno. Growing past RLIMIT_FSIZE would raise
- * SIGXFSZ in the program, so that is asked first. */
-static int reserve(int fd, uint64_t offset, uint64_t bytes)
+/* Growing past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+static bool size_allowed(uint64_t bytes)
 {
   struct rlimit limit;
-  if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-      offset + bytes > limit.rlim_cur)
-    return EFBIG;
+  return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+         bytes <= limit.rlim_cur;
+}
+
+/* Reserves blocks, as posix_fallocate(3): 0 or an errno. */
+static int reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+  if (!size_allowed(offset + bytes)) return EFBIG;
   for (;;) {
     if (!syscall(SYS_fallocate, fd, 0, offset, bytes)) return 0;
     if (errno == EOPNOTSUPP || errno == ENOSYS) return write_zeros(fd, offset, bytes);
@@ -134,21 +167,29 @@ static int reserve(int fd, uint64_t offset, uint64_t bytes)
   }
 }
 
-/* Maps and pre-faults [offset, offset + bytes). Faulting through madvise gives an error where
- * touching would give SIGBUS (file systems whose reservations do not bind). */
-static void *map_file(int fd, uint64_t offset, size_t bytes)
+/* Pre-faults what is reserved of a mapping. Faulting through madvise gives an error where touching
+ * would give SIGBUS (file systems whose reservations do not bind). 0 or an errno. */
+static int populate(void *p, int fd, uint64_t offset, size_t bytes)
 {
-  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-  if (p == MAP_FAILED) return NULL;
-  if (!madvise(p, bytes, MADV_POPULATE_WRITE)) return p;
+  if (!madvise(p, bytes, MADV_POPULATE_WRITE)) return 0;
   if (errno == EINVAL) { /* before Linux 5.14 */
     void *q = mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
                    (off_t)offset);
-    if (q != MAP_FAILED) return q;
+    if (q != MAP_FAILED) return 0;
   } else if (errno == EINTR || errno == EAGAIN) {
-    return p;
+    return 0;
   }
-  int why = errno == EFAULT ? ENOSPC : errno;
+  return errno == EFAULT ? ENOSPC : errno;
+}
+
+/* Maps [offset, offset + bytes), of which the first `reserved` bytes are touched. NULL and errno.
+ */
+static void *map_file(int fd, uint64_t offset, size_t bytes, size_t reserved)
+{
+  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+  if (p == MAP_FAILED) return NULL;
+  int why = populate(p, fd, offset, reserved);
+  if (!why) return p;
   munmap(p, bytes);
   errno = why;
   return NULL;
@@ -190,13 +231,16 @@ static bool make_path(char *out, const char *directory, uint32_t pid, unsigned n
   return true;
 }
 
-/* Field 22 of /proc/self/stat; the name in field 2 may hold anything, so counting starts behind it.
- */
-static uint64_t own_start_time(void)
+/* Field 22 of a process's stat; the name in field 2 may hold anything, so counting starts behind
+ * it. */
+static uint64_t start_time_of(uint32_t pid)
 {
-  char text[1024];
+  char text[1024], path[48];
   uint64_t value = 0;
-  slurp("/proc/self/stat", text, sizeof text);
+  char *at = put_text(path, "/proc/");
+  at = pid == (uint32_t)getpid() ? put_text(at, "self") : put_number(at, pid);
+  *put_text(at, "/stat") = 0;
+  slurp(path, text, sizeof text);
   char *p = strrchr(text, ')');
   for (int field = 2; p && field < 22; field++)
     p = strchr(p + 1, ' ');
@@ -207,9 +251,9 @@ static uint64_t own_start_time(void)
 
 static void read_boot_id(uint8_t out[16])
 {
-  char text[64];
+  static char text[64]; /* a forked child's is its parent's */
   int n = 0;
-  slurp("/proc/sys/kernel/random/boot_id", text, sizeof text);
+  if (!text[0]) slurp("/proc/sys/kernel/random/boot_id", text, sizeof text);
   memset(out, 0, 16);
   for (const char *p = text; *p && n < 32; p++) {
     int digit = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
@@ -219,17 +263,37 @@ static void read_boot_id(uint8_t out[16])
   }
 }
 
+/* Arguments hold passwords and paths: where they are not wanted nothing of them reaches the file.
+ */
+static void fill_command_line(weir_spool_header *h, bool redact)
+{
+  size_t bytes = slurp("/proc/self/cmdline", h->cmdline, sizeof h->cmdline);
+  if (redact) {
+    size_t first = strnlen(h->cmdline, bytes);
+    memset(h->cmdline + first, 0, bytes - first);
+    bytes = first;
+  }
+  h->cmdline_bytes = (uint32_t)bytes;
+}
+
+static uint32_t pid_of(const weir_spool_options *options)
+{
+  return options->pid ? options->pid : (uint32_t)getpid();
+}
+
 static void fill_header(weir_spool_header *h, const weir_spool_options *options)
 {
   struct timespec now;
+  struct stat space;
   h->version = WEIR_SPOOL_VERSION;
   h->header_bytes = WEIR_SPOOL_HEADER;
   h->chunk_bytes = WEIR_SPOOL_CHUNK;
   h->api_count = options->api_count;
   h->api_hash = options->api_hash;
-  h->pid = (uint32_t)getpid();
+  h->pid = pid_of(options);
   h->ppid = (uint32_t)getppid();
-  h->start_time = own_start_time();
+  h->start_time = start_time_of(h->pid);
+  h->pid_namespace = stat("/proc/self/ns/pid", &space) ? 0 : space.st_ino;
   clock_gettime(CLOCK_REALTIME, &now);
   h->realtime_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   read_boot_id(h->boot_id);
@@ -241,7 +305,7 @@ static void fill_header(weir_spool_header *h, const weir_spool_options *options)
   atomic_store(&h->last_ticks, h->clock_first.ticks);
   ssize_t n = readlink("/proc/self/exe", h->exe, sizeof h->exe - 1);
   h->exe[n > 0 ? n : 0] = 0;
-  h->cmdline_bytes = (uint32_t)slurp("/proc/self/cmdline", h->cmdline, sizeof h->cmdline);
+  fill_command_line(h, options->redact);
   atomic_store(&h->dropped, atomic_exchange(&spool.early_dropped, 0));
   atomic_store(&h->drop_errno, atomic_exchange(&spool.early_errno, 0));
   memcpy(h->magic, WEIR_SPOOL_MAGIC, sizeof h->magic);
@@ -256,14 +320,16 @@ static int publish(const char *from, const char *to)
   return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0) ? errno : 0;
 }
 
-/* Maps a new file's header; 0 or an errno. */
+/* Maps a new file's header: its beginning is reserved, the rest a hole for now. 0 or an errno. */
 static int map_header(int fd, weir_spool_header **out)
 {
   struct stat file;
-  int error = reserve(fd, 0, WEIR_SPOOL_HEADER);
+  int error = reserve(fd, 0, HEADER_BLOCKS);
   if (error) return error;
   if (fstat(fd, &file)) return errno;
-  *out = map_file(fd, 0, WEIR_SPOOL_HEADER);
+  if (!size_allowed(WEIR_SPOOL_HEADER)) return EFBIG;
+  if (ftruncate(fd, WEIR_SPOOL_HEADER)) return errno;
+  *out = map_file(fd, 0, WEIR_SPOOL_HEADER, HEADER_BLOCKS);
   if (!*out) return errno;
   spool.device = file.st_dev;
   spool.inode = file.st_ino;
@@ -275,7 +341,7 @@ static int map_header(int fd, weir_spool_header **out)
 static int create(const weir_spool_options *options, unsigned n, weir_spool_header **out)
 {
   char unfinished[PATH_MAX];
-  uint32_t pid = (uint32_t)getpid();
+  uint32_t pid = pid_of(options);
   weir_spool_header *h = NULL;
   if (!make_path(spool.path, options->directory, pid, n, WEIR_SPOOL_SUFFIX)) return ENAMETOOLONG;
   if (!faccessat(AT_FDCWD, spool.path, F_OK, 0)) return EEXIST; /* most are seen here, cheaply */
@@ -300,6 +366,12 @@ static int create(const weir_spool_options *options, unsigned n, weir_spool_head
   return error;
 }
 
+/* Bytes of the chunk `index`, which is mapped. */
+static size_t chunk_bytes(uint32_t index)
+{
+  return (size_t)WEIR_SPOOL_UNIT << spool.grade[index];
+}
+
 /* Unmaps a former spool of this process. */
 static void forget(void)
 {
@@ -307,10 +379,36 @@ static void forget(void)
   if (!h) h = spool.stale;
   spool.stale = NULL;
   if (h) munmap(h, WEIR_SPOOL_HEADER);
-  for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++) {
+  for (uint32_t i = 0, n = atomic_exchange(&spool.seen, 0); i < n; i++) {
     weir_trace_event *chunk = atomic_exchange(&spool.chunk[i], NULL);
-    if (chunk) munmap(chunk, WEIR_SPOOL_CHUNK);
+    if (chunk) munmap(chunk, chunk_bytes(i));
   }
+  if (spool.budget) munmap(spool.budget, PAGE);
+  spool.budget = NULL;
+  atomic_store(&spool.owners, 0);
+  atomic_store(&spool.look, 0);
+  atomic_store(&spool.retry_at, 0);
+  atomic_store(&spool.ready, (HEADER_BLOCKS - WEIR_SPOOL_DIRECTORY) / sizeof(weir_chunk_entry));
+  atomic_store(&spool.end, WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT);
+}
+
+/* Maps the folder's budget, which whoever comes first makes. Without it the limit holds for this
+ * spool. */
+static weir_spool_budget *map_budget(const char *directory)
+{
+  char path[PATH_MAX];
+  weir_spool_budget *budget = NULL;
+  struct stat file;
+  if (strlen(directory) + sizeof WEIR_SPOOL_BUDGET + 1 > sizeof path) return NULL;
+  char *at = put_text(path, directory);
+  *at++ = '/';
+  *put_text(at, WEIR_SPOOL_BUDGET) = 0;
+  int fd = open_file(path, O_RDWR | O_CREAT | O_NONBLOCK);
+  if (fd < 0) return NULL;
+  if (!fstat(fd, &file) && S_ISREG(file.st_mode) && !reserve(fd, 0, PAGE))
+    budget = map_file(fd, 0, PAGE, PAGE);
+  close_file(fd);
+  return budget;
 }
 
 static weir_status status_of(int error)
@@ -333,23 +431,21 @@ static weir_status status_of(int error)
 weir_status weir_spool_open(const weir_spool_options *options)
 {
   int saved = errno, error = EEXIST;
-  uint64_t limit = (options->limit_bytes ? options->limit_bytes : DEFAULT_LIMIT) / WEIR_SPOOL_CHUNK;
   weir_spool_header *h = NULL;
   if (!options->directory || options->directory[0] != '/')
     return weir_fail(WEIR_EINVAL, "a spool's folder must be an absolute path, not \"%s\"",
                      options->directory ? options->directory : "");
   weir_clock_init();
   forget();
-  spool.limit = limit < 1                       ? 1
-                : limit > WEIR_SPOOL_MAX_CHUNKS ? WEIR_SPOOL_MAX_CHUNKS
-                                                : (uint32_t)limit;
-  atomic_store(&spool.retry_at, 0);
+  spool.limit = options->limit_bytes ? options->limit_bytes : DEFAULT_LIMIT;
   for (unsigned n = 0; n < NAME_TRIES && error == EEXIST; n++)
     error = create(options, n, &h);
   errno = saved;
   if (error)
     return weir_fail_errno(status_of(error), error, "cannot create a spool in %s",
                            options->directory);
+  spool.budget = options->alone ? NULL : map_budget(options->directory);
+  errno = saved;
   atomic_fetch_add(&spool.epoch, 1);
   atomic_store_explicit(&spool.header, h, memory_order_release);
   return WEIR_OK;
@@ -391,12 +487,24 @@ void weir_spool_after_fork(void)
   if (h) {
     spool.stale = h;
     replace(h, WEIR_SPOOL_HEADER);
-    for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++) {
+    for (uint32_t i = 0, n = atomic_load(&spool.seen); i < n; i++) {
       weir_trace_event *chunk = atomic_load(&spool.chunk[i]);
-      if (chunk) replace(chunk, WEIR_SPOOL_CHUNK);
+      if (chunk) replace(chunk, chunk_bytes(i));
     }
   }
   errno = saved;
+}
+
+bool weir_spool_announce(void)
+{
+  const uint32_t pid = (uint32_t)getpid();
+  if (!spool.budget) return false;
+  for (uint32_t i = 0; i < WEIR_SPOOL_ANNOUNCED; i++) {
+    _Atomic uint32_t *slot = &spool.budget->announced[(pid + i) % WEIR_SPOOL_ANNOUNCED];
+    uint32_t none = 0;
+    if (atomic_compare_exchange_strong(slot, &none, pid)) return true;
+  }
+  return false;
 }
 
 /* ---- chunks -----------------------------------------------------------------------------------
@@ -407,36 +515,15 @@ static uint32_t entry_state(uint32_t generation, uint32_t state)
   return generation << STATE_BITS | state;
 }
 
-/* Takes a FREE chunk; *generation is its new one. */
-static bool claim(weir_chunk_entry *entry, uint32_t *generation)
+/* Takes the chunk of `entry` out of state `from`; *generation is its new one. */
+static bool claim(weir_chunk_entry *entry, uint32_t from, uint32_t *generation)
 {
   uint32_t seen = atomic_load_explicit(&entry->state, memory_order_relaxed);
-  if ((seen & STATE_MASK) != WEIR_CHUNK_FREE) return false;
+  if ((seen & STATE_MASK) != from) return false;
   *generation = ((seen >> STATE_BITS) + 1) & UINT32_MAX >> STATE_BITS;
   return atomic_compare_exchange_strong_explicit(&entry->state, &seen,
                                                  entry_state(*generation, WEIR_CHUNK_TAKEN),
                                                  memory_order_acquire, memory_order_relaxed);
-}
-
-/* Reserves and maps chunk `index`, which the caller has claimed; NULL and errno. The file is found
- * again by its path, and must be the one we made. */
-static weir_trace_event *map_chunk(uint32_t index)
-{
-  struct stat file;
-  uint64_t offset = WEIR_SPOOL_HEADER + (uint64_t)index * WEIR_SPOOL_CHUNK;
-  weir_trace_event *chunk = NULL;
-  int fd = open_file(spool.path, O_RDWR), error = 0;
-  if (fd < 0) return NULL;
-  if (fstat(fd, &file))
-    error = errno;
-  else if (file.st_dev != spool.device || file.st_ino != spool.inode)
-    error = ESTALE;
-  else
-    error = reserve(fd, offset, WEIR_SPOOL_CHUNK);
-  if (!error && !(chunk = map_file(fd, offset, WEIR_SPOOL_CHUNK))) error = errno;
-  close_file(fd);
-  errno = error;
-  return chunk;
 }
 
 static void raise_to(_Atomic uint32_t *count, uint32_t value)
@@ -446,37 +533,248 @@ static void raise_to(_Atomic uint32_t *count, uint32_t value)
     continue;
 }
 
-/* Claims an entry that has no memory yet and gives it some. */
-static bool grow(weir_spool_header *h, uint32_t *index, uint32_t *generation)
+/* The spool's file, found again by its path: it must be the one we made. -1 and errno. */
+static int open_again(void)
+{
+  struct stat file;
+  int error = 0, fd = open_file(spool.path, O_RDWR);
+  if (fd < 0) return -1;
+  if (fstat(fd, &file))
+    error = errno;
+  else if (file.st_dev != spool.device || file.st_ino != spool.inode)
+    error = ESTALE;
+  if (!error) return fd;
+  close_file(fd);
+  errno = error;
+  return -1;
+}
+
+/* ---- the budget -------------------------------------------------------------------------------
+ */
+
+static uint64_t in_use(const _Atomic uint64_t *taken, const _Atomic uint64_t *returned)
+{
+  uint64_t t = atomic_load_explicit(taken, memory_order_relaxed);
+  uint64_t r = atomic_load_explicit(returned, memory_order_relaxed);
+  return t > r ? t - r : 0;
+}
+
+static uint64_t own_bytes(const weir_spool_header *h)
+{
+  return in_use(&h->taken, &h->returned);
+}
+
+static void repay(weir_spool_header *h, uint64_t bytes)
+{
+  atomic_fetch_sub(&h->taken, bytes);
+  if (spool.budget) atomic_fetch_sub(&spool.budget->taken, bytes);
+}
+
+/* Takes `bytes` from the budget; false: they would pass the limit. */
+static bool draw(weir_spool_header *h, uint64_t bytes)
+{
+  atomic_fetch_add(&h->taken, bytes);
+  if (spool.budget) atomic_fetch_add(&spool.budget->taken, bytes);
+  uint64_t used = own_bytes(h);
+  if (spool.budget) used = in_use(&spool.budget->taken, &spool.budget->returned);
+  if (used <= spool.limit) return true;
+  repay(h, bytes);
+  return false;
+}
+
+/* ---- growing ----------------------------------------------------------------------------------
+ */
+
+/* Whoever looks for a chunk looks at entries that others hold; what it finds is only sure once it
+ * has claimed the entry. */
+static uint32_t units_of(const weir_chunk_entry *entry)
+{
+  return __atomic_load_n(&entry->units, __ATOMIC_RELAXED);
+}
+
+static void set_units(weir_chunk_entry *entry, uint32_t units)
+{
+  __atomic_store_n(&entry->units, units, __ATOMIC_RELAXED);
+}
+
+/* Gives the claimed entry its place in the file, once and for ever. */
+static bool place(weir_chunk_entry *entry, uint32_t units)
+{
+  if (units_of(entry)) return true;
+  uint32_t at = atomic_fetch_add(&spool.end, units);
+  if (at > WEIR_SPOOL_MAX_UNITS - units) {
+    atomic_fetch_sub(&spool.end, units);
+    errno = ENOBUFS;
+    return false;
+  }
+  entry->place = at;
+  set_units(entry, units);
+  return true;
+}
+
+/* The opposite, of a chunk without memory: so that a smaller one may fit there. */
+static void displace(weir_chunk_entry *entry)
+{
+  uint32_t end = entry->place + units_of(entry);
+  if (!units_of(entry) || !atomic_compare_exchange_strong(&spool.end, &end, entry->place)) return;
+  entry->place = 0;
+  set_units(entry, 0);
+}
+
+/* Reserves blocks of chunk `index`, which the caller has claimed, and maps it where it is not
+ * mapped yet. 0 or an errno. */
+static int map_chunk(weir_spool_header *h, uint32_t index, unsigned grade)
+{
+  weir_chunk_entry *entry = &weir_spool_directory(h)[index];
+  weir_trace_event *chunk = atomic_load(&spool.chunk[index]);
+  const size_t bytes = (size_t)WEIR_SPOOL_UNIT << grade;
+  int fd = open_again(), error = 0;
+  if (fd < 0) return errno;
+  if (!place(entry, 1u << grade)) error = errno;
+  const uint64_t offset = (uint64_t)entry->place * WEIR_SPOOL_UNIT;
+  if (!error) error = reserve(fd, offset, bytes);
+  if (!error && chunk) error = populate(chunk, fd, offset, bytes);
+  if (!error && !chunk && !(chunk = map_file(fd, offset, bytes, bytes))) error = errno;
+  close_file(fd);
+  if (error) return error;
+  spool.grade[index] = (uint8_t)grade;
+  atomic_store_explicit(&spool.chunk[index], chunk, memory_order_release);
+  return 0;
+}
+
+/* Reserves the next part of the directory when entry `index` is beyond what is. 0 or an errno. */
+static int ready_entry(weir_spool_header *h, uint32_t index)
+{
+  uint32_t ready = atomic_load(&spool.ready);
+  if (index < ready) return 0;
+  uint64_t at = (WEIR_SPOOL_DIRECTORY + ready * sizeof(weir_chunk_entry)) / PAGE * PAGE + PAGE;
+  int fd = open_again();
+  if (fd < 0) return errno;
+  int error = reserve(fd, at, PAGE);
+  if (!error) error = populate((char *)h + at, fd, at, PAGE);
+  close_file(fd);
+  if (!error)
+    raise_to(&spool.ready,
+             (uint32_t)((at + PAGE - WEIR_SPOOL_DIRECTORY) / sizeof(weir_chunk_entry)));
+  return error;
+}
+
+/* Claims an entry that was never placed; one that somebody else has placed meanwhile goes back. */
+static bool claim_unplaced(weir_chunk_entry *entry, uint32_t *generation)
+{
+  if (units_of(entry) || !claim(entry, WEIR_CHUNK_FREE, generation)) return false;
+  if (!units_of(entry)) return true;
+  atomic_store(&entry->state, entry_state(*generation, WEIR_CHUNK_FREE));
+  return false;
+}
+
+/* Claims a chunk of this grade without blocks: a BARE one, or one never placed. 0 or an errno. */
+static int claim_empty(weir_spool_header *h, unsigned grade, uint32_t *index, uint32_t *generation)
+{
+  weir_chunk_entry *directory = weir_spool_directory(h);
+  uint32_t seen = atomic_load_explicit(&spool.seen, memory_order_acquire);
+  for (*index = 0; *index < seen; ++*index) {
+    weir_chunk_entry *entry = &directory[*index];
+    if (units_of(entry) == 1u << grade && claim(entry, WEIR_CHUNK_BARE, generation)) return 0;
+    if (claim_unplaced(entry, generation)) return 0;
+  }
+  for (; *index < WEIR_SPOOL_MAX_CHUNKS; ++*index) {
+    int error = ready_entry(h, *index);
+    if (error) return error;
+    if (claim_unplaced(&directory[*index], generation)) return 0;
+  }
+  return ENOBUFS;
+}
+
+/* 0, or an errno; ENOBUFS: the limit. */
+static int grow_by(weir_spool_header *h, unsigned grade, uint32_t *index, uint32_t *generation)
+{
+  const uint64_t bytes = (uint64_t)WEIR_SPOOL_UNIT << grade;
+  if (!draw(h, bytes)) return ENOBUFS;
+  int error = claim_empty(h, grade, index, generation);
+  if (!error) {
+    error = map_chunk(h, *index, grade);
+    raise_to(&spool.seen, *index + 1);
+    raise_to(&h->chunks, *index + 1);
+    if (!error) return 0;
+    weir_chunk_entry *entry = &weir_spool_directory(h)[*index];
+    if (!atomic_load(&spool.chunk[*index])) displace(entry);
+    uint32_t state = units_of(entry) ? WEIR_CHUNK_BARE : WEIR_CHUNK_FREE;
+    atomic_store(&entry->state, entry_state(*generation, state));
+  }
+  repay(h, bytes);
+  return error;
+}
+
+/* A chunk with blocks of its own, of grade `want`, or, where there is no room for that, of the
+ * largest there is room for, down to `least`. */
+static bool grow(weir_spool_header *h, unsigned want, unsigned least, uint32_t *index,
+                 uint32_t *generation)
 {
   uint64_t retry_at = atomic_load_explicit(&spool.retry_at, memory_order_relaxed);
   if (retry_at && weir_clock_monotonic_ns() < retry_at) return false;
-  for (uint32_t i = 0; i < spool.limit; i++) {
-    if (atomic_load_explicit(&spool.chunk[i], memory_order_relaxed)) continue;
-    if (!claim(&h->directory[i], generation)) continue;
-    weir_trace_event *chunk = map_chunk(i);
-    if (!chunk) {
-      atomic_store(&spool.reason, errno);
-      atomic_store(&spool.retry_at, weir_clock_monotonic_ns() + RETRY_NS);
-      atomic_store(&h->directory[i].state, entry_state(*generation, WEIR_CHUNK_FREE));
-      return false;
+  int error = 0, refusal = 0;
+  for (unsigned grade = want + 1; grade-- > least;) {
+    error = grow_by(h, grade, index, generation);
+    if (!error) {
+      atomic_store(&spool.retry_at, 0);
+      return true;
     }
-    atomic_store_explicit(&spool.chunk[i], chunk, memory_order_release);
-    atomic_store(&spool.retry_at, 0);
-    raise_to(&h->chunks, i + 1);
-    *index = i;
-    return true;
+    if (error != ENOBUFS) refusal = error;
+    if (error != ENOBUFS && error != ENOSPC && error != EFBIG && error != ENOMEM) break;
   }
-  atomic_store(&spool.reason, ENOBUFS);
+  atomic_store(&spool.reason, refusal ? refusal : error);
+  if (refusal) atomic_store(&spool.retry_at, weir_clock_monotonic_ns() + RETRY_NS);
   return false;
+}
+
+/* ---- choosing ---------------------------------------------------------------------------------
+ */
+
+/* The largest grade of at most `units`. */
+static unsigned grade_below(uint64_t units)
+{
+  unsigned grade = 0;
+  while (grade + 1 < GRADES && UINT64_C(2) << grade <= units)
+    grade++;
+  return grade;
+}
+
+/* The smallest grade that has `slots`. */
+static unsigned grade_for(uint32_t slots)
+{
+  unsigned grade = 0;
+  while (((size_t)WEIR_SPOOL_UNIT << grade) / sizeof(weir_trace_event) < slots)
+    grade++;
+  return grade;
+}
+
+/* The grade the next chunk of `w` should have; at least `least`. */
+static unsigned grade_wanted(const weir_spool_header *h, const weir_writer *w, unsigned least)
+{
+  uint32_t owners = atomic_load_explicit(&spool.owners, memory_order_relaxed);
+  unsigned share = grade_below(EASY_UNITS / (owners + 1));
+  unsigned floor = grade_below(own_bytes(h) / WEIR_SPOOL_UNIT / MANY);
+  unsigned grade = w->grade < share ? w->grade : share;
+  if (grade < floor) grade = floor;
+  return grade < least ? least : grade;
+}
+
+static bool take_mapped(weir_spool_header *h, uint32_t index, unsigned from, unsigned to,
+                        uint32_t *generation)
+{
+  if (!atomic_load_explicit(&spool.chunk[index], memory_order_acquire)) return false;
+  if (spool.grade[index] < from || spool.grade[index] > to) return false;
+  return claim(&weir_spool_directory(h)[index], WEIR_CHUNK_FREE, generation);
 }
 
 /* Claims a FREE chunk of the ring, the first of it that is: a thread that is drained in time goes
  * on using the same two or three, which stay in its cache. */
-static bool take_ring(weir_spool_header *h, weir_writer *w, uint32_t *index, uint32_t *generation)
+static bool take_ring(weir_spool_header *h, const weir_writer *w, unsigned from, uint32_t *index,
+                      uint32_t *generation)
 {
   for (uint32_t i = 0; i < w->ring_size; i++) {
-    if (!claim(&h->directory[w->ring[i]], generation)) continue;
+    if (!take_mapped(h, w->ring[i], from, GRADES, generation)) continue;
     *index = w->ring[i];
     return true;
   }
@@ -496,19 +794,34 @@ static void remember(weir_writer *w, uint32_t index)
   }
 }
 
-static bool take(weir_spool_header *h, weir_writer *w, uint32_t *index, uint32_t *generation)
+/* Claims any FREE chunk of the grades `from` to `to` among the next `most` entries. */
+static bool take_any(weir_spool_header *h, unsigned from, unsigned to, uint32_t most,
+                     uint32_t *index, uint32_t *generation)
 {
-  if (take_ring(h, w, index, generation)) return true;
-  if (w->starved & STARVED_SCAN) return false;
-  uint32_t used = atomic_load_explicit(&h->chunks, memory_order_acquire);
-  for (uint32_t i = 0; i < used; i++) {
-    if (!atomic_load_explicit(&spool.chunk[i], memory_order_acquire)) continue;
-    if (!claim(&h->directory[i], generation)) continue;
-    *index = i;
-    remember(w, i);
+  uint32_t used = atomic_load_explicit(&spool.seen, memory_order_acquire);
+  uint32_t at = atomic_load_explicit(&spool.look, memory_order_relaxed);
+  for (uint32_t i = 0; i < used && i < most; i++, at++) {
+    if (at >= used) at = 0;
+    if (!take_mapped(h, at, from, to, generation)) continue;
+    *index = at;
+    atomic_store_explicit(&spool.look, at + 1, memory_order_relaxed);
     return true;
   }
-  if (!grow(h, index, generation)) return false;
+  atomic_store_explicit(&spool.look, at, memory_order_relaxed);
+  return false;
+}
+
+/* Claims a chunk with room for `slots`. */
+static bool take(weir_spool_header *h, weir_writer *w, uint32_t slots, uint32_t *index,
+                 uint32_t *generation)
+{
+  const unsigned least = grade_for(slots), want = grade_wanted(h, w, least);
+  if (take_ring(h, w, w->starved ? least : want, index, generation)) return true;
+  if (w->starved & STARVED_SCAN) return false;
+  if (!take_any(h, want, want + 2, LOOK_AT, index, generation) &&
+      !grow(h, want, least, index, generation) &&
+      !take_any(h, least, GRADES, UINT32_MAX, index, generation))
+    return false;
   remember(w, *index);
   return true;
 }
@@ -521,15 +834,16 @@ static void finish(weir_spool_header *h, weir_writer *w)
     memset(w->next, 0, sizeof *w->next);
     weir_writer_commit(w, 1);
   }
-  atomic_store_explicit(&h->directory[w->chunk].state,
+  atomic_store_explicit(&weir_spool_directory(h)[w->chunk].state,
                         entry_state((uint32_t)(w->place >> 16), WEIR_CHUNK_FULL),
                         memory_order_release);
   w->next = w->end = NULL;
+  atomic_fetch_sub_explicit(&spool.owners, 1, memory_order_relaxed);
 }
 
 static void begin(weir_spool_header *h, weir_writer *w, uint32_t index, uint32_t generation)
 {
-  weir_chunk_entry *entry = &h->directory[index];
+  weir_chunk_entry *entry = &weir_spool_directory(h)[index];
   if (!w->thread) w->thread = atomic_fetch_add(&h->threads, 1) + 1;
   entry->tid = (uint32_t)syscall(SYS_gettid);
   entry->thread = w->thread;
@@ -537,7 +851,7 @@ static void begin(weir_spool_header *h, weir_writer *w, uint32_t index, uint32_t
   atomic_store_explicit(&entry->state, entry_state(generation, WEIR_CHUNK_OWNED),
                         memory_order_release);
   w->next = atomic_load_explicit(&spool.chunk[index], memory_order_acquire);
-  w->end = w->next + WEIR_SPOOL_SLOTS;
+  w->end = w->next + chunk_bytes(index) / sizeof *w->next;
   w->place = (uint64_t)generation << 16;
   w->chunk = index;
   w->starved = 0;
@@ -552,21 +866,33 @@ static void renew(weir_writer *w)
   w->epoch = epoch;
 }
 
-/* Rolls to a new chunk; 0, or the errno why there is none. The old chunk stays in use then, unless
- * it is full to the last slot: it must be drained and come back, since it may be all there is. */
-static int roll(weir_writer *w)
+/* By how long the last chunk lasted. */
+static void regrade(weir_writer *w)
+{
+  uint64_t now = weir_clock_monotonic_ns();
+  if (w->begun && now - w->begun < FAST_NS && w->grade < GRADES - 1) w->grade++;
+  if (w->begun && now - w->begun > SLOW_NS && w->grade) w->grade--;
+  w->begun = now;
+}
+
+/* Rolls to a new chunk with `slots`; 0, or the errno why there is none. The old chunk stays in use
+ * then, unless it is full to the last slot: it must be drained and come back, since it may be all
+ * there is. */
+static int roll(weir_writer *w, uint32_t slots)
 {
   uint32_t index, generation;
   weir_spool_header *h = weir_spool_current();
   if (!h) return ENOENT;
   renew(w);
-  if (!take(h, w, &index, &generation)) {
+  if (!w->starved) regrade(w);
+  if (!take(h, w, slots, &index, &generation)) {
     if (!++w->starved) w->starved = 1;
     if (w->next == w->end) finish(h, w);
     int reason = atomic_load_explicit(&spool.reason, memory_order_relaxed);
     return reason ? reason : ENOBUFS;
   }
   finish(h, w);
+  atomic_fetch_add_explicit(&spool.owners, 1, memory_order_relaxed);
   begin(h, w, index, generation);
   refresh_clock(h);
   return 0;
@@ -575,7 +901,7 @@ static int roll(weir_writer *w)
 weir_trace_event *weir_writer_roll(weir_writer *w, uint32_t slots)
 {
   int saved = errno;
-  int error = slots > WEIR_SPOOL_SLOTS ? EMSGSIZE : roll(w);
+  int error = slots > WEIR_SPOOL_SLOTS ? EMSGSIZE : roll(w, slots);
   if (error) weir_spool_drop(1, error);
   errno = saved;
   return error ? NULL : w->next;
@@ -598,7 +924,7 @@ bool weir_writer_extended(weir_writer *w, weir_event_kind kind, const weir_trace
   uint32_t slots = (uint32_t)extra + 1;
   int saved = errno;
   bool fits =
-      extra <= WEIR_SPOOL_MAX_EXTRA && ((size_t)(w->end - w->next) >= slots || roll(w) == 0);
+      extra <= WEIR_SPOOL_MAX_EXTRA && ((size_t)(w->end - w->next) >= slots || roll(w, slots) == 0);
   errno = saved;
   if (!fits) {
     weir_spool_header *h = weir_spool_current();

@@ -57,8 +57,9 @@ static void put_header(int fd, const fuzz_head *head, const uint8_t **data, cons
   h.chunk_bytes = WEIR_SPOOL_CHUNK;
   unsigned entries = head->entries % (FUZZ_CHUNKS + 1u);
   atomic_store(&h.chunks, entries);
-  for (unsigned i = 0; i < entries && end - *data >= 16; i++, *data += 16)
-    memcpy((char *)h.directory + i * 16u, *data, 16);
+  const size_t bytes = sizeof(weir_chunk_entry);
+  for (unsigned i = 0; i < entries && (size_t)(end - *data) >= bytes; i++, *data += bytes)
+    put(fd, *data, bytes, WEIR_SPOOL_DIRECTORY + i * bytes);
   for (unsigned i = 0; i < head->patches && end - *data >= 4; i++, *data += 4) {
     uint16_t at, value;
     memcpy(&at, *data, 2);
@@ -68,12 +69,16 @@ static void put_header(int fd, const fuzz_head *head, const uint8_t **data, cons
   put(fd, &h, sizeof h, 0);
 }
 
-/* The generation of chunk `index`, as its entry in the file has it. */
-static uint32_t generation_of(int fd, uint32_t index)
+/* Chunk `index`, as its entry in the file has it, put where a chunk can be. */
+static weir_chunk_entry entry_of(int fd, uint32_t index)
 {
-  uint32_t state = 0;
-  uint64_t at = offsetof(weir_spool_header, directory) + (uint64_t)index * sizeof(weir_chunk_entry);
-  return pread(fd, &state, 4, (off_t)at) == 4 ? state >> 2 : 0;
+  weir_chunk_entry e;
+  const uint32_t first = WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT;
+  uint64_t at = WEIR_SPOOL_DIRECTORY + (uint64_t)index * sizeof e;
+  if (pread(fd, &e, sizeof e, (off_t)at) != (ssize_t)sizeof e) memset(&e, 0, sizeof e);
+  if (e.place < first || e.place >= first + FUZZ_UNITS) e.place = first + index;
+  if (!e.units || e.units > first + FUZZ_UNITS - e.place) e.units = 1;
+  return e;
 }
 
 static void put_slots(int fd, const fuzz_head *head, const uint8_t *data, const uint8_t *end)
@@ -82,11 +87,12 @@ static void put_slots(int fd, const fuzz_head *head, const uint8_t *data, const 
   for (uint32_t n = 0; end - data >= 64 && chunk < FUZZ_CHUNKS; data += 64) {
     weir_trace_event e;
     memcpy(&e, data, sizeof e);
-    slot %= WEIR_SPOOL_SLOTS;
+    weir_chunk_entry c = entry_of(fd, chunk);
+    const uint64_t generation = atomic_load(&c.state) >> WEIR_CHUNK_STATE_BITS;
+    slot %= c.units * (WEIR_SPOOL_UNIT / 64);
     if (head->flags & FUZZ_COMMIT)
-      atomic_store(&e.commit,
-                   weir_event_check(&e, (uint64_t)generation_of(fd, chunk) << 16 | slot));
-    put(fd, &e, 64, WEIR_SPOOL_HEADER + (uint64_t)chunk * WEIR_SPOOL_CHUNK + slot * 64u);
+      atomic_store(&e.commit, weir_event_check(&e, generation << 16 | slot));
+    put(fd, &e, 64, (uint64_t)c.place * WEIR_SPOOL_UNIT + slot * 64u);
     slot++;
     if (++n % per_chunk == 0) {
       chunk++;
@@ -123,14 +129,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   if (size < sizeof head) return 0;
   memcpy(&head, data, sizeof head);
   data += sizeof head;
-  uint64_t whole =
-      WEIR_SPOOL_HEADER + (uint64_t)(head.entries % (FUZZ_CHUNKS + 1)) * WEIR_SPOOL_CHUNK;
+  const uint64_t whole = WEIR_SPOOL_HEADER + FUZZ_UNITS * WEIR_SPOOL_UNIT;
   if (ftruncate(fd, 0) || ftruncate(fd, (off_t)whole)) abort();
   put_header(fd, &head, &data, end);
   put_slots(fd, &head, data, end);
-  if (head.flags & FUZZ_CUT && whole > WEIR_SPOOL_CHUNK + head.cut * 64u &&
-      ftruncate(fd, (off_t)(whole - WEIR_SPOOL_CHUNK + head.cut * 64u)))
-    abort();
+  if (head.flags & FUZZ_CUT && ftruncate(fd, (off_t)(WEIR_SPOOL_HEADER + head.cut * 64u))) abort();
   read_it(path, head.flags & FUZZ_LIVE, head.cut);
   return 0;
 }

@@ -28,7 +28,7 @@ static void write_sample(const char *folder)
 
 static const weir_trace_event *slot_at(const sample *s, uint32_t chunk, uint32_t slot)
 {
-  const uint8_t *p = s->bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK + slot * 64u;
+  const uint8_t *p = s->bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT + slot * 64u;
   return (const weir_trace_event *)(const void *)p;
 }
 
@@ -65,7 +65,7 @@ void make_sample(sample *s, const char *folder)
 
 void recommit(uint8_t *bytes, uint32_t chunk, uint32_t slot)
 {
-  uint8_t *p = bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK + slot * 64u;
+  uint8_t *p = bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT + slot * 64u;
   weir_trace_event *e = (weir_trace_event *)(void *)p;
   atomic_store(&e->commit, weir_event_check(e, UINT64_C(1) << 16 | slot));
 }

@@ -10,7 +10,7 @@ enum {
   SAMPLE_FULL = 60, /* records in chunk 0, handed over (key 1) */
   SAMPLE_OPEN = 40, /* records in chunk 1, still owned (key 2) */
   SAMPLE_RECORDS = SAMPLE_FULL + SAMPLE_OPEN,
-  SAMPLE_BYTES = WEIR_SPOOL_HEADER + SAMPLE_CHUNKS * WEIR_SPOOL_CHUNK
+  SAMPLE_BYTES = WEIR_SPOOL_HEADER + SAMPLE_CHUNKS * WEIR_SPOOL_UNIT
 };
 
 typedef struct sample {

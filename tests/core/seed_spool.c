@@ -19,10 +19,15 @@ static void add(input *in, const void *bytes, size_t count)
   in->size += count;
 }
 
-static void add_entry(input *in, uint32_t state, uint32_t thread, uint32_t sequence)
+/* The n-th: they lie one behind the other, each larger than the last; `overlap`: all in one place.
+ */
+static void add_entry(input *in, uint32_t n, uint32_t state, bool overlap)
 {
-  uint32_t entry[4] = {1u << 2 | state, 1000 + thread, thread, sequence};
-  add(in, entry, sizeof entry);
+  weir_chunk_entry entry = {.tid = 1001 + n % 2, .thread = 1 + n % 2, .sequence = n};
+  atomic_store(&entry.state, 1u << WEIR_CHUNK_STATE_BITS | state);
+  entry.units = 1u << n;
+  entry.place = WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT + (overlap ? 0 : entry.units - 1);
+  add(in, &entry, sizeof entry);
 }
 
 static void add_record(input *in, uint8_t kind, uint16_t extra, uint64_t bytes, const void *payload)
@@ -69,11 +74,11 @@ int main(int argc, char **argv)
         .flags = (uint8_t)(FUZZ_COMMIT | (i & 2) | (i & 4)), .entries = 3, .cut = (uint8_t)i};
     in.size = 0;
     head.per_chunk = i & 1 ? 24 : 7;
-    head.first = i & 8 ? WEIR_SPOOL_SLOTS - 20 : 0;
+    head.first = i & 8 ? WEIR_SPOOL_UNIT / 64 - 20 : 0;
     if (i & 16) head.patches = 2;
     add(&in, &head, sizeof head);
     for (uint32_t k = 0; k < 3; k++)
-      add_entry(&in, (k + (uint32_t)i) % 4, 1 + k % 2, k);
+      add_entry(&in, k, (k + (uint32_t)i) % 5, i % 11 == 10);
     uint16_t patches[4] = {(uint16_t)(i * 16), 0xffff, 8, 1};
     if (i & 16) add(&in, patches, sizeof patches);
     for (int k = 0; k < 3; k++)

@@ -3,6 +3,7 @@
 #include "tests/core/support.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ START_TEST(the_header_says_who_wrote_it)
   char path[512], exe[1024] = "";
   struct stat st;
   weir_spool_reader *r;
-  weir_spool_options options = {folder, 0, 0, 17, 0x1234567890};
+  weir_spool_options options = {.directory = folder, .api_count = 17, .api_hash = 0x1234567890};
   weir_spool_drop(3, EMFILE); /* before there is a spool */
   ck_assert_int_eq(weir_spool_open(&options), WEIR_OK);
   spool_path(path, folder, getpid(), 0);
@@ -237,7 +238,7 @@ START_TEST(a_live_reader_sees_each_record_once_as_it_comes)
   ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, 40000);
   ck_assert_uint_eq(t.out_of_order + t.wrong_payload, 0);
-  ck_assert_uint_le(weir_spool_current()->chunks, 2); /* drained chunks are used again */
+  ck_assert_uint_le(weir_spool_current()->taken, 4 << 20); /* drained chunks are used again */
   ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.total, 40000);
   weir_spool_reader_close(r);
@@ -402,7 +403,8 @@ START_TEST(threads_are_read_live_while_chunks_are_recycled)
   ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
   check_tally(&t, threads, count);
   ck_assert_uint_eq(weir_spool_current()->dropped, refused);
-  ck_assert_uint_le(weir_spool_current()->chunks, threads + 2);
+  ck_assert_uint_le(weir_spool_current()->taken - weir_spool_current()->returned,
+                    (uint64_t)(threads + 2) << 20);
   ck_assert_uint_eq(weir_spool_reader_damage(r).chunks, 0);
   weir_spool_reader_close(r);
 }
@@ -493,6 +495,116 @@ START_TEST(idle_threads_are_told_apart)
 }
 END_TEST
 
+/* ---- memory -----------------------------------------------------------------------------------
+ */
+
+/* Bytes of disk the spool takes. */
+static uint64_t blocks(const char *path)
+{
+  struct stat st;
+  ck_assert_int_eq(stat(path, &st), 0);
+  return (uint64_t)st.st_blocks * 512;
+}
+
+START_TEST(a_program_that_records_little_takes_little)
+{
+  char path[512];
+  weir_writer w = {0};
+  open_spool(folder, 0);
+  for (uint64_t i = 0; i < 200; i++)
+    ck_assert(put_event(&w, 1, i));
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_uint_le(blocks(path), 64 << 10);
+}
+END_TEST
+
+START_TEST(a_crowd_of_threads_takes_little)
+{
+  enum { CROWD = 5000 };
+  char path[512];
+  static weir_writer writers[CROWD];
+  static tally t;
+  open_spool(folder, 0);
+  for (uint64_t i = 0; i < CROWD; i++)
+    ck_assert(put_event(&writers[i], 1, i));
+  ck_assert_uint_eq(weir_spool_current()->dropped, 0);
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_uint_le(blocks(path), 400 << 20);
+  ck_assert_uint_eq(drain_all(path, &t).chunks, 0);
+  ck_assert_uint_eq(t.events[1], CROWD);
+}
+END_TEST
+
+/* Of 64 MiB that a program wrote while nobody read. */
+START_TEST(what_was_drained_is_given_back)
+{
+  enum { N = 1 << 20, KEPT = 10 << 20 };
+  char path[512];
+  static tally t;
+  weir_spool_visitor v = visitor(&t);
+  weir_writer w = {0};
+  weir_spool_reader *r;
+  weir_spool_budget *budget = NULL;
+  open_spool(folder, 0);
+  for (uint64_t i = 0; i < N; i++)
+    ck_assert(put_event(&w, 1, i));
+  spool_path(path, folder, getpid(), 0);
+  ck_assert_uint_gt(blocks(path), 64 << 20);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  for (int i = 0; i < 3; i++)
+    ck_assert_int_eq(weir_spool_drain(r, &v, false), WEIR_OK);
+  ck_assert_uint_le(blocks(path), KEPT);
+  const weir_spool_header *h = weir_spool_current();
+  ck_assert_uint_le(h->taken - h->returned, KEPT);
+  for (uint64_t i = 0; i < N; i++) /* what is gone is there again when it is wanted */
+    ck_assert(put_event(&w, 1, N + i));
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  ck_assert_uint_eq(t.events[1], 2 * N);
+  ck_assert_uint_eq(t.out_of_order + weir_spool_reader_damage(r).chunks, 0);
+  weir_spool_reader_settle(r);
+  weir_spool_reader_close(r);
+  (void)snprintf(path, sizeof path, "%s/" WEIR_SPOOL_BUDGET, folder);
+  int fd = open(path, O_RDWR);
+  budget = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  close(fd);
+  ck_assert_ptr_ne(budget, MAP_FAILED);
+  ck_assert_uint_gt(budget->taken, 0);
+  ck_assert_uint_eq(budget->taken, budget->returned);
+  munmap(budget, 4096);
+}
+END_TEST
+
+/* The first spool's process is gone when the second wants what it had. */
+START_TEST(spools_of_a_folder_share_one_budget)
+{
+  enum { LIMIT = 4 << 20, N = LIMIT / 64 };
+  char path[512];
+  static tally t;
+  weir_spool_visitor v = visitor(&t);
+  weir_writer first = {0}, second = {0};
+  weir_spool_reader *r;
+  uint64_t written = 0;
+  open_spool(folder, LIMIT);
+  spool_path(path, folder, getpid(), 0);
+  for (uint64_t i = 0; i < N / 2; i++)
+    ck_assert(put_event(&first, 1, i));
+  open_spool(folder, LIMIT);
+  for (uint64_t i = 0; i < N; i++)
+    written += put_event(&second, 2, i);
+  ck_assert_uint_le(written, N / 2);
+  ck_assert_uint_ge(written, N / 4);
+  ck_assert_uint_eq(weir_spool_current()->dropped, N - written);
+  ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
+  ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
+  weir_spool_reader_settle(r);
+  weir_spool_reader_close(r);
+  uint64_t more = 0;
+  for (uint64_t i = 0; i < N; i++)
+    more += put_event(&second, 2, N + i);
+  ck_assert_uint_ge(more, N / 2 - 16);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("core/spool");
@@ -518,6 +630,10 @@ int main(void)
   tcase_add_test(t, another_process_reads_live);
   tcase_add_test(t, chunks_of_finished_threads_are_adopted);
   tcase_add_test(t, idle_threads_are_told_apart);
+  tcase_add_test(t, a_program_that_records_little_takes_little);
+  tcase_add_test(t, a_crowd_of_threads_takes_little);
+  tcase_add_test(t, what_was_drained_is_given_back);
+  tcase_add_test(t, spools_of_a_folder_share_one_budget);
   suite_add_tcase(suite, t);
   return run_suite(suite);
 }

@@ -96,10 +96,9 @@ END_TEST
 START_TEST(any_byte_of_the_header_may_change)
 {
   static const uint8_t flips[] = {0xff, 0x01, 0x80, 0x03};
-  const size_t dense = offsetof(weir_spool_header, exe),
-               directory = offsetof(weir_spool_header, directory);
-  for (size_t at = 0; at < sizeof(weir_spool_header); at++) {
-    bool close_look = at < dense || (at >= directory && at < directory + 64);
+  const size_t dense = offsetof(weir_spool_header, exe), directory = WEIR_SPOOL_DIRECTORY;
+  for (size_t at = 0; at < directory + 8192; at++) {
+    bool close_look = at < dense || (at >= directory && at < directory + 96);
     if (!close_look && at % STEP) continue;
     for (size_t i = 0; i < sizeof flips; i++) {
       uint8_t changed = s.bytes[at] ^ flips[i];
@@ -118,7 +117,7 @@ START_TEST(any_byte_of_a_chunk_may_change)
   static const uint8_t flips[] = {0xff, 0x01, 0x80};
   for (uint32_t chunk = 0; chunk < SAMPLE_CHUNKS; chunk++)
     for (size_t i = chunk; i < s.used[chunk] * 64u; i += STEP) {
-      size_t at = WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK + i;
+      size_t at = WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT + i;
       uint8_t changed = s.bytes[at] ^ flips[i % sizeof flips];
       put_bytes(&changed, 1, at);
       ck_assert(read_file(&t, &damage));
@@ -140,7 +139,7 @@ static uint64_t whole_before(size_t cut)
 {
   uint64_t count = 0;
   for (uint32_t i = 0; i < SAMPLE_RECORDS; i++) {
-    size_t chunk = WEIR_SPOOL_HEADER + (size_t)(i >= SAMPLE_FULL) * WEIR_SPOOL_CHUNK;
+    size_t chunk = WEIR_SPOOL_HEADER + (size_t)(i >= SAMPLE_FULL) * WEIR_SPOOL_UNIT;
     count += chunk + s.after[i] * (size_t)64 <= cut;
   }
   return count;
@@ -154,15 +153,18 @@ static void cut_at(size_t cut)
   if (opened) {
     ck_assert_uint_eq(t.total, whole_before(cut));
     ck_assert_uint_eq(t.wrong_payload, 0);
-    ck_assert_uint_eq(damage.bytes_cut, SAMPLE_BYTES - cut);
+    if (cut >= WEIR_SPOOL_DIRECTORY + SAMPLE_CHUNKS * sizeof(weir_chunk_entry))
+      ck_assert_uint_eq(damage.bytes_cut, SAMPLE_BYTES - cut);
+    else
+      ck_assert_uint_gt(damage.bytes_cut, 0);
   }
 }
 
 START_TEST(the_file_may_be_cut_anywhere)
 {
   for (uint32_t chunk = SAMPLE_CHUNKS; chunk--;) {
-    size_t start = WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK;
-    cut_at(start + WEIR_SPOOL_CHUNK / 2);
+    size_t start = WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT;
+    cut_at(start + WEIR_SPOOL_UNIT / 2);
     for (size_t at = start + s.used[chunk] * (size_t)64; at > start;
          at -= at - start < CUT_STEP ? at - start : CUT_STEP)
       cut_at(at);
@@ -198,9 +200,9 @@ START_TEST(random_damage_is_survived)
 {
   uint64_t seed = 20240229;
   const size_t spans[][2] = {{0, 256},
-                             {offsetof(weir_spool_header, directory), 8192},
+                             {WEIR_SPOOL_DIRECTORY, 8192},
                              {WEIR_SPOOL_HEADER, s.used[0] * 64u},
-                             {WEIR_SPOOL_HEADER + WEIR_SPOOL_CHUNK, s.used[1] * 64u}};
+                             {WEIR_SPOOL_HEADER + WEIR_SPOOL_UNIT, s.used[1] * 64u}};
   for (int i = 0; i < MUTATIONS; i++) {
     uint64_t changes = 1 + random_next(&seed) % 20;
     for (uint64_t k = 0; k < changes; k++) {
@@ -222,7 +224,7 @@ END_TEST
 
 static weir_trace_event *slot_of(uint8_t *bytes, uint32_t chunk, uint32_t slot)
 {
-  return (weir_trace_event *)(void *)(bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_CHUNK +
+  return (weir_trace_event *)(void *)(bytes + WEIR_SPOOL_HEADER + (size_t)chunk * WEIR_SPOOL_UNIT +
                                       slot * 64u);
 }
 
@@ -280,7 +282,7 @@ START_TEST(an_extended_record_may_not_leave_its_chunk)
   e.bytes = WEIR_SPOOL_MAX_EXTRA * 64;
   uint8_t *copy = malloc(SAMPLE_BYTES);
   memcpy(copy, s.bytes, SAMPLE_BYTES);
-  uint32_t last = WEIR_SPOOL_SLOTS - 1;
+  uint32_t last = WEIR_SPOOL_UNIT / 64 - 1;
   memcpy(slot_of(copy, 1, last), &e, sizeof e);
   recommit(copy, 1, last);
   put_bytes(copy, SAMPLE_BYTES, 0);
@@ -291,23 +293,39 @@ START_TEST(an_extended_record_may_not_leave_its_chunk)
 }
 END_TEST
 
-/* A directory of 2048 chunks, all of one thread, with every odd sequence number there is. */
+/* A directory full of chunks, all of one thread, with every odd sequence number there is. */
 START_TEST(a_directory_of_lies_ends)
 {
-  weir_chunk_entry entries[WEIR_SPOOL_MAX_CHUNKS];
+  static weir_chunk_entry entries[WEIR_SPOOL_MAX_CHUNKS];
   uint32_t chunks = UINT32_MAX;
   static const uint32_t odd[] = {0, 1, 7, UINT32_MAX, UINT32_MAX - 1, 1u << 31};
   for (uint32_t i = 0; i < WEIR_SPOOL_MAX_CHUNKS; i++) {
     memset(&entries[i], 0, sizeof entries[i]);
-    atomic_store(&entries[i].state, 1u << 2 | i % 4);
+    atomic_store(&entries[i].state, 1u << WEIR_CHUNK_STATE_BITS | i % 5);
+    entries[i].units = i % 9 ? 1u << i % 7 : odd[i % 6];
+    entries[i].place = i % 5 ? WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT + i * 16 : odd[i % 6];
     entries[i].thread = odd[i / 7 % 6];
     entries[i].sequence = odd[i % 6];
   }
   put_bytes(&chunks, 4, offsetof(weir_spool_header, chunks));
-  put_bytes(entries, sizeof entries, offsetof(weir_spool_header, directory));
+  put_bytes(entries, sizeof entries, WEIR_SPOOL_DIRECTORY);
   ck_assert(read_file(&t, &damage));
-  ck_assert_uint_eq(damage.bytes_cut,
-                    (uint64_t)(WEIR_SPOOL_MAX_CHUNKS - SAMPLE_CHUNKS) * WEIR_SPOOL_CHUNK);
+  ck_assert_uint_gt(damage.bytes_cut, 0);
+  ck_assert_uint_gt(damage.chunks, 0);
+}
+END_TEST
+
+/* Two entries that share a place, as a file does that is to be read for ever. */
+START_TEST(chunks_may_not_overlap)
+{
+  weir_chunk_entry entry;
+  memcpy(&entry, s.bytes + WEIR_SPOOL_DIRECTORY + sizeof entry, sizeof entry);
+  entry.place -= 1;
+  entry.units = 2;
+  put_bytes(&entry, sizeof entry, WEIR_SPOOL_DIRECTORY + sizeof entry);
+  ck_assert(read_file(&t, &damage));
+  ck_assert_uint_eq(t.total, SAMPLE_FULL);
+  ck_assert_uint_eq(damage.chunks, 1);
 }
 END_TEST
 
@@ -315,14 +333,14 @@ START_TEST(a_lost_chunk_is_reported)
 {
   uint32_t free_state = 0;
   weir_chunk_entry entry;
-  memcpy(&entry, s.bytes + offsetof(weir_spool_header, directory) + sizeof entry, sizeof entry);
+  memcpy(&entry, s.bytes + WEIR_SPOOL_DIRECTORY + sizeof entry, sizeof entry);
   entry.thread = 1; /* chunk 1 becomes the third of thread 1: its second is missing */
   entry.sequence = 2;
-  put_bytes(&entry, sizeof entry, offsetof(weir_spool_header, directory) + sizeof entry);
+  put_bytes(&entry, sizeof entry, WEIR_SPOOL_DIRECTORY + sizeof entry);
   ck_assert(read_file(&t, &damage));
   ck_assert_uint_eq(t.total, SAMPLE_RECORDS);
   ck_assert_uint_eq(damage.chunks, 1);
-  put_bytes(&free_state, 4, offsetof(weir_spool_header, directory));
+  put_bytes(&free_state, 4, WEIR_SPOOL_DIRECTORY);
   ck_assert(read_file(&t, &damage)); /* now only that one: drained by somebody before, no damage */
   ck_assert_uint_eq(t.total, SAMPLE_OPEN);
   ck_assert_uint_eq(damage.chunks, 0);
@@ -346,9 +364,11 @@ START_TEST(what_is_no_spool_is_refused)
   ck_assert_int_eq(weir_spool_reader_open(&r, path, false), WEIR_ECORRUPT);
   ck_assert_ptr_nonnull(strstr(weir_error_message(), "is not a spool"));
   ck_assert_int_eq(weir_spool_reader_open(&r, "/proc/self/exe", false), WEIR_ECORRUPT);
-  uint32_t version = 99;
-  put_bytes(&version, 4, offsetof(weir_spool_header, version));
-  ck_assert_int_eq(weir_spool_reader_open(&r, s.path, false), WEIR_EVERSION);
+  for (uint32_t version = 1; version < 100; version += 98) { /* an older one's, a newer one's */
+    put_bytes(&version, 4, offsetof(weir_spool_header, version));
+    ck_assert_int_eq(weir_spool_reader_open(&r, s.path, false), WEIR_EVERSION);
+    ck_assert_ptr_nonnull(strstr(weir_error_message(), "this Weir reads version 2"));
+  }
   ck_assert_ptr_null(r);
 }
 END_TEST
@@ -368,6 +388,7 @@ int main(void)
   tcase_add_test(c, lengths_that_lie_are_damage);
   tcase_add_test(c, an_extended_record_may_not_leave_its_chunk);
   tcase_add_test(c, a_directory_of_lies_ends);
+  tcase_add_test(c, chunks_may_not_overlap);
   tcase_add_test(c, a_lost_chunk_is_reported);
   tcase_add_test(c, what_is_no_spool_is_refused);
   suite_add_tcase(suite, c);

@@ -189,13 +189,13 @@ static void make_spools(void)
   sh_status(0, "mkdir -m 700 spools && for n in 1 2; do WEIR_SPOOL_DIR=$PWD/spools "
                "LD_PRELOAD=$BUILD/lib/libweir-preload.so LD_LIBRARY_PATH=$BUILD/lib/sim "
                "$VICTIM repeat 3 || exit; done");
-  ck_assert_str_eq(sh_status(0, "ls spools | wc -l")->out, "2\n");
+  ck_assert_str_eq(sh_status(0, "ls spools/*.spool | wc -l")->out, "2\n");
 }
 
 START_TEST(spools_and_folders_of_them_are_imported_into_one_trace)
 {
   make_spools();
-  outcome *o = sh_status(0, "$WEIR import spools/* -o files.db");
+  outcome *o = sh_status(0, "$WEIR import spools/*.spool -o files.db");
   ck_assert_str_eq(o->out, "");
   ck_assert_str_eq(o->err, "");
   sh_status(0, "$WEIR import spools -o folder.db");
@@ -205,14 +205,15 @@ START_TEST(spools_and_folders_of_them_are_imported_into_one_trace)
     ck_assert_int_eq(ask(trace, "SELECT count(*) FROM event WHERE kind = 1"), 6);
     ck_assert_int_eq(ask(trace, "SELECT count(*) FROM event WHERE kind = 2"), 6);
   }
-  ck_assert_str_eq(sh_status(0, "ls spools | wc -l")->out, "2\n"); /* import takes nothing away */
+  ck_assert_str_eq(sh_status(0, "ls spools/*.spool | wc -l")->out,
+                   "2\n"); /* import takes nothing away */
 }
 END_TEST
 
 START_TEST(a_spool_is_reported_without_import)
 {
   make_spools();
-  outcome *o = sh_status(0, "for s in spools/*; do $WEIR report --format json $s | "
+  outcome *o = sh_status(0, "for s in spools/*.spool; do $WEIR report --format json $s | "
                             "python3 -c 'import json, sys; "
                             "print(json.load(sys.stdin)[\"totals\"][\"alloc_calls\"])'; done");
   ck_assert_str_eq(o->out, "3\n3\n");

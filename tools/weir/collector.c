@@ -31,7 +31,7 @@
 #include "tools/weir/cmd.h"
 #include "tools/weir/process.h"
 
-enum { POLL_BUSY_MS = 20, POLL_IDLE_MS = 160, RETRY_MS = 1000, FINISH_TRIES = 3 };
+enum { POLL_BUSY_MS = 20, POLL_IDLE_MS = 160, RETRY_MS = 1000, FINISH_TRIES = 3, REMOVE_TRIES = 8 };
 #define NS_A_MS       UINT64_C(1000000)
 #define FORK_GRACE_NS (2000 * NS_A_MS) /* a fork's child that was ever to open a spool soon has */
 
@@ -404,24 +404,29 @@ bool collector_finish(collector *c)
   return false;
 }
 
-/* What a process left that was killed while it made its spool. */
-static void remove_unborn(const collector *c)
+/* What is no spool: the files about the folder, and what a process left that was killed while it
+ * made its spool. */
+static void remove_unborn(const char *dir)
 {
-  DIR *d = opendir(c->dir);
+  static const char *const about[] = {WEIR_SPOOL_BUDGET, WEIR_SPOOL_COLLECTOR, WEIR_SPOOL_SAID};
+  DIR *d = opendir(dir);
   for (struct dirent *e; d && (e = readdir(d));) {
     const char *dot = strrchr(e->d_name, '.');
-    if (dot && !strcmp(dot, WEIR_SPOOL_UNBORN)) (void)unlinkat(dirfd(d), e->d_name, 0);
+    bool ours = dot && !strcmp(dot, WEIR_SPOOL_UNBORN);
+    for (unsigned i = 0; i < sizeof about / sizeof *about; i++)
+      ours = ours || !strcmp(e->d_name, about[i]);
+    if (ours) (void)unlinkat(dirfd(d), e->d_name, 0);
   }
   if (d) (void)closedir(d);
 }
 
 bool collector_remove(collector *c)
 {
-  for (int try = 0; try < 2; try++) {
+  for (int try = 0; try < REMOVE_TRIES; try++) {
     if (rmdir(c->dir) == 0 || errno != ENOTEMPTY) return true;
     collector_scan(c);
     if (unfinished(c)) return false;
-    remove_unborn(c);
+    remove_unborn(c->dir);
   }
-  return true;
+  return true; /* something is there that is not ours */
 }
