@@ -26,7 +26,8 @@ enum {
   FIRST_WORDS = 1 << 13, /* of an arena */
   MOST_WORDS = 1 << 24,  /* 128 MiB a thread */
   FIRST_MODULES = 256,
-  PATH_ROOM = 1024 /* bytes of a module's path that are recorded */
+  MANY_THREADS = 64, /* beyond them the unwinder's caches are kept small */
+  PATH_ROOM = 1024   /* bytes of a module's path that are recorded */
 };
 
 #define LAST_ID ((UINT32_C(1) << 24) - 1)
@@ -41,7 +42,10 @@ struct weir_stacks {
   uint64_t *arena;    /* owned (mapped) */
   size_t words, room; /* used, mapped */
   weir_paths *paths;  /* owned: stacks known again without unwinding */
+  uint32_t unwound;   /* stacks that were not */
 };
+
+static _Atomic uint32_t live_tables; /* threads with a table, about: a child inherits the count */
 
 /* ---- the module map ---------------------------------------------------------------------------
  */
@@ -355,7 +359,9 @@ intern_new(weir_stacks *t, weir_writer *w, uint64_t hash, const uint64_t *frames
 
 static weir_stacks *table_of(weir_stacks **table)
 {
-  if (!*table) *table = enlarge(NULL, 0, sizeof **table);
+  if (*table) return *table;
+  *table = enlarge(NULL, 0, sizeof **table);
+  if (*table) atomic_fetch_add_explicit(&live_tables, 1, memory_order_relaxed);
   return *table;
 }
 
@@ -387,6 +393,11 @@ capture_new(weir_stacks *t, weir_writer *w, const uintptr_t *frame)
   uint32_t count = (uint32_t)(got - first);
   uint64_t hash = hash_stack(stack, count);
   uint32_t slot = *probe(t, hash, stack, count);
+  /* Ever more rarely: a thread that needs the cache has it in the long run. */
+  if ((t->unwound & (t->unwound + 1)) == 0 &&
+      atomic_load_explicit(&live_tables, memory_order_relaxed) > MANY_THREADS)
+    weir_unwind_thin();
+  t->unwound++;
   uint32_t id = slot ? (uint32_t)t->arena[slot] /* its second word */
                      : intern_new(t, w, hash, stack, count);
   weir_path_learn(&t->paths, frame, id, stack, count);
@@ -427,5 +438,6 @@ void weir_stack_release(weir_stacks **table)
   if (t->arena) munmap(t->arena, t->room * sizeof *t->arena);
   weir_path_release(&t->paths);
   munmap(t, sizeof *t);
+  atomic_fetch_sub_explicit(&live_tables, 1, memory_order_relaxed);
   errno = saved;
 }

@@ -23,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/trace/stack.h"
@@ -174,17 +175,34 @@ static void find_frame_cache(uintptr_t address)
   if (mem >= 0) close(mem);
 }
 
-void weir_unwind_forget(void)
+/* This thread's, NULL: it has none, or nobody knows where. */
+static frame_cache *own_cache(void)
 {
   tls_block block = {NULL, 0};
   frame_cache *cache;
-  if (weir_unwinder.cache_at < 0) return;
+  if (weir_unwinder.cache_at < 0) return NULL;
   dl_iterate_phdr(find_tls, &block);
-  if (!block.data) return;
+  if (!block.data) return NULL;
   memcpy((void *)&cache, block.data + weir_unwinder.cache_at, sizeof(frame_cache *));
+  return cache;
+}
+
+void weir_unwind_forget(void)
+{
+  frame_cache *cache = own_cache();
   if (!cache) return;
   memset(cache->frames, 0, (size_t)FRAME_BYTES << cache->log_size);
   cache->used = 0;
+}
+
+void weir_unwind_thin(void)
+{
+  frame_cache *cache = own_cache();
+  if (!cache) return;
+  size_t bytes = (size_t)FRAME_BYTES << cache->log_size, page = (size_t)sysconf(_SC_PAGESIZE);
+  if ((uintptr_t)cache->frames % page || bytes % page) return; /* not mapped on its own */
+  cache->used = 0;
+  if (madvise(cache->frames, bytes, MADV_DONTNEED)) memset(cache->frames, 0, bytes);
 }
 
 /* ---- choosing the unwinder --------------------------------------------------------------------

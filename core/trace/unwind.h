@@ -50,6 +50,9 @@ int weir_unwind(void **frames, int *first);
 void weir_unwind_flush(void);
 /* Empties this thread's own cache of frames: once an epoch, before its first capture. */
 void weir_unwind_forget(void);
+/* The same, and its memory goes back to the system: libunwind makes a table of 256 KiB a thread and
+ * fills all of it, of which a few dozen entries are ever used. */
+void weir_unwind_thin(void);
 
 /* weir_unwind() for who is not told of dlclose(): asks the loader each time. At most `room` frames
  * into `frames`, innermost first, without null ones; 0 when off. Keeps errno. */

@@ -759,6 +759,63 @@ START_TEST(threads_capture_while_libraries_come_and_go)
 }
 END_TEST
 
+/* ---- many threads -----------------------------------------------------------------------------
+ */
+
+enum { CROWD = 400 };
+static pthread_barrier_t crowd;
+
+static void *capture_and_stay(void *context)
+{
+  weir_writer w = {0};
+  weir_stacks *own = NULL;
+  (void)context;
+  for (int i = 0; i < 10; i++)
+    if (!weir_stack_capture(&own, &w)) return &crowd;
+  pthread_barrier_wait(&crowd);
+  pthread_barrier_wait(&crowd);
+  weir_stack_release(&own);
+  return NULL;
+}
+
+/* Bytes of memory of this process that are nobody else's, nor a file's. */
+static size_t private_bytes(void)
+{
+  char line[256];
+  unsigned long kib = 0;
+  FILE *f = fopen("/proc/self/status", "r");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "RssAnon: %lu", &kib) == 1) break;
+  if (f) (void)fclose(f);
+  return kib * 1024;
+}
+
+/* libunwind alone takes 256 KiB a thread. */
+START_TEST(a_crowd_of_threads_takes_little_memory)
+{
+  pthread_t threads[CROWD];
+  pthread_attr_t small;
+  if (SANITIZED) return; /* whose shadows are not ours */
+  ck_assert_str_eq(start(32), "libunwind");
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 256 << 10);
+  pthread_barrier_init(&crowd, NULL, CROWD + 1);
+  size_t before = private_bytes();
+  for (int i = 0; i < CROWD; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], &small, capture_and_stay, NULL), 0);
+  pthread_barrier_wait(&crowd);
+  size_t each = (private_bytes() - before) / CROWD;
+  pthread_barrier_wait(&crowd);
+  for (int i = 0; i < CROWD; i++) {
+    void *missing;
+    pthread_join(threads[i], &missing);
+    ck_assert_ptr_null(missing);
+  }
+  ck_assert_uint_gt(each, 0);
+  ck_assert_msg(each < (128 << 10), "%zu bytes a thread", each);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("core/stack");
@@ -783,6 +840,7 @@ int main(void)
   tcase_add_test(t, without_libunwind_backtrace_serves);
   tcase_add_test(t, the_unwinder_keeps_no_descriptor);
   tcase_add_test(t, threads_capture_while_libraries_come_and_go);
+  tcase_add_test(t, a_crowd_of_threads_takes_little_memory);
   suite_add_tcase(suite, t);
   return run_suite(suite);
 }
