@@ -23,7 +23,8 @@
 #include "interpose/hook.h"
 #include "interpose/loader.h"
 
-/* In any of a list of paths, the last part of it. */
+/* In any of a list of paths, the last part of it. NVIDIA's libraries are called lib*, and
+ * Valgrind's memcheck, which is no reason, comes as vgpreload_memcheck-*. */
 static bool names_library(const char *list, const char *part)
 {
   while (list && *list) {
@@ -31,7 +32,7 @@ static bool names_library(const char *list, const char *part)
     const char *name = list;
     for (const char *p = list; p < list + n; p++)
       if (*p == '/') name = p + 1;
-    const char *found = strstr(name, part);
+    const char *found = strncmp(name, "lib", 3) ? NULL : strstr(name, part);
     if (found && found < list + n) return true;
     list += n + (list[n] != 0);
   }

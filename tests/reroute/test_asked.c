@@ -26,6 +26,8 @@ static const struct tool {
      "compute-sanitizer"},
     {"NV_SANITIZER_INJECTION_PORT_BASE=49152", "compute-sanitizer"},
     {"CUDA_MEMCHECK=1", "cuda-memcheck"},
+    {"LD_PRELOAD=/opt/cuda/lib64/libcuda-memcheck.so", "cuda-memcheck"},
+    {"LD_PRELOAD=/opt/valgrind/vgpreload_core.so:/opt/valgrind/vgpreload_memcheck.so", NULL},
     {"CUDA_INJECTION64_PATH=/opt/sanitizer-results/libcupti_trace.so", NULL},
     {"NV_COMPUTE_SANITIZER_LOCAL_CONNECTION_OVERRIDE=uds", NULL},
 };
