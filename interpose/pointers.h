@@ -1,10 +1,10 @@
 /* pointers.h: what a pointer of the program points to, without asking the driver.
  *
  * A *block* is one allocation or registration, remembered by its start address. A *tag* says what
- * it is: kind of memory, device, context. Marks let any address inside a block be classified: a
- * radix tree over the address (1 GiB, 2 MiB, 4 KiB) whose entries are empty, one tag for the whole
- * span, or a table one level finer. A block covers spans by their full size where it can, so 80 GiB
- * cost 80 stores and the ends; pages that two small blocks share hold a count.
+ * it is: kind of memory, device, context. *Marks* let any address inside a block be classified: a
+ * radix tree over the address (1 GiB, 2 MiB, 4 KiB) in which a mark stands for 1, 8 or 64 entries
+ * of a node, so that a block of any size costs some marks at its two ends and a few between. Where
+ * marks lie over one another the finer one holds. A page that small blocks share holds a count.
  *
  * Lock-free, any thread, memory from mmap. Where mapping fails an address is merely unknown. A
  * block is taken out before its free is forwarded (the address can come back to another thread at
@@ -64,33 +64,56 @@ weir_block weir_block_take(uint64_t start);
 /* The block that starts there; tag 0 when there is none. */
 weir_block weir_block_at(uint64_t start);
 
-/* The tree (pointers.c). top: 512 roots, one a 2^48 bytes (57-bit addresses); root: 2^18 entries of
- * 1 GiB; node: 512 entries, of 2 MiB or of 4 KiB. An entry is 0; or a node's address (bit 0 clear);
- * or a mark: bit 0 set, tag in bits 1-31, count of blocks in the page from bit 32. */
-typedef _Atomic uint64_t weir_pointer_entry;
+/* The tree (pointers.c). top: 512 roots, one for 2^48 bytes each (57-bit addresses). A root has
+ * 2^18 entries of 1 GiB, a node 512 of 2 MiB or of 4 KiB; the latter has no children. */
+typedef _Atomic uint32_t weir_pointer_mark; /* tag in bits 0-19, blocks in the page from bit 20 */
+typedef _Atomic uint64_t weir_pointer_word;
 
-enum { WEIR_GIB_SHIFT = 30, WEIR_GRANULE_SHIFT = 21, WEIR_PAGE_SHIFT = 12, WEIR_POINTER_FAN = 512 };
-#define WEIR_ROOT_ENTRIES (UINT64_C(1) << 18)
+enum { WEIR_GIB_SHIFT = 30, WEIR_GRANULE_SHIFT = 21, WEIR_PAGE_SHIFT = 12 };
+#define WEIR_POINTER_TAG UINT32_C(0xfffff) /* of a mark */
 
-extern weir_pointer_entry weir_pointer_top[512]; /* addresses of roots */
+/* used, below: bits of entries, used8: of groups of 8, that may have a mark, or may have one below
+ * them: set with a mark, cleared where a coarser one is laid over it. */
+#define WEIR_POINTER_TABLE(entries)                                                                \
+  weir_pointer_mark mark[entries], mark8[(entries) / 8], mark64[(entries) / 64];                   \
+  weir_pointer_word used[(entries) / 64], used8[(entries) / 512], below[(entries) / 64];           \
+  weir_pointer_word child[entries] /* addresses of nodes */
 
-static inline uint64_t weir_pointer_step(uint64_t node, uint64_t address, int shift,
-                                         uint64_t entries)
+typedef struct weir_pointer_node {
+  WEIR_POINTER_TABLE(512);
+} weir_pointer_node;
+
+typedef struct weir_pointer_root {
+  WEIR_POINTER_TABLE(1 << 18);
+} weir_pointer_root;
+
+extern weir_pointer_word weir_pointer_top[512]; /* addresses of roots */
+
+/* The same as weir_pointer_tag(), where no page's own mark knows. */
+weir_tag weir_pointer_tag_coarse(uint64_t address);
+
+static inline uint64_t weir_pointer_load(const weir_pointer_word *at)
 {
-  const weir_pointer_entry *at = (const weir_pointer_entry *)(uintptr_t)node;
-  return atomic_load_explicit(&at[address >> shift & (entries - 1)], memory_order_acquire);
+  return atomic_load_explicit(at, memory_order_acquire);
 }
 
 /* What the address points to; 0: no block that we know. */
 static inline weir_tag weir_pointer_tag(uint64_t address)
 {
   if (address >> 57) return 0;
-  uint64_t root = atomic_load_explicit(&weir_pointer_top[address >> 48], memory_order_acquire);
+  const weir_pointer_root *root =
+      (const weir_pointer_root *)(uintptr_t)weir_pointer_load(&weir_pointer_top[address >> 48]);
   if (!root) return 0;
-  uint64_t e = weir_pointer_step(root, address, WEIR_GIB_SHIFT, WEIR_ROOT_ENTRIES);
-  if (e && !(e & 1)) e = weir_pointer_step(e, address, WEIR_GRANULE_SHIFT, WEIR_POINTER_FAN);
-  if (e && !(e & 1)) e = weir_pointer_step(e, address, WEIR_PAGE_SHIFT, WEIR_POINTER_FAN);
-  return (uint32_t)e >> 1;
+  const weir_pointer_node *node = (const weir_pointer_node *)(uintptr_t)weir_pointer_load(
+      &root->child[address >> WEIR_GIB_SHIFT & ((1 << 18) - 1)]);
+  if (node)
+    node = (const weir_pointer_node *)(uintptr_t)weir_pointer_load(
+        &node->child[address >> WEIR_GRANULE_SHIFT & 511]);
+  weir_tag tag = node ? atomic_load_explicit(&node->mark[address >> WEIR_PAGE_SHIFT & 511],
+                                             memory_order_acquire) &
+                            WEIR_POINTER_TAG
+                      : 0;
+  return tag ? tag : weir_pointer_tag_coarse(address);
 }
 
 /* Takes out all blocks whose tag equals `want` in the bits of `mask`. */

@@ -74,18 +74,47 @@ static weir_entry *claim(weir_entry *slots, unsigned level, uint64_t key)
   return NULL;
 }
 
-weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y)
+weir_entry *weir_table_claim(weir_table *t, uint64_t key, bool *there)
 {
+  uint64_t h = hash_of(key);
+  weir_entry *free_slot = NULL;
+  *there = false;
   if (key == 0 || key == GONE) return NULL;
-  weir_entry *e = weir_table_find(t, key);
+  for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
+    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    for (unsigned n = 0; slots && n < PROBE; n++) {
+      weir_entry *e = slot_at(slots, l, h, n);
+      uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
+      *there = k == key;
+      if (*there) return e;
+      if (!free_slot && (k == 0 || k == GONE)) free_slot = e;
+      if (k == 0) break;
+    }
+    if (!slots) break;
+  }
+  uint64_t k = free_slot ? atomic_load_explicit(&free_slot->key, memory_order_relaxed) : key;
+  if ((k == 0 || k == GONE) && atomic_compare_exchange_strong(&free_slot->key, &k, key))
+    return free_slot;
+  weir_entry *e = NULL; /* it went to another */
   for (unsigned l = 0; !e && l < WEIR_TABLE_LEVELS; l++) {
     weir_entry *slots = level_make(t, l);
     if (!slots) return NULL;
     e = claim(slots, l, key);
   }
-  if (!e) return NULL;
+  return e;
+}
+
+void weir_entry_set(weir_entry *e, uint64_t x, uint64_t y)
+{
   atomic_store_explicit(&e->x, x, memory_order_relaxed);
   atomic_store_explicit(&e->y, y, memory_order_release);
+}
+
+weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y)
+{
+  bool there;
+  weir_entry *e = weir_table_claim(t, key, &there);
+  if (e) weir_entry_set(e, x, y);
   return e;
 }
 

@@ -33,6 +33,11 @@ weir_entry *weir_table_find(weir_table *t, uint64_t key);
 /* Finds or makes the entry; its words are set. NULL: no memory. Key 0 and ~0 are refused. */
 weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y);
 
+/* The two halves of it, for who has to do something between: finds the entry, *there, or claims
+ * one, whose words are set then. */
+weir_entry *weir_table_claim(weir_table *t, uint64_t key, bool *there);
+void weir_entry_set(weir_entry *e, uint64_t x, uint64_t y);
+
 /* Removes the entry and returns its words, of which y is not 0. False when it is not there, or is
  * only about to be. */
 bool weir_table_take(weir_table *t, uint64_t key, uint64_t *x, uint64_t *y);

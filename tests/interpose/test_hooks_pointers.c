@@ -3,6 +3,7 @@
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include "core/trace/event.h"
 #include "interpose/pointers.h"
@@ -147,6 +148,148 @@ START_TEST(blocks_of_a_context_are_dropped_together)
 }
 END_TEST
 
+static unsigned marks_in(const weir_pointer_mark *marks, unsigned n)
+{
+  unsigned set = 0;
+  for (unsigned i = 0; i < n; i++)
+    set += atomic_load(&marks[i]) != 0;
+  return set;
+}
+
+static const weir_pointer_node *child(const weir_pointer_word *of)
+{
+  return (const weir_pointer_node *)(uintptr_t)atomic_load(of);
+}
+
+/* All marks in the tree beneath one root, that of the addresses with the given upper bits. */
+static unsigned marks_under(uint64_t address)
+{
+  const weir_pointer_root *r =
+      (const weir_pointer_root *)(uintptr_t)atomic_load(&weir_pointer_top[address >> 48]);
+  unsigned n =
+      marks_in(r->mark, 1 << 18) + marks_in(r->mark8, 1 << 15) + marks_in(r->mark64, 1 << 12);
+  for (unsigned i = 0; i < 1 << 18; i++) {
+    const weir_pointer_node *g = child(&r->child[i]);
+    if (!g) continue;
+    n += marks_in(g->mark, 512) + marks_in(g->mark8, 64) + marks_in(g->mark64, 8);
+    for (unsigned j = 0; j < 512; j++) {
+      const weir_pointer_node *p = child(&g->child[j]);
+      if (p) n += marks_in(p->mark, 512) + marks_in(p->mark8, 64) + marks_in(p->mark64, 8);
+    }
+  }
+  return n;
+}
+
+/* 7 single marks, 7 of 8 and 7 of 64 at each end of each of three levels, at the very most. */
+START_TEST(a_block_of_any_size_costs_some_marks_at_its_ends)
+{
+  static const uint64_t sizes[] = {4096,       64 * KIB,       MIB,      64 * MIB, GIB - 2 * MIB,
+                                   GIB + 4096, 17 * GIB + 513, 80 * GIB, 100 * GIB};
+  static const uint64_t offsets[] = {0, 512, 4096 * 3 + 512, 2 * MIB, 5 * MIB, GIB - 4096};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t j = 0; j < sizeof offsets / sizeof *offsets; j++) {
+      uint64_t start = UINT64_C(0x7e8200000000) + offsets[j];
+      add(start, sizes[i], DEVICE);
+      check_block(start, sizes[i], DEVICE, 0);
+      ck_assert_uint_le(marks_under(start), 2 * 3 * 3 * 7);
+      weir_block_take(start);
+      ck_assert_uint_eq(marks_under(start), 0);
+    }
+}
+END_TEST
+
+/* ---- random blocks against a plain list -------------------------------------------------------
+ */
+
+enum { ARENA_BLOCKS = 160 };
+#define ARENA       UINT64_C(0x7d0000000000)
+#define ARENA_BYTES (3 * GIB)
+
+static weir_block in_arena[ARENA_BLOCKS]; /* oldest first; tag 0: gone */
+static bool ended[ARENA_BLOCKS];          /* freed without our knowing */
+
+static uint64_t random_bits(uint64_t *state)
+{
+  uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+  return z ^ z >> 31;
+}
+
+/* Of any size, and of a size like any other; whole pages, as tags differ. */
+static weir_block random_block(uint64_t *state, unsigned n)
+{
+  uint64_t bytes = (UINT64_C(4096) << random_bits(state) % 19);
+  bytes += random_bits(state) % 3 ? 0 : (random_bits(state) % bytes) & ~UINT64_C(4095);
+  uint64_t unit = random_bits(state) % 2 ? 4096 : 2 * MIB;
+  uint64_t start = ARENA + random_bits(state) % (ARENA_BYTES - bytes) / unit * unit;
+  return (weir_block){start, bytes, weir_tag_make(WEIR_MEM_DEVICE, n % 250, n / 250 % 250 + 1)};
+}
+
+static bool overlap(const weir_block *a, const weir_block *b)
+{
+  return a->tag && b->tag && a->start < b->start + b->bytes && b->start < a->start + a->bytes;
+}
+
+/* A place in the list; what lies where the block goes is taken out, or was freed unseen. */
+static void model_add(weir_block b, uint64_t *state)
+{
+  bool unseen = random_bits(state) % 8 == 0;
+  for (int i = 0; i < ARENA_BLOCKS; i++) {
+    if (!overlap(&in_arena[i], &b)) continue;
+    if (!unseen || ended[i] || in_arena[i].start == b.start) {
+      weir_block_take(in_arena[i].start);
+      in_arena[i].tag = 0;
+    } else {
+      ended[i] = true;
+    }
+  }
+  int last = ARENA_BLOCKS - 1;
+  if (in_arena[0].tag) weir_block_take(in_arena[0].start);
+  memmove(in_arena, in_arena + 1, sizeof *in_arena * (size_t)last);
+  memmove(ended, ended + 1, sizeof *ended * (size_t)last);
+  in_arena[last] = b;
+  ended[last] = false;
+  weir_block_add(b);
+}
+
+/* The newest block at an address is what the map says, unless it was freed unseen. */
+static void model_check(uint64_t at)
+{
+  weir_tag tag = 0;
+  for (int i = ARENA_BLOCKS - 1; i >= 0; i--) {
+    const weir_block *b = &in_arena[i];
+    if (!b->tag || at - b->start >= b->bytes) continue;
+    if (ended[i]) return; /* anything may be said of it */
+    tag = b->tag;
+    break;
+  }
+  expect(at, tag);
+}
+
+START_TEST(random_blocks_of_all_sizes_agree_with_a_list_of_them)
+{
+  uint64_t state = (uint64_t)_i;
+  memset(in_arena, 0, sizeof in_arena);
+  for (unsigned step = 0; step < 6000; step++) {
+    model_add(random_block(&state, step), &state);
+    for (int k = 0; k < 6; k++) {
+      const weir_block *b = &in_arena[random_bits(&state) % ARENA_BLOCKS];
+      if (b->tag) {
+        model_check(b->start);
+        model_check(b->start - 1);
+        model_check(b->start + b->bytes - 1);
+        model_check(b->start + b->bytes);
+        model_check(b->start + random_bits(&state) % b->bytes);
+      }
+      model_check(ARENA + random_bits(&state) % ARENA_BYTES);
+    }
+  }
+  for (int i = 0; i < ARENA_BLOCKS; i++)
+    if (in_arena[i].tag) weir_block_take(in_arena[i].start);
+}
+END_TEST
+
 /* Random blocks against a plain list. */
 START_TEST(random_blocks_agree_with_a_list)
 {
@@ -209,6 +352,78 @@ START_TEST(threads_in_the_same_pages_do_not_disturb_each_other)
   }
   for (uint64_t at = 0; at < 1024 * 1536; at += 512)
     expect(UINT64_C(0x7b0000000000) + at, 0);
+}
+END_TEST
+
+/* ---- ranges freed here and reused there, while others look ------------------------------------
+ */
+
+enum { PLACES = 24, CHURNERS = 4, LOOKERS = 2, TURNS = 4000 };
+#define SHARED      UINT64_C(0x6d0000000000)
+#define PLACE_BYTES (96 * MIB) /* and two blocks between it and the next that never go */
+
+static _Atomic bool taken[PLACES], churned;
+
+static uint64_t place_at(uint64_t i)
+{
+  return SHARED + i * (PLACE_BYTES + 4 * MIB);
+}
+
+static void *churn_places(void *argument)
+{
+  uint64_t id = (uint64_t)(uintptr_t)argument, state = id;
+  weir_tag tag = weir_tag_make(WEIR_MEM_PINNED, (unsigned)id, 7);
+  for (int turn = 0; turn < TURNS; turn++) {
+    uint64_t i = random_bits(&state) % PLACES;
+    if (atomic_exchange(&taken[i], true)) continue;
+    uint64_t bytes = 1 + random_bits(&state) % (UINT64_C(512) << random_bits(&state) % 18);
+    uint64_t start = place_at(i) + random_bits(&state) % (PLACE_BYTES - bytes) / 512 * 512;
+    weir_block_add((weir_block){start, bytes, tag});
+    for (int k = 0; k < 8; k++)
+      if (weir_pointer_tag(start + random_bits(&state) % bytes) != tag) return (void *)1;
+    if (weir_pointer_tag(start + bytes - 1) != tag) return (void *)2;
+    if (weir_block_take(start).bytes != bytes) return (void *)3;
+    if (weir_pointer_tag(start) || weir_pointer_tag(start + bytes / 2)) return (void *)4;
+    atomic_store(&taken[i], false);
+  }
+  return NULL;
+}
+
+/* What stays is known at all times; in a place there is a churner's block or none. */
+static void *look_at_places(void *argument)
+{
+  uint64_t state = (uint64_t)(uintptr_t)argument;
+  while (!atomic_load(&churned)) {
+    uint64_t at = place_at(random_bits(&state) % PLACES);
+    if (weir_pointer_tag(at + PLACE_BYTES + random_bits(&state) % (2 * MIB)) != DEVICE)
+      return (void *)5;
+    if (weir_pointer_tag(at + PLACE_BYTES + 2 * MIB + random_bits(&state) % 4096) != DEVICE)
+      return (void *)6;
+    weir_tag tag = weir_pointer_tag(at + random_bits(&state) % PLACE_BYTES);
+    if (tag && (weir_tag_mem(tag) != WEIR_MEM_PINNED || weir_tag_context(tag) != 7))
+      return (void *)7;
+  }
+  return NULL;
+}
+
+START_TEST(ranges_are_freed_and_reused_while_other_threads_look)
+{
+  pthread_t t[CHURNERS + LOOKERS];
+  void *wrong;
+  for (uint64_t i = 0; i < PLACES; i++) {
+    add(place_at(i) + PLACE_BYTES, 2 * MIB, DEVICE);
+    add(place_at(i) + PLACE_BYTES + 2 * MIB, 4096, DEVICE);
+  }
+  for (uintptr_t i = 0; i < CHURNERS + LOOKERS; i++)
+    ck_assert_int_eq(
+        pthread_create(&t[i], NULL, i < CHURNERS ? churn_places : look_at_places, (void *)(i + 1)),
+        0);
+  for (int i = 0; i < CHURNERS + LOOKERS; i++) {
+    if (i == CHURNERS) atomic_store(&churned, true);
+    pthread_join(t[i], &wrong);
+    ck_assert_msg(!wrong, "thread %d: %ld", i, (long)(intptr_t)wrong);
+  }
+  ck_assert_uint_eq(marks_under(SHARED), PLACES * 2);
 }
 END_TEST
 
@@ -302,7 +517,9 @@ END_TEST
   X(a_block_whose_end_was_not_seen_gives_way_to_its_successors)                                    \
   X(eighty_gib_cost_few_pages_of_our_own)                                                          \
   X(blocks_of_a_context_are_dropped_together)                                                      \
+  X(a_block_of_any_size_costs_some_marks_at_its_ends)                                              \
   X(random_blocks_agree_with_a_list)                                                               \
+  X(ranges_are_freed_and_reused_while_other_threads_look)                                          \
   X(threads_in_the_same_pages_do_not_disturb_each_other)                                           \
   X(a_block_is_not_dropped_with_a_context_that_had_its_slot)                                       \
   X(a_table_grows_and_reuses_what_was_taken_out)
@@ -314,6 +531,7 @@ int main(void)
   tcase_set_timeout(c, 60);
 #define ADD(test) tcase_add_test(c, test);
   TESTS(ADD)
+  tcase_add_loop_test(c, random_blocks_of_all_sizes_agree_with_a_list_of_them, 0, 4);
   suite_add_tcase(s, c);
   SRunner *runner = srunner_create(s);
   srunner_run_all(runner, CK_ENV);

@@ -18,8 +18,15 @@
 const char *bench_build, *bench_scratch;
 
 const row bench_rows[] = {
-    {"call", "observed call, no stack", "ns added", 40, false, measure_call},
+    {"call", "observed call, no stack, in bursts", "ns added", 40, false, measure_call},
+    {"call-sustained", "observed call, no stack, 1 M at once", "ns added", 40, false,
+     measure_call_sustained},
     {"stack", "observed call, 32-frame cached stack", "ns added", 400, false, measure_call_stack},
+    {"pair-4k", "malloc + free beside two calls, 4 KiB", "ns added", 120, false, measure_pair_4k},
+    {"pair-1m", "malloc + free beside two calls, 1 MiB", "ns added", 120, false, measure_pair_1m},
+    {"pair-64m", "malloc + free beside two calls, 64 MiB", "ns added", 120, false,
+     measure_pair_64m},
+    {"pair-1g", "malloc + free beside two calls, 1 GiB", "ns added", 120, false, measure_pair_1g},
     {"program", "whole program, 100 k calls/s", "% added", 1, false, measure_program},
     {"dlsym", "dlsym of a name that isn't ours", "ns added", 20, false, measure_dlsym},
     {"reroute-alloc", "rerouted hit: malloc", "ns", 60, false, measure_reroute_alloc},

@@ -37,7 +37,12 @@ extern const char *bench_scratch;
 
 /* rows_calls.c */
 void measure_call(measured *m);
+void measure_call_sustained(measured *m);
 void measure_call_stack(measured *m);
+void measure_pair_4k(measured *m);
+void measure_pair_1m(measured *m);
+void measure_pair_64m(measured *m);
+void measure_pair_1g(measured *m);
 void measure_program(measured *m);
 void measure_reroute_alloc(measured *m);
 void measure_reroute_free(measured *m);

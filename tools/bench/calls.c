@@ -7,6 +7,7 @@
  *                                             each
  *   calls dlsym BURSTS CALLS                  ns a dlsym of names that are not CUDA's
  *   calls alloc|free BURSTS PAUSE_US          ns a cuMemAlloc, or cuMemFree, of 64 KiB
+ *   calls pair BURSTS PAUSE_US BYTES          ns a cuMemAlloc of so many bytes with its cuMemFree
  *   calls copy COPIES BYTES                   GB/s of a pageable copy to the device
  *   calls peer COPIES BYTES                   GB/s of a copy to a second device
  *   calls count FILE                          queries for ever; FILE holds the number of those done
@@ -235,6 +236,27 @@ static int run_memory(bool frees, int bursts, int pause_us)
   return errors != 0;
 }
 
+/* ns an allocation and its free together, one after the other. */
+static int run_pair(int bursts, int pause_us, size_t bytes)
+{
+  enum { PAIRS = 500 };
+  double *ns = calloc((size_t)bursts, sizeof *ns);
+  struct timespec pause = {0, pause_us * 1000L};
+  int errors = 0;
+  find_memory();
+  for (int i = -2; ns && i < bursts; i++) {
+    uint64_t at = 0;
+    (void)nanosleep(&pause, NULL);
+    double begin = now_ns();
+    for (int k = 0; k < PAIRS; k++)
+      errors += mem_alloc(&at, bytes) != 0 || mem_free(at) != 0;
+    if (i >= 0) ns[i] = (now_ns() - begin) / PAIRS;
+  }
+  if (ns) print_median(ns, bursts);
+  free(ns);
+  return errors != 0;
+}
+
 /* GB/s of a copy of pageable memory to the device. */
 static int run_copy(int copies, size_t bytes)
 {
@@ -320,6 +342,8 @@ int main(int argc, char **argv)
     return run_memory(false, (int)number(argv[2]), (int)number(argv[3]));
   if (!strcmp(mode, "free") && argc == 4)
     return run_memory(true, (int)number(argv[2]), (int)number(argv[3]));
+  if (!strcmp(mode, "pair") && argc == 5)
+    return run_pair((int)number(argv[2]), (int)number(argv[3]), (size_t)number(argv[4]));
   if (!strcmp(mode, "copy") && argc == 4)
     return run_copy((int)number(argv[2]), (size_t)number(argv[3]));
   if (!strcmp(mode, "peer") && argc == 4)

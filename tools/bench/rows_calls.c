@@ -63,6 +63,51 @@ void measure_call(measured *m)
     (void)snprintf(m->note, sizeof m->note, "ns a cuEventQuery, bursts of 2000, %d pairs", PAIRS);
 }
 
+/* With the collector at work at the same time, on a core of its own where there is one. */
+void measure_call_sustained(measured *m)
+{
+  const char *const args[] = {"query", "3", "1000000", "0", "0", NULL};
+  if (compare(m, "off", args, &m->value))
+    (void)snprintf(m->note, sizeof m->note,
+                   "ns a cuEventQuery, 3 times 1 M, collector beside, %d pairs", PAIRS);
+}
+
+/* What an allocation with its free takes more than two calls: what is remembered of the block, and
+ * which context it is in. */
+static void measure_pair(measured *m, const char *bytes)
+{
+  const char *const call[] = {"query", "60", "2000", "0", "3000", NULL};
+  const char *const pair[] = {"pair", "60", "3000", bytes, NULL};
+  measured calls = *m;
+  double each, both;
+  m->failed = !compare(&calls, "off", call, &each);
+  if (m->failed || !compare(m, "off", pair, &both)) return;
+  m->value = both - 2 * each;
+  (void)snprintf(m->note, sizeof m->note,
+                 "ns a cuMemAlloc with its cuMemFree; an observed call adds %.0f, %d pairs", each,
+                 PAIRS);
+}
+
+void measure_pair_4k(measured *m)
+{
+  measure_pair(m, "4096");
+}
+
+void measure_pair_1m(measured *m)
+{
+  measure_pair(m, "1048576");
+}
+
+void measure_pair_64m(measured *m)
+{
+  measure_pair(m, "67108864");
+}
+
+void measure_pair_1g(measured *m)
+{
+  measure_pair(m, "1073741824");
+}
+
 void measure_call_stack(measured *m)
 {
   /* 32 frames: main, run_query, deep x 28 and what is below main */
