@@ -83,7 +83,7 @@ static void unhush(void)
 
 static bool relieve(void)
 {
-  return weir_route_failed(CUDA_ERROR_OUT_OF_MEMORY);
+  return weir_mode_now() != WEIR_OBSERVE && weir_route_relieve();
 }
 
 static void mapped(uint64_t address, uint64_t bytes, weir_mem mem, int device)

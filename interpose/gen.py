@@ -272,10 +272,10 @@ def body(row, symbol, api, params, row_expr, bank_expr):
         out.append('  c->site = __builtin_return_address(0);')
         routed = f"weir_r_{row['route']}({', '.join(['c', 'real'] + names)})"
         go = f'weir_mode_now() != WEIR_OBSERVE ? {routed} : {go}'
-        again = '  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);'
+        again = '  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);'
     else:
-        again = (f'  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&\n'
-                 f'      !(r = real({args})))\n    weir_route_error_gone({bank_expr});')
+        again = (f'  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))\n'
+                 f'    if (!(r = real({args}))) weir_route_error_gone({bank_expr});')
     out.append(f'  if (!{enter}) return real({args});')
     b = before(row, names)
     if b and row['route']:

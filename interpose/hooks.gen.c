@@ -13,9 +13,8 @@ static CUresult w_cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize)
   if (!weir_enter(c, 15, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
   weir_forward(c);
   CUresult r = real(dptr, bytesize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dptr, bytesize)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dptr, bytesize))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -34,7 +33,7 @@ static CUresult w_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
   if (!weir_enter(c, 16, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAlloc(c, real, dptr, bytesize) : real(dptr, bytesize);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -52,9 +51,8 @@ static CUresult w_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, un
   if (!weir_enter(c, 17, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_forward(c);
   CUresult r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
   weir_leave(c);
@@ -73,7 +71,7 @@ static CUresult w_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t W
   if (!weir_enter(c, 18, 0, WEIR_BANK_DRIVER)) return real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocPitch(c, real, dptr, pPitch, WidthInBytes, Height, ElementSizeBytes) : real(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(dptr), WEIR_OUT(pPitch), W(Height), W(WidthInBytes));
   weir_leave(c);
@@ -91,9 +89,8 @@ static CUresult w_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned
   if (!weir_enter(c, 56, 0, WEIR_BANK_DRIVER)) return real(dptr, bytesize, flags);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dptr, bytesize, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dptr, bytesize, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(dptr), W(bytesize), W(WEIR_MEM_MANAGED));
   weir_leave(c);
@@ -111,9 +108,8 @@ static CUresult w_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream h
   if (!weir_enter(c, 97, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dptr, bytesize, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dptr, bytesize, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
   weir_leave(c);
@@ -131,9 +127,8 @@ static CUresult w_cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstr
   if (!weir_enter(c, 98, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dptr, bytesize, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dptr, bytesize, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(0));
   weir_leave(c);
@@ -151,9 +146,8 @@ static CUresult w_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CU
   if (!weir_enter(c, 99, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dptr, bytesize, pool, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dptr, bytesize, pool, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
   weir_leave(c);
@@ -171,9 +165,8 @@ static CUresult w_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesiz
   if (!weir_enter(c, 100, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, bytesize, pool, hStream);
   weir_forward(c);
   CUresult r = real(dptr, bytesize, pool, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dptr, bytesize, pool, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dptr, bytesize, pool, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(dptr), W(bytesize), W(hStream), W(pool));
   weir_leave(c);
@@ -192,9 +185,8 @@ static CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
   weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = real(dptr);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dptr)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dptr))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(dptr));
   weir_leave(c);
@@ -214,7 +206,7 @@ static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFree(c, real, dptr) : real(dptr);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(dptr));
   weir_leave(c);
@@ -234,7 +226,7 @@ static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(dptr), W(hStream));
   weir_leave(c);
@@ -254,7 +246,7 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(dptr), W(hStream));
   weir_leave(c);
@@ -272,9 +264,8 @@ static CUresult w_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
   if (!weir_enter(c, 119, 0, WEIR_BANK_DRIVER)) return real(handle, size, prop, flags);
   weir_forward(c);
   CUresult r = real(handle, size, prop, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(handle, size, prop, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(handle, size, prop, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, WEIR_OUT(handle), W(0), W(size), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -292,9 +283,8 @@ static CUresult w_cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
   if (!weir_enter(c, 115, 0, WEIR_BANK_DRIVER)) return real(pool, minBytesToKeep);
   weir_forward(c);
   CUresult r = real(pool, minBytesToKeep);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pool, minBytesToKeep)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pool, minBytesToKeep))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_pool_trim(c, W(pool), W(minBytesToKeep));
   weir_leave(c);
@@ -313,9 +303,8 @@ static CUresult w_cuMemPoolDestroy(CUmemoryPool pool)
   weir_x_pool_destroy_before(c, W(pool));
   weir_forward(c);
   CUresult r = real(pool);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pool)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pool))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_pool_destroy(c, W(pool));
   weir_leave(c);
@@ -333,9 +322,8 @@ static CUresult w_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
   if (!weir_enter(c, 96, 0, WEIR_BANK_DRIVER)) return real(dev, pool);
   weir_forward(c);
   CUresult r = real(dev, pool);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dev, pool)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dev, pool))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_pool_set(c, W(pool), W(dev));
   weir_leave(c);
@@ -353,9 +341,8 @@ static CUresult w_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType t
   if (!weir_enter(c, 116, 0, WEIR_BANK_DRIVER)) return real(location, type, pool);
   weir_forward(c);
   CUresult r = real(location, type, pool);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(location, type, pool)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(location, type, pool))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_pool_set(c, W(pool), W(WEIR_DEVICE_NONE));
   weir_leave(c);
@@ -373,9 +360,8 @@ static CUresult w_cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_v1
   if (!weir_enter(c, 12, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pHandle, pAllocateArray)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pHandle, pAllocateArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
   weir_leave(c);
@@ -393,9 +379,8 @@ static CUresult w_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR
   if (!weir_enter(c, 13, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pHandle, pAllocateArray)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pHandle, pAllocateArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), W(1), W(1), W(0));
   weir_leave(c);
@@ -413,9 +398,8 @@ static CUresult w_cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTO
   if (!weir_enter(c, 10, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pHandle, pAllocateArray)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pHandle, pAllocateArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
   weir_leave(c);
@@ -433,9 +417,8 @@ static CUresult w_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRI
   if (!weir_enter(c, 11, 0, WEIR_BANK_DRIVER)) return real(pHandle, pAllocateArray);
   weir_forward(c);
   CUresult r = real(pHandle, pAllocateArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pHandle, pAllocateArray)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pHandle, pAllocateArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pAllocateArray ? W(weir_format_bytes(pAllocateArray->Format, pAllocateArray->NumChannels)) : 0), (pAllocateArray ? W(pAllocateArray->Width) : 0), (pAllocateArray ? W(pAllocateArray->Height) : 0), (pAllocateArray ? W(pAllocateArray->Depth) : 0), W(1), (pAllocateArray ? W(pAllocateArray->Flags) : 0));
   weir_leave(c);
@@ -453,9 +436,8 @@ static CUresult w_cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_A
   if (!weir_enter(c, 21, 0, WEIR_BANK_DRIVER)) return real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
   weir_forward(c);
   CUresult r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pHandle, pMipmappedArrayDesc, numMipmapLevels))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(pHandle), (pMipmappedArrayDesc ? W(weir_format_bytes(pMipmappedArrayDesc->Format, pMipmappedArrayDesc->NumChannels)) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Width) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Height) : 0), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Depth) : 0), W(numMipmapLevels), (pMipmappedArrayDesc ? W(pMipmappedArrayDesc->Flags) : 0));
   weir_leave(c);
@@ -474,9 +456,8 @@ static CUresult w_cuArrayDestroy(CUarray hArray)
   weir_x_free_array_before(c, W(hArray));
   weir_forward(c);
   CUresult r = real(hArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hArray)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(hArray));
   weir_leave(c);
@@ -495,9 +476,8 @@ static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
   weir_x_free_array_before(c, W(hMipmappedArray));
   weir_forward(c);
   CUresult r = real(hMipmappedArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hMipmappedArray)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hMipmappedArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(hMipmappedArray));
   weir_leave(c);
@@ -515,9 +495,8 @@ static CUresult w_cuMemAllocHost(void **pp, unsigned int bytesize)
   if (!weir_enter(c, 30, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
   weir_forward(c);
   CUresult r = real(pp, bytesize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pp, bytesize)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pp, bytesize))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -536,7 +515,7 @@ static CUresult w_cuMemAllocHost_v2(void **pp, size_t bytesize)
   if (!weir_enter(c, 31, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemAllocHost(c, real, pp, bytesize) : real(pp, bytesize);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(0));
   weir_leave(c);
@@ -555,7 +534,7 @@ static CUresult w_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
   if (!weir_enter(c, 33, 0, WEIR_BANK_DRIVER)) return real(pp, bytesize, Flags);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemHostAlloc(c, real, pp, bytesize, Flags) : real(pp, bytesize, Flags);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pp), W(bytesize), W(Flags));
   weir_leave(c);
@@ -575,7 +554,7 @@ static CUresult w_cuMemFreeHost(void *p)
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(p));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeHost(c, real, p) : real(p);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(p));
   weir_leave(c);
@@ -593,9 +572,8 @@ static CUresult w_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags
   if (!weir_enter(c, 37, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(p, bytesize, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p, bytesize, Flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p, bytesize, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(p), W(bytesize), W(Flags));
   weir_leave(c);
@@ -613,9 +591,8 @@ static CUresult w_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Fl
   if (!weir_enter(c, 38, 0, WEIR_BANK_DRIVER)) return real(p, bytesize, Flags);
   weir_forward(c);
   CUresult r = real(p, bytesize, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p, bytesize, Flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p, bytesize, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(p), W(bytesize), W(Flags));
   weir_leave(c);
@@ -634,9 +611,8 @@ static CUresult w_cuMemHostUnregister(void *p)
   weir_x_host_unregister_before(c, W(p));
   weir_forward(c);
   CUresult r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_host_unregister(c, W(p));
   weir_leave(c);
@@ -654,9 +630,8 @@ static CUresult w_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice 
   if (!weir_enter(c, 61, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, dstDevice, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, dstDevice, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
   weir_leave(c);
@@ -674,9 +649,8 @@ static CUresult w_cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUde
   if (!weir_enter(c, 62, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, dstDevice, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, dstDevice, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, dstDevice, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, dstDevice, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(hStream));
   weir_leave(c);
@@ -694,9 +668,8 @@ static CUresult w_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemL
   if (!weir_enter(c, 63, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, location, flags, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, location, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
   weir_leave(c);
@@ -714,9 +687,8 @@ static CUresult w_cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, C
   if (!weir_enter(c, 64, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(devPtr, count, location, flags, hStream);
   weir_forward(c);
   CUresult r = real(devPtr, count, location, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, location, flags, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, location, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(hStream));
   weir_leave(c);
@@ -734,9 +706,8 @@ static CUresult w_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise adv
   if (!weir_enter(c, 54, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, device);
   weir_forward(c);
   CUresult r = real(devPtr, count, advice, device);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, advice, device)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, advice, device))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -754,9 +725,8 @@ static CUresult w_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise 
   if (!weir_enter(c, 55, 0, WEIR_BANK_DRIVER)) return real(devPtr, count, advice, location);
   weir_forward(c);
   CUresult r = real(devPtr, count, advice, location);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, advice, location)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, advice, location))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -774,9 +744,8 @@ static CUresult w_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, siz
   if (!weir_enter(c, 69, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   weir_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, dptr, length, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, dptr, length, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
   weir_leave(c);
@@ -794,9 +763,8 @@ static CUresult w_cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr
   if (!weir_enter(c, 70, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(hStream, dptr, length, flags);
   weir_forward(c);
   CUresult r = real(hStream, dptr, length, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, dptr, length, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, dptr, length, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(dptr), W(flags), W(length), W(hStream));
   weir_leave(c);
@@ -815,7 +783,7 @@ static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
   if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy(c, real, dst, src, ByteCount) : real(dst, src, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -834,7 +802,7 @@ static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy(c, real, dst, src, ByteCount) : real(dst, src, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
   weir_leave(c);
@@ -853,7 +821,7 @@ static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream) : real(dst, src, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -872,7 +840,7 @@ static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t By
   if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream) : real(dst, src, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
   weir_leave(c);
@@ -890,9 +858,8 @@ static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, un
   if (!weir_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcHost, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -911,7 +878,7 @@ static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, si
   if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount) : real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -930,7 +897,7 @@ static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHos
   if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount) : real(dstDevice, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
   weir_leave(c);
@@ -948,9 +915,8 @@ static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHos
   if (!weir_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcHost, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -969,7 +935,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHos
   if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream) : real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -988,7 +954,7 @@ static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *s
   if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream) : real(dstDevice, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1006,9 +972,8 @@ static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned
   if (!weir_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstHost, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -1027,7 +992,7 @@ static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t B
   if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount) : real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -1046,7 +1011,7 @@ static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, siz
   if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount) : real(dstHost, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
   weir_leave(c);
@@ -1064,9 +1029,8 @@ static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, uns
   if (!weir_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcDevice, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstHost, srcDevice, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -1085,7 +1049,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
   if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream) : real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -1104,7 +1068,7 @@ static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice
   if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream) : real(dstHost, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
   weir_leave(c);
@@ -1122,9 +1086,8 @@ static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevic
   if (!weir_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -1143,7 +1106,7 @@ static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
   if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount) : real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -1162,7 +1125,7 @@ static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount) : real(dstDevice, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
   weir_leave(c);
@@ -1180,9 +1143,8 @@ static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 src
   if (!weir_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcDevice, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, srcDevice, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1201,7 +1163,7 @@ static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDev
   if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream) : real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1220,7 +1182,7 @@ static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr s
   if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream) : real(dstDevice, srcDevice, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
   weir_leave(c);
@@ -1238,9 +1200,8 @@ static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdevic
   if (!weir_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1258,9 +1219,8 @@ static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevicept
   if (!weir_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1278,9 +1238,8 @@ static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdev
   if (!weir_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcDevice, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
   weir_leave(c);
@@ -1298,9 +1257,8 @@ static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsig
   if (!weir_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1318,9 +1276,8 @@ static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_
   if (!weir_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1338,9 +1295,8 @@ static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, 
   if (!weir_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
   weir_leave(c);
@@ -1358,9 +1314,8 @@ static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray
   if (!weir_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1378,9 +1333,8 @@ static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray sr
   if (!weir_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1398,9 +1352,8 @@ static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarr
   if (!weir_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
   weir_leave(c);
@@ -1418,9 +1371,8 @@ static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const v
   if (!weir_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcHost, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1438,9 +1390,8 @@ static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void
   if (!weir_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcHost, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1458,9 +1409,8 @@ static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const
   if (!weir_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcHost, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
   weir_leave(c);
@@ -1478,9 +1428,8 @@ static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, co
   if (!weir_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1498,9 +1447,8 @@ static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const
   if (!weir_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1518,9 +1466,8 @@ static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, 
   if (!weir_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
   weir_leave(c);
@@ -1538,9 +1485,8 @@ static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int src
   if (!weir_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1558,9 +1504,8 @@ static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOff
   if (!weir_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1578,9 +1523,8 @@ static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t s
   if (!weir_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcArray, srcOffset, ByteCount)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
   weir_leave(c);
@@ -1598,9 +1542,8 @@ static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned in
   if (!weir_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1618,9 +1561,8 @@ static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t s
   if (!weir_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1638,9 +1580,8 @@ static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, siz
   if (!weir_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
   weir_leave(c);
@@ -1658,9 +1599,8 @@ static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
   if (!weir_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1679,7 +1619,7 @@ static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1698,7 +1638,7 @@ static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1716,9 +1656,8 @@ static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
   if (!weir_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1737,7 +1676,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1756,7 +1695,7 @@ static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(0));
   weir_leave(c);
@@ -1774,9 +1713,8 @@ static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStrea
   if (!weir_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d_v1(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1795,7 +1733,7 @@ static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStrea
   if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream) : real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1814,7 +1752,7 @@ static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream h
   if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream) : real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_2d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1832,9 +1770,8 @@ static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
   if (!weir_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_v1(c, pCopy, W(0));
   weir_leave(c);
@@ -1852,9 +1789,8 @@ static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
   if (!weir_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(0));
   weir_leave(c);
@@ -1872,9 +1808,8 @@ static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
   if (!weir_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(0));
   weir_leave(c);
@@ -1892,9 +1827,8 @@ static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStrea
   if (!weir_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_v1(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1912,9 +1846,8 @@ static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStrea
   if (!weir_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1932,9 +1865,8 @@ static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream h
   if (!weir_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d(c, pCopy, W(hStream));
   weir_leave(c);
@@ -1953,7 +1885,7 @@ static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUde
   if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -1972,7 +1904,7 @@ static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
   if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
   weir_leave(c);
@@ -1991,7 +1923,7 @@ static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
   if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -2010,7 +1942,7 @@ static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstCon
   if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
   weir_leave(c);
@@ -2028,9 +1960,8 @@ static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
   if (!weir_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(0));
   weir_leave(c);
@@ -2048,9 +1979,8 @@ static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
   if (!weir_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
   weir_forward(c);
   CUresult r = real(pCopy);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(0));
   weir_leave(c);
@@ -2068,9 +1998,8 @@ static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream 
   if (!weir_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(hStream));
   weir_leave(c);
@@ -2088,9 +2017,8 @@ static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUst
   if (!weir_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pCopy, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer(c, pCopy, W(hStream));
   weir_leave(c);
@@ -2108,9 +2036,8 @@ static CUresult w_cuMemsetD8(CUdeviceptr_v1 dstDevice, unsigned char uc, unsigne
   if (!weir_enter(c, 313, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, uc, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, uc, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -2128,9 +2055,8 @@ static CUresult w_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t 
   if (!weir_enter(c, 314, 0, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, uc, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, uc, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -2148,9 +2074,8 @@ static CUresult w_cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, si
   if (!weir_enter(c, 315, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, uc, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, uc, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N), W(uc), W(0));
   weir_leave(c);
@@ -2168,9 +2093,8 @@ static CUresult w_cuMemsetD16(CUdeviceptr_v1 dstDevice, unsigned short us, unsig
   if (!weir_enter(c, 288, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, us, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, us, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -2188,9 +2112,8 @@ static CUresult w_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_
   if (!weir_enter(c, 289, 0, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, us, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, us, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -2208,9 +2131,8 @@ static CUresult w_cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, 
   if (!weir_enter(c, 290, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, us, N);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, us, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, us, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*2), W(us), W(0));
   weir_leave(c);
@@ -2228,9 +2150,8 @@ static CUresult w_cuMemsetD32(CUdeviceptr_v1 dstDevice, unsigned int ui, unsigne
   if (!weir_enter(c, 308, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, ui, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, ui, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -2248,9 +2169,8 @@ static CUresult w_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t 
   if (!weir_enter(c, 309, 0, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, ui, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, ui, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -2268,9 +2188,8 @@ static CUresult w_cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, si
   if (!weir_enter(c, 310, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, ui, N)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, ui, N))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)N*4), W(ui), W(0));
   weir_leave(c);
@@ -2288,9 +2207,8 @@ static CUresult w_cuMemsetD2D8(CUdeviceptr_v1 dstDevice, unsigned int dstPitch, 
   if (!weir_enter(c, 303, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, uc, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2308,9 +2226,8 @@ static CUresult w_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsign
   if (!weir_enter(c, 304, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, uc, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2328,9 +2245,8 @@ static CUresult w_cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, u
   if (!weir_enter(c, 305, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, uc, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height), W(uc), W(0));
   weir_leave(c);
@@ -2348,9 +2264,8 @@ static CUresult w_cuMemsetD2D16(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
   if (!weir_enter(c, 293, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, us, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2368,9 +2283,8 @@ static CUresult w_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsig
   if (!weir_enter(c, 294, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, us, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2388,9 +2302,8 @@ static CUresult w_cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, 
   if (!weir_enter(c, 295, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, us, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*2), W(us), W(0));
   weir_leave(c);
@@ -2408,9 +2321,8 @@ static CUresult w_cuMemsetD2D32(CUdeviceptr_v1 dstDevice, unsigned int dstPitch,
   if (!weir_enter(c, 298, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, ui, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2428,9 +2340,8 @@ static CUresult w_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsig
   if (!weir_enter(c, 299, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, ui, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2448,9 +2359,8 @@ static CUresult w_cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, 
   if (!weir_enter(c, 300, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, ui, Width, Height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W((uint64_t)Width*Height*4), W(ui), W(0));
   weir_leave(c);
@@ -2468,9 +2378,8 @@ static CUresult w_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_
   if (!weir_enter(c, 316, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, uc, N, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, uc, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
   weir_leave(c);
@@ -2488,9 +2397,8 @@ static CUresult w_cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, 
   if (!weir_enter(c, 317, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, uc, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, uc, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, uc, N, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, uc, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N), W(uc), W(hStream));
   weir_leave(c);
@@ -2508,9 +2416,8 @@ static CUresult w_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, siz
   if (!weir_enter(c, 291, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, us, N, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, us, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
   weir_leave(c);
@@ -2528,9 +2435,8 @@ static CUresult w_cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us
   if (!weir_enter(c, 292, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, us, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, us, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, us, N, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, us, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*2), W(us), W(hStream));
   weir_leave(c);
@@ -2548,9 +2454,8 @@ static CUresult w_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_
   if (!weir_enter(c, 311, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, ui, N, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, ui, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2568,9 +2473,8 @@ static CUresult w_cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, 
   if (!weir_enter(c, 312, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, ui, N, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, ui, N, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, ui, N, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, ui, N, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(N*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2588,9 +2492,8 @@ static CUresult w_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsi
   if (!weir_enter(c, 306, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, uc, Width, Height, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
   weir_leave(c);
@@ -2608,9 +2511,8 @@ static CUresult w_cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch,
   if (!weir_enter(c, 307, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, uc, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, uc, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, uc, Width, Height, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, uc, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height), W(uc), W(hStream));
   weir_leave(c);
@@ -2628,9 +2530,8 @@ static CUresult w_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, uns
   if (!weir_enter(c, 296, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, us, Width, Height, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
   weir_leave(c);
@@ -2648,9 +2549,8 @@ static CUresult w_cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch
   if (!weir_enter(c, 297, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, us, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, us, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, us, Width, Height, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, us, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*2), W(us), W(hStream));
   weir_leave(c);
@@ -2668,9 +2568,8 @@ static CUresult w_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, uns
   if (!weir_enter(c, 301, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, ui, Width, Height, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2688,9 +2587,8 @@ static CUresult w_cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch
   if (!weir_enter(c, 302, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstPitch, ui, Width, Height, hStream);
   weir_forward(c);
   CUresult r = real(dstDevice, dstPitch, ui, Width, Height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dstDevice, dstPitch, ui, Width, Height, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dstDevice, dstPitch, ui, Width, Height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(dstDevice), W(Width*Height*4), W(ui), W(hStream));
   weir_leave(c);
@@ -2709,7 +2607,7 @@ static CUresult w_cuCtxSynchronize(void)
   if (!weir_enter(c, 342, 0, WEIR_BANK_DRIVER)) return real();
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync(c, real) : real();
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
@@ -2727,9 +2625,8 @@ static CUresult w_cuCtxSynchronize_v2(CUcontext ctx)
   if (!weir_enter(c, 343, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(ctx));
   weir_leave(c);
@@ -2747,9 +2644,8 @@ static CUresult w_cuStreamSynchronize(CUstream hStream)
   if (!weir_enter(c, 354, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
   weir_leave(c);
@@ -2767,9 +2663,8 @@ static CUresult w_cuStreamSynchronize_ptsz(CUstream hStream)
   if (!weir_enter(c, 355, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(hStream), W(0));
   weir_leave(c);
@@ -2787,9 +2682,8 @@ static CUresult w_cuStreamQuery(CUstream hStream)
   if (!weir_enter(c, 352, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
   weir_leave(c);
@@ -2807,9 +2701,8 @@ static CUresult w_cuStreamQuery_ptsz(CUstream hStream)
   if (!weir_enter(c, 353, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(hStream), W(0));
   weir_leave(c);
@@ -2827,9 +2720,8 @@ static CUresult w_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned i
   if (!weir_enter(c, 356, 0, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   weir_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, hEvent, Flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, hEvent, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   weir_leave(c);
@@ -2847,9 +2739,8 @@ static CUresult w_cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsig
   if (!weir_enter(c, 357, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hEvent, Flags);
   weir_forward(c);
   CUresult r = real(hStream, hEvent, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, hEvent, Flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, hEvent, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(hStream), W(hEvent));
   weir_leave(c);
@@ -2867,9 +2758,8 @@ static CUresult w_cuEventSynchronize(CUevent hEvent)
   if (!weir_enter(c, 346, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hEvent)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_EVENT), W(hEvent), W(0));
   weir_leave(c);
@@ -2887,9 +2777,8 @@ static CUresult w_cuEventQuery(CUevent hEvent)
   if (!weir_enter(c, 345, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hEvent)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_QUERY), W(hEvent), W(0));
   weir_leave(c);
@@ -2907,9 +2796,8 @@ static CUresult w_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint3
   if (!weir_enter(c, 358, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2927,9 +2815,8 @@ static CUresult w_cuStreamWaitValue32_ptsz(CUstream stream, CUdeviceptr addr, cu
   if (!weir_enter(c, 359, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2947,9 +2834,8 @@ static CUresult w_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuui
   if (!weir_enter(c, 360, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2967,9 +2853,8 @@ static CUresult w_cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr,
   if (!weir_enter(c, 361, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -2987,9 +2872,8 @@ static CUresult w_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint6
   if (!weir_enter(c, 362, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3007,9 +2891,8 @@ static CUresult w_cuStreamWaitValue64_ptsz(CUstream stream, CUdeviceptr addr, cu
   if (!weir_enter(c, 363, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3027,9 +2910,8 @@ static CUresult w_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuui
   if (!weir_enter(c, 364, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3047,9 +2929,8 @@ static CUresult w_cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr,
   if (!weir_enter(c, 365, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3067,9 +2948,8 @@ static CUresult w_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint
   if (!weir_enter(c, 366, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3087,9 +2967,8 @@ static CUresult w_cuStreamWriteValue32_ptsz(CUstream stream, CUdeviceptr addr, c
   if (!weir_enter(c, 367, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3107,9 +2986,8 @@ static CUresult w_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuu
   if (!weir_enter(c, 368, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3127,9 +3005,8 @@ static CUresult w_cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr
   if (!weir_enter(c, 369, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3147,9 +3024,8 @@ static CUresult w_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint
   if (!weir_enter(c, 370, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3167,9 +3043,8 @@ static CUresult w_cuStreamWriteValue64_ptsz(CUstream stream, CUdeviceptr addr, c
   if (!weir_enter(c, 371, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3187,9 +3062,8 @@ static CUresult w_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuu
   if (!weir_enter(c, 372, 0, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3207,9 +3081,8 @@ static CUresult w_cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr
   if (!weir_enter(c, 373, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, addr, value, flags);
   weir_forward(c);
   CUresult r = real(stream, addr, value, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, addr, value, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, addr, value, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(addr), W(value), W(0), W(stream));
   weir_leave(c);
@@ -3227,9 +3100,8 @@ static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
   if (!weir_enter(c, 399, 0, WEIR_BANK_DRIVER)) return real(phStream, Flags);
   weir_forward(c);
   CUresult r = real(phStream, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phStream, Flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phStream, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(Flags));
   weir_leave(c);
@@ -3247,9 +3119,8 @@ static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int fl
   if (!weir_enter(c, 400, 0, WEIR_BANK_DRIVER)) return real(phStream, flags, priority);
   weir_forward(c);
   CUresult r = real(phStream, flags, priority);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phStream, flags, priority)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phStream, flags, priority))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(flags));
   weir_leave(c);
@@ -3268,7 +3139,7 @@ static CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx
   if (!weir_enter(c, 394, 0, WEIR_BANK_DRIVER)) return real(phStream, greenCtx, flags, priority);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuGreenCtxStreamCreate(c, real, phStream, greenCtx, flags, priority) : real(phStream, greenCtx, flags, priority);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(phStream), W(flags));
   weir_leave(c);
@@ -3287,7 +3158,7 @@ static CUresult w_cuStreamDestroy(CUstream hStream)
   if (!weir_enter(c, 401, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(hStream));
   weir_leave(c);
@@ -3306,7 +3177,7 @@ static CUresult w_cuStreamDestroy_v2(CUstream hStream)
   if (!weir_enter(c, 402, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(hStream));
   weir_leave(c);
@@ -3324,9 +3195,8 @@ static CUresult w_cuStreamAddCallback(CUstream hStream, CUstreamCallback callbac
   if (!weir_enter(c, 395, 0, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
   weir_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, callback, userData, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, callback, userData, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3344,9 +3214,8 @@ static CUresult w_cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback ca
   if (!weir_enter(c, 396, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, callback, userData, flags);
   weir_forward(c);
   CUresult r = real(hStream, callback, userData, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, callback, userData, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, callback, userData, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3364,9 +3233,8 @@ static CUresult w_cuStreamBeginCapture(CUstream hStream)
   if (!weir_enter(c, 637, 0, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -3384,9 +3252,8 @@ static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
   if (!weir_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
   weir_forward(c);
   CUresult r = real(hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -3404,9 +3271,8 @@ static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode 
   if (!weir_enter(c, 639, 0, WEIR_BANK_DRIVER)) return real(hStream, mode);
   weir_forward(c);
   CUresult r = real(hStream, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, mode)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -3424,9 +3290,8 @@ static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCapture
   if (!weir_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, mode);
   weir_forward(c);
   CUresult r = real(hStream, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, mode)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -3444,9 +3309,8 @@ static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, 
   if (!weir_enter(c, 641, 0, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -3464,9 +3328,8 @@ static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGr
   if (!weir_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -3484,9 +3347,8 @@ static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
   if (!weir_enter(c, 643, 0, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, phGraph)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, phGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -3504,9 +3366,8 @@ static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
   if (!weir_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, phGraph)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, phGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -3524,9 +3385,8 @@ static CUresult w_cuEventCreate(CUevent *phEvent, unsigned int Flags)
   if (!weir_enter(c, 429, 0, WEIR_BANK_DRIVER)) return real(phEvent, Flags);
   weir_forward(c);
   CUresult r = real(phEvent, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phEvent, Flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phEvent, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(phEvent), W(Flags));
   weir_leave(c);
@@ -3544,9 +3404,8 @@ static CUresult w_cuEventDestroy(CUevent hEvent)
   if (!weir_enter(c, 430, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hEvent)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(0));
   weir_leave(c);
@@ -3564,9 +3423,8 @@ static CUresult w_cuEventDestroy_v2(CUevent hEvent)
   if (!weir_enter(c, 431, 0, WEIR_BANK_DRIVER)) return real(hEvent);
   weir_forward(c);
   CUresult r = real(hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hEvent)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(0));
   weir_leave(c);
@@ -3584,9 +3442,8 @@ static CUresult w_cuEventRecord(CUevent hEvent, CUstream hStream)
   if (!weir_enter(c, 434, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   weir_forward(c);
   CUresult r = real(hEvent, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hEvent, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hEvent, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(0));
   weir_leave(c);
@@ -3604,9 +3461,8 @@ static CUresult w_cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
   if (!weir_enter(c, 435, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream);
   weir_forward(c);
   CUresult r = real(hEvent, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hEvent, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hEvent, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(0));
   weir_leave(c);
@@ -3624,9 +3480,8 @@ static CUresult w_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsig
   if (!weir_enter(c, 436, 0, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   weir_forward(c);
   CUresult r = real(hEvent, hStream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hEvent, hStream, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hEvent, hStream, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
   weir_leave(c);
@@ -3644,9 +3499,8 @@ static CUresult w_cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, 
   if (!weir_enter(c, 437, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hEvent, hStream, flags);
   weir_forward(c);
   CUresult r = real(hEvent, hStream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hEvent, hStream, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hEvent, hStream, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(hEvent), W(hStream), W(flags));
   weir_leave(c);
@@ -3664,9 +3518,8 @@ static CUresult w_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUeve
   if (!weir_enter(c, 432, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   weir_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pMilliseconds, hStart, hEnd)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pMilliseconds, hStart, hEnd))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hStart), W(hEnd));
   weir_leave(c);
@@ -3684,9 +3537,8 @@ static CUresult w_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CU
   if (!weir_enter(c, 433, 0, WEIR_BANK_DRIVER)) return real(pMilliseconds, hStart, hEnd);
   weir_forward(c);
   CUresult r = real(pMilliseconds, hStart, hEnd);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pMilliseconds, hStart, hEnd)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pMilliseconds, hStart, hEnd))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hStart), W(hEnd));
   weir_leave(c);
@@ -3704,9 +3556,8 @@ static CUresult w_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned i
   if (!weir_enter(c, 692, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3724,9 +3575,8 @@ static CUresult w_cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsig
   if (!weir_enter(c, 693, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams, extra))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3744,9 +3594,8 @@ static CUresult w_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
   if (!weir_enter(c, 685, 0, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3764,9 +3613,8 @@ static CUresult w_cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int grid
   if (!weir_enter(c, 686, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
   weir_forward(c);
   CUresult r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, kernelParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch(c, W(f), W(gridDimX), W(gridDimY), W(gridDimZ), W(blockDimX), W(blockDimY), W(blockDimZ), W(hStream));
   weir_leave(c);
@@ -3784,9 +3632,8 @@ static CUresult w_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, v
   if (!weir_enter(c, 694, 0, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(config, f, kernelParams, extra)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(config, f, kernelParams, extra))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config(c, W(f), config);
   weir_leave(c);
@@ -3804,9 +3651,8 @@ static CUresult w_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction
   if (!weir_enter(c, 695, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(config, f, kernelParams, extra);
   weir_forward(c);
   CUresult r = real(config, f, kernelParams, extra);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(config, f, kernelParams, extra)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(config, f, kernelParams, extra))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config(c, W(f), config);
   weir_leave(c);
@@ -3824,9 +3670,8 @@ static CUresult w_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launc
   if (!weir_enter(c, 687, 0, WEIR_BANK_DRIVER)) return real(launchParamsList, numDevices, flags);
   weir_forward(c);
   CUresult r = real(launchParamsList, numDevices, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(launchParamsList, numDevices, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(launchParamsList, numDevices, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_multi(c, launchParamsList, W(numDevices));
   weir_leave(c);
@@ -3844,9 +3689,8 @@ static CUresult w_cuLaunch(CUfunction f)
   if (!weir_enter(c, 684, 0, WEIR_BANK_DRIVER)) return real(f);
   weir_forward(c);
   CUresult r = real(f);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(f)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(f))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(1), W(1), W(0));
   weir_leave(c);
@@ -3864,9 +3708,8 @@ static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
   if (!weir_enter(c, 688, 0, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height);
   weir_forward(c);
   CUresult r = real(f, grid_width, grid_height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(f, grid_width, grid_height)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(f, grid_width, grid_height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(0));
   weir_leave(c);
@@ -3884,9 +3727,8 @@ static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_heigh
   if (!weir_enter(c, 689, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(f, grid_width, grid_height, hStream);
   weir_forward(c);
   CUresult r = real(f, grid_width, grid_height, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(f, grid_width, grid_height, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(f, grid_width, grid_height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(hStream));
   weir_leave(c);
@@ -3904,9 +3746,8 @@ static CUresult w_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData
   if (!weir_enter(c, 690, 0, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
   weir_forward(c);
   CUresult r = real(hStream, fn, userData);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, fn, userData)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, fn, userData))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3924,9 +3765,8 @@ static CUresult w_cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *use
   if (!weir_enter(c, 691, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, fn, userData);
   weir_forward(c);
   CUresult r = real(hStream, fn, userData);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hStream, fn, userData)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hStream, fn, userData))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(hStream));
   weir_leave(c);
@@ -3944,9 +3784,8 @@ static CUresult w_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_
   if (!weir_enter(c, 241, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   weir_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
   weir_leave(c);
@@ -3964,9 +3803,8 @@ static CUresult w_cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, 
   if (!weir_enter(c, 242, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
   weir_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, failIdx, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
   weir_leave(c);
@@ -3984,9 +3822,8 @@ static CUresult w_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, si
   if (!weir_enter(c, 243, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   weir_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
   weir_leave(c);
@@ -4004,9 +3841,8 @@ static CUresult w_cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *src
   if (!weir_enter(c, 244, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
   weir_forward(c);
   CUresult r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_batch(c, dsts, srcs, sizes, W(count), W(hStream));
   weir_leave(c);
@@ -4024,9 +3860,8 @@ static CUresult w_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *op
   if (!weir_enter(c, 219, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
   weir_forward(c);
   CUresult r = real(numOps, opList, failIdx, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(numOps, opList, failIdx, flags, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(numOps, opList, failIdx, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
   weir_leave(c);
@@ -4044,9 +3879,8 @@ static CUresult w_cuMemcpy3DBatchAsync_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_O
   if (!weir_enter(c, 220, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, failIdx, flags, hStream);
   weir_forward(c);
   CUresult r = real(numOps, opList, failIdx, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(numOps, opList, failIdx, flags, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(numOps, opList, failIdx, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
   weir_leave(c);
@@ -4064,9 +3898,8 @@ static CUresult w_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP 
   if (!weir_enter(c, 221, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
   weir_forward(c);
   CUresult r = real(numOps, opList, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(numOps, opList, flags, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(numOps, opList, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
   weir_leave(c);
@@ -4084,9 +3917,8 @@ static CUresult w_cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATC
   if (!weir_enter(c, 222, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(numOps, opList, flags, hStream);
   weir_forward(c);
   CUresult r = real(numOps, opList, flags, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(numOps, opList, flags, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(numOps, opList, flags, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_batch(c, opList, W(numOps), W(hStream));
   weir_leave(c);
@@ -4104,9 +3936,8 @@ static CUresult w_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, 
   if (!weir_enter(c, 200, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
   weir_forward(c);
   CUresult r = real(paramsArray, count, flags, errorIndex, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(paramsArray, count, flags, errorIndex, stream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(paramsArray, count, flags, errorIndex, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramsArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -4124,9 +3955,8 @@ static CUresult w_cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsAr
   if (!weir_enter(c, 201, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(paramsArray, count, flags, errorIndex, stream);
   weir_forward(c);
   CUresult r = real(paramsArray, count, flags, errorIndex, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(paramsArray, count, flags, errorIndex, stream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(paramsArray, count, flags, errorIndex, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramsArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -4144,9 +3974,8 @@ static CUresult w_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int c
   if (!weir_enter(c, 127, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
   weir_forward(c);
   CUresult r = real(mapInfoList, count, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(mapInfoList, count, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(mapInfoList, count, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(mapInfoList), W(count), W(0), W(hStream));
   weir_leave(c);
@@ -4164,9 +3993,8 @@ static CUresult w_cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned 
   if (!weir_enter(c, 128, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(mapInfoList, count, hStream);
   weir_forward(c);
   CUresult r = real(mapInfoList, count, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(mapInfoList, count, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(mapInfoList, count, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(mapInfoList), W(count), W(0), W(hStream));
   weir_leave(c);
@@ -4184,9 +4012,8 @@ static CUresult w_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstre
   if (!weir_enter(c, 348, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
   weir_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, count, paramArray, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, count, paramArray, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -4204,9 +4031,8 @@ static CUresult w_cuStreamBatchMemOp_ptsz(CUstream stream, unsigned int count, C
   if (!weir_enter(c, 349, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
   weir_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, count, paramArray, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, count, paramArray, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -4224,9 +4050,8 @@ static CUresult w_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUs
   if (!weir_enter(c, 350, 0, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
   weir_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, count, paramArray, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, count, paramArray, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -4244,9 +4069,8 @@ static CUresult w_cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count
   if (!weir_enter(c, 351, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(stream, count, paramArray, flags);
   weir_forward(c);
   CUresult r = real(stream, count, paramArray, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, count, paramArray, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, count, paramArray, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(paramArray), W(count), W(0), W(stream));
   weir_leave(c);
@@ -4264,9 +4088,8 @@ static CUresult w_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *ext
   if (!weir_enter(c, 746, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
   weir_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(extSemArray, paramsArray, numExtSems, stream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
   weir_leave(c);
@@ -4284,9 +4107,8 @@ static CUresult w_cuSignalExternalSemaphoresAsync_ptsz(const CUexternalSemaphore
   if (!weir_enter(c, 747, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
   weir_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(extSemArray, paramsArray, numExtSems, stream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
   weir_leave(c);
@@ -4304,9 +4126,8 @@ static CUresult w_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSe
   if (!weir_enter(c, 748, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
   weir_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(extSemArray, paramsArray, numExtSems, stream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
   weir_leave(c);
@@ -4324,9 +4145,8 @@ static CUresult w_cuWaitExternalSemaphoresAsync_ptsz(const CUexternalSemaphore *
   if (!weir_enter(c, 749, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(extSemArray, paramsArray, numExtSems, stream);
   weir_forward(c);
   CUresult r = real(extSemArray, paramsArray, numExtSems, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(extSemArray, paramsArray, numExtSems, stream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(extSemArray, paramsArray, numExtSems, stream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(extSemArray), W(numExtSems), W(0), W(stream));
   weir_leave(c);
@@ -4344,9 +4164,8 @@ static CUresult w_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream)
   if (!weir_enter(c, 614, 0, WEIR_BANK_DRIVER)) return real(hGraph, hStream);
   weir_forward(c);
   CUresult r = real(hGraph, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraph, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraph, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(hGraph), W(0), W(0), W(hStream));
   weir_leave(c);
@@ -4364,9 +4183,8 @@ static CUresult w_cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
   if (!weir_enter(c, 615, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hGraphExec, hStream);
   weir_forward(c);
   CUresult r = real(hGraphExec, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hStream)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(hGraphExec), W(0), W(0), W(hStream));
   weir_leave(c);
@@ -4384,9 +4202,8 @@ static CUresult w_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   if (!weir_enter(c, 555, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4404,9 +4221,8 @@ static CUresult w_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGra
   if (!weir_enter(c, 556, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4424,9 +4240,8 @@ static CUresult w_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   if (!weir_enter(c, 559, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, copyParams, ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4444,9 +4259,8 @@ static CUresult w_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
   if (!weir_enter(c, 560, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, memsetParams, ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4464,9 +4278,8 @@ static CUresult w_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGr
   if (!weir_enter(c, 545, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4484,9 +4297,8 @@ static CUresult w_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGr
   if (!weir_enter(c, 546, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, childGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(childGraph));
   weir_leave(c);
@@ -4504,9 +4316,8 @@ static CUresult w_cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const
   if (!weir_enter(c, 561, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4524,9 +4335,8 @@ static CUresult w_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, co
   if (!weir_enter(c, 562, 0, WEIR_BANK_DRIVER)) return real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
   weir_forward(c);
   CUresult r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4544,9 +4354,8 @@ static CUresult w_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNE
   if (!weir_enter(c, 612, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4564,9 +4373,8 @@ static CUresult w_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KE
   if (!weir_enter(c, 613, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4584,9 +4392,8 @@ static CUresult w_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCP
   if (!weir_enter(c, 619, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4604,9 +4411,8 @@ static CUresult w_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSE
   if (!weir_enter(c, 621, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4624,9 +4430,8 @@ static CUresult w_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode, const CUDA_B
   if (!weir_enter(c, 564, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4644,9 +4449,8 @@ static CUresult w_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nod
   if (!weir_enter(c, 630, 0, WEIR_BANK_DRIVER)) return real(hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hNode), W(0));
   weir_leave(c);
@@ -4664,9 +4468,8 @@ static CUresult w_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraph
   if (!weir_enter(c, 585, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4684,9 +4487,8 @@ static CUresult w_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgr
   if (!weir_enter(c, 586, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4704,9 +4506,8 @@ static CUresult w_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraph
   if (!weir_enter(c, 587, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, copyParams, ctx);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, copyParams, ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hNode, copyParams, ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hNode, copyParams, ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4724,9 +4525,8 @@ static CUresult w_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraph
   if (!weir_enter(c, 588, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, memsetParams, ctx);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, memsetParams, ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hNode, memsetParams, ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hNode, memsetParams, ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4744,9 +4544,8 @@ static CUresult w_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUg
   if (!weir_enter(c, 576, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4764,9 +4563,8 @@ static CUresult w_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUg
   if (!weir_enter(c, 577, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, childGraph);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, childGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hNode, childGraph)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hNode, childGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4784,9 +4582,8 @@ static CUresult w_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode h
   if (!weir_enter(c, 589, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hNode, nodeParams);
   weir_forward(c);
   CUresult r = real(hGraphExec, hNode, nodeParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hNode, nodeParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hNode, nodeParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hNode));
   weir_leave(c);
@@ -4804,9 +4601,8 @@ static CUresult w_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgr
   if (!weir_enter(c, 590, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
   weir_forward(c);
   CUresult r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hGraph, hErrorNode_out, updateResult_out))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hGraph));
   weir_leave(c);
@@ -4824,9 +4620,8 @@ static CUresult w_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, C
   if (!weir_enter(c, 591, 0, WEIR_BANK_DRIVER)) return real(hGraphExec, hGraph, resultInfo);
   weir_forward(c);
   CUresult r = real(hGraphExec, hGraph, resultInfo);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hGraphExec, hGraph, resultInfo)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hGraphExec, hGraph, resultInfo))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraphExec), W(hGraph));
   weir_leave(c);
@@ -4844,9 +4639,8 @@ static CUresult w_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, C
   if (!weir_enter(c, 602, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4864,9 +4658,8 @@ static CUresult w_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph
   if (!weir_enter(c, 603, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4884,9 +4677,8 @@ static CUresult w_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph 
   if (!weir_enter(c, 604, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, flags);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphExec, hGraph, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphExec, hGraph, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4904,9 +4696,8 @@ static CUresult w_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph
   if (!weir_enter(c, 605, 0, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, instantiateParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphExec, hGraph, instantiateParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphExec, hGraph, instantiateParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4924,9 +4715,8 @@ static CUresult w_cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CU
   if (!weir_enter(c, 606, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(phGraphExec, hGraph, instantiateParams);
   weir_forward(c);
   CUresult r = real(phGraphExec, hGraph, instantiateParams);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(phGraphExec, hGraph, instantiateParams)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(phGraphExec, hGraph, instantiateParams))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_graph(c, W(hGraph), W(0));
   weir_leave(c);
@@ -4944,9 +4734,8 @@ static CUresult w_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const ch
   if (!weir_enter(c, 926, 0, WEIR_BANK_DRIVER)) return real(hfunc, hmod, name);
   weir_forward(c);
   CUresult r = real(hfunc, hmod, name);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hfunc, hmod, name)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hfunc, hmod, name))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(hfunc), name, W(hmod));
   weir_leave(c);
@@ -4964,9 +4753,8 @@ static CUresult w_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const
   if (!weir_enter(c, 909, 0, WEIR_BANK_DRIVER)) return real(pKernel, library, name);
   weir_forward(c);
   CUresult r = real(pKernel, library, name);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pKernel, library, name)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pKernel, library, name))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
   weir_leave(c);
@@ -4984,9 +4772,8 @@ static CUresult w_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numK
   if (!weir_enter(c, 907, 0, WEIR_BANK_DRIVER)) return real(kernels, numKernels, lib);
   weir_forward(c);
   CUresult r = real(kernels, numKernels, lib);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(kernels, numKernels, lib)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(kernels, numKernels, lib))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_named_list(c, kernels, W(numKernels), W(lib));
   weir_leave(c);
@@ -5004,9 +4791,8 @@ static CUresult w_cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
   if (!weir_enter(c, 901, 0, WEIR_BANK_DRIVER)) return real(pFunc, kernel);
   weir_forward(c);
   CUresult r = real(pFunc, kernel);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pFunc, kernel)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pFunc, kernel))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_named_like(c, WEIR_OUT(pFunc), W(kernel));
   weir_leave(c);
@@ -5025,9 +4811,8 @@ static CUresult w_cuInit(unsigned int Flags)
   if (!weir_enter(c, 802, 0, WEIR_BANK_DRIVER)) return real(Flags);
   weir_forward(c);
   CUresult r = real(Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(Flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(Flags));
   weir_leave(c);
@@ -5046,9 +4831,8 @@ static CUresult w_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
   if (!weir_enter(c, 758, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, flags, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pctx, flags, dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pctx, flags, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -5067,9 +4851,8 @@ static CUresult w_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice d
   if (!weir_enter(c, 759, 0, WEIR_BANK_DRIVER)) return real(pctx, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, flags, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pctx, flags, dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pctx, flags, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -5088,9 +4871,8 @@ static CUresult w_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArr
   if (!weir_enter(c, 760, 0, WEIR_BANK_DRIVER)) return real(pctx, paramsArray, numParams, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, paramsArray, numParams, flags, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pctx, paramsArray, numParams, flags, dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pctx, paramsArray, numParams, flags, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -5109,9 +4891,8 @@ static CUresult w_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreatePa
   if (!weir_enter(c, 761, 0, WEIR_BANK_DRIVER)) return real(pctx, ctxCreateParams, flags, dev);
   weir_forward(c);
   CUresult r = real(pctx, ctxCreateParams, flags, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pctx, ctxCreateParams, flags, dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pctx, ctxCreateParams, flags, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(flags));
   weir_leave(c);
@@ -5130,9 +4911,8 @@ static CUresult w_cuCtxAttach(CUcontext *pctx, unsigned int flags)
   if (!weir_enter(c, 757, 0, WEIR_BANK_DRIVER)) return real(pctx, flags);
   weir_forward(c);
   CUresult r = real(pctx, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pctx, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pctx, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -5151,9 +4931,8 @@ static CUresult w_cuCtxDetach(CUcontext ctx)
   if (!weir_enter(c, 764, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5172,9 +4951,8 @@ static CUresult w_cuCtxDestroy(CUcontext ctx)
   if (!weir_enter(c, 762, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_destroy(c, W(ctx));
   weir_leave(c);
@@ -5193,9 +4971,8 @@ static CUresult w_cuCtxDestroy_v2(CUcontext ctx)
   if (!weir_enter(c, 763, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_destroy(c, W(ctx));
   weir_leave(c);
@@ -5214,9 +4991,8 @@ static CUresult w_cuCtxPushCurrent(CUcontext ctx)
   if (!weir_enter(c, 780, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5235,9 +5011,8 @@ static CUresult w_cuCtxPushCurrent_v2(CUcontext ctx)
   if (!weir_enter(c, 781, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5256,9 +5031,8 @@ static CUresult w_cuCtxPopCurrent(CUcontext *pctx)
   if (!weir_enter(c, 778, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
   CUresult r = real(pctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5277,9 +5051,8 @@ static CUresult w_cuCtxPopCurrent_v2(CUcontext *pctx)
   if (!weir_enter(c, 779, 0, WEIR_BANK_DRIVER)) return real(pctx);
   weir_forward(c);
   CUresult r = real(pctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5298,9 +5071,8 @@ static CUresult w_cuCtxSetCurrent(CUcontext ctx)
   if (!weir_enter(c, 784, 0, WEIR_BANK_DRIVER)) return real(ctx);
   weir_forward(c);
   CUresult r = real(ctx);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ctx)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ctx))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(ctx), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5319,9 +5091,8 @@ static CUresult w_cuCtxSetFlags(unsigned int flags)
   if (!weir_enter(c, 785, 0, WEIR_BANK_DRIVER)) return real(flags);
   weir_forward(c);
   CUresult r = real(flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -5340,9 +5111,8 @@ static CUresult w_cuCtxSetLimit(CUlimit limit, size_t value)
   if (!weir_enter(c, 786, 0, WEIR_BANK_DRIVER)) return real(limit, value);
   weir_forward(c);
   CUresult r = real(limit, value);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(limit, value)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(limit, value))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(limit), W(WEIR_DEVICE_NONE), W(value));
   weir_leave(c);
@@ -5361,9 +5131,8 @@ static CUresult w_cuCtxSetCacheConfig(CUfunc_cache config)
   if (!weir_enter(c, 783, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
   CUresult r = real(config);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(config)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(config))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
   weir_leave(c);
@@ -5382,9 +5151,8 @@ static CUresult w_cuCtxSetSharedMemConfig(CUsharedconfig config)
   if (!weir_enter(c, 787, 0, WEIR_BANK_DRIVER)) return real(config);
   weir_forward(c);
   CUresult r = real(config);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(config)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(config))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(config));
   weir_leave(c);
@@ -5403,9 +5171,8 @@ static CUresult w_cuCtxResetPersistingL2Cache(void)
   if (!weir_enter(c, 782, 0, WEIR_BANK_DRIVER)) return real();
   weir_forward(c);
   CUresult r = real();
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real()))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real())) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5425,7 +5192,7 @@ static CUresult w_cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
   if (!weir_enter(c, 765, 0, WEIR_BANK_DRIVER)) return real(pContext, hCtx);
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuCtxFromGreenCtx(c, real, pContext, hCtx) : real(pContext, hCtx);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, WEIR_OUT(pContext), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5444,9 +5211,8 @@ static CUresult w_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flag
   if (!weir_enter(c, 702, 0, WEIR_BANK_DRIVER)) return real(peerContext, Flags);
   weir_forward(c);
   CUresult r = real(peerContext, Flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(peerContext, Flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(peerContext, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_peer_access(c, W(peerContext), W(Flags));
   weir_leave(c);
@@ -5465,9 +5231,8 @@ static CUresult w_cuCtxDisablePeerAccess(CUcontext peerContext)
   if (!weir_enter(c, 701, 0, WEIR_BANK_DRIVER)) return real(peerContext);
   weir_forward(c);
   CUresult r = real(peerContext);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(peerContext)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(peerContext))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerContext), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -5485,9 +5250,8 @@ static CUresult w_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
   if (!weir_enter(c, 341, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   weir_forward(c);
   CUresult r = real(hCtx, hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hCtx, hEvent)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hCtx, hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(hEvent), W(hCtx));
   weir_leave(c);
@@ -5505,9 +5269,8 @@ static CUresult w_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
   if (!weir_enter(c, 344, 0, WEIR_BANK_DRIVER)) return real(hCtx, hEvent);
   weir_forward(c);
   CUresult r = real(hCtx, hEvent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(hCtx, hEvent)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(hCtx, hEvent))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_STREAM_WAIT), W(hEvent), W(hCtx));
   weir_leave(c);
@@ -5526,9 +5289,8 @@ static CUresult w_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
   if (!weir_enter(c, 793, 0, WEIR_BANK_DRIVER)) return real(pctx, dev);
   weir_forward(c);
   CUresult r = real(pctx, dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pctx, dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pctx, dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context_made(c, WEIR_OUT(pctx), W(dev), W(0));
   weir_leave(c);
@@ -5547,9 +5309,8 @@ static CUresult w_cuDevicePrimaryCtxRelease(CUdevice dev)
   if (!weir_enter(c, 789, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_primary_release(c, W(dev));
   weir_leave(c);
@@ -5568,9 +5329,8 @@ static CUresult w_cuDevicePrimaryCtxRelease_v2(CUdevice dev)
   if (!weir_enter(c, 790, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_primary_release(c, W(dev));
   weir_leave(c);
@@ -5589,9 +5349,8 @@ static CUresult w_cuDevicePrimaryCtxReset(CUdevice dev)
   if (!weir_enter(c, 791, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_reset(c, W(dev));
   weir_leave(c);
@@ -5610,9 +5369,8 @@ static CUresult w_cuDevicePrimaryCtxReset_v2(CUdevice dev)
   if (!weir_enter(c, 792, 0, WEIR_BANK_DRIVER)) return real(dev);
   weir_forward(c);
   CUresult r = real(dev);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dev)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dev))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_reset(c, W(dev));
   weir_leave(c);
@@ -5631,9 +5389,8 @@ static CUresult w_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
   if (!weir_enter(c, 794, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
   CUresult r = real(dev, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dev, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dev, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(dev), W(flags));
   weir_leave(c);
@@ -5652,9 +5409,8 @@ static CUresult w_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags
   if (!weir_enter(c, 795, 0, WEIR_BANK_DRIVER)) return real(dev, flags);
   weir_forward(c);
   CUresult r = real(dev, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dev, flags)))
-    weir_route_error_gone(WEIR_BANK_DRIVER);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dev, flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(dev), W(flags));
   weir_leave(c);
@@ -5763,7 +5519,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc(c, real, devPtr, size) : real(devPtr, size);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_DEVICE));
   weir_leave(c);
@@ -5787,7 +5543,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, width, height);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(devPtr), WEIR_OUT(pitch), W(height), W(width));
   weir_leave(c);
@@ -5811,7 +5567,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, extent);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_3d(c, pitchedDevPtr, W(extent.width), W(extent.height*extent.depth));
   weir_leave(c);
@@ -5834,9 +5590,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocManaged(uin
   if (!weir_enter(c, 40, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size, flags);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, size, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, size, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_MANAGED));
   weir_leave(c);
@@ -5859,9 +5614,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync(uint3
   if (!weir_enter(c, 76, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, size, hStream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, size, hStream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
   weir_leave(c);
@@ -5884,9 +5638,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocAsync_ptsz(
   if (!weir_enter(c, 77, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, size, hStream);
   weir_forward(c);
   cudaError_t r = real(devPtr, size, hStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, size, hStream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, size, hStream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(devPtr), W(size), W(hStream), W(0));
   weir_leave(c);
@@ -5909,9 +5662,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   if (!weir_enter(c, 78, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   weir_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ptr, size, memPool, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ptr, size, memPool, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
   weir_leave(c);
@@ -5934,9 +5686,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocFromPoolAsy
   if (!weir_enter(c, 79, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(ptr, size, memPool, stream);
   weir_forward(c);
   cudaError_t r = real(ptr, size, memPool, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ptr, size, memPool, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ptr, size, memPool, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_async(c, WEIR_OUT(ptr), W(size), W(stream), W(memPool));
   weir_leave(c);
@@ -5961,7 +5712,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFree(c, real, devPtr) : real(devPtr);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(devPtr));
   weir_leave(c);
@@ -5986,7 +5737,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(devPtr), W(hStream));
   weir_leave(c);
@@ -6011,7 +5762,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(devPtr), W(hStream));
   weir_leave(c);
@@ -6034,9 +5785,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolTrimTo(uin
   if (!weir_enter(c, 92, WEIR_EVF_RUNTIME, bank)) return real(memPool, minBytesToKeep);
   weir_forward(c);
   cudaError_t r = real(memPool, minBytesToKeep);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(memPool, minBytesToKeep)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(memPool, minBytesToKeep))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_pool_trim(c, W(memPool), W(minBytesToKeep));
   weir_leave(c);
@@ -6060,9 +5810,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPoolDestroy(ui
   weir_x_pool_destroy_before(c, W(memPool));
   weir_forward(c);
   cudaError_t r = real(memPool);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(memPool)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(memPool))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_pool_destroy(c, W(memPool));
   weir_leave(c);
@@ -6085,9 +5834,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSetMemPool(
   if (!weir_enter(c, 73, WEIR_EVF_RUNTIME, bank)) return real(device, memPool);
   weir_forward(c);
   cudaError_t r = real(device, memPool);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(device, memPool)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(device, memPool))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_pool_set(c, W(memPool), W(device));
   weir_leave(c);
@@ -6110,9 +5858,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocArray(uint3
   if (!weir_enter(c, 7, WEIR_EVF_RUNTIME, bank)) return real(array, desc, width, height, flags);
   weir_forward(c);
   cudaError_t r = real(array, desc, width, height, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(array, desc, width, height, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(array, desc, width, height, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(width), W(height), W(1), W(1), W(flags));
   weir_leave(c);
@@ -6135,9 +5882,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3DArray(uin
   if (!weir_enter(c, 6, WEIR_EVF_RUNTIME, bank)) return real(array, desc, extent, flags);
   weir_forward(c);
   cudaError_t r = real(array, desc, extent, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(array, desc, extent, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(array, desc, extent, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(array), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(1), W(flags));
   weir_leave(c);
@@ -6160,9 +5906,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocMipmappedAr
   if (!weir_enter(c, 8, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray, desc, extent, numLevels, flags);
   weir_forward(c);
   cudaError_t r = real(mipmappedArray, desc, extent, numLevels, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(mipmappedArray, desc, extent, numLevels, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(mipmappedArray, desc, extent, numLevels, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_array(c, WEIR_OUT(mipmappedArray), W(weir_desc_bytes(desc)), W(extent.width), W(extent.height), W(extent.depth), W(numLevels), W(flags));
   weir_leave(c);
@@ -6186,9 +5931,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   weir_x_free_array_before(c, W(array));
   weir_forward(c);
   cudaError_t r = real(array);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(array)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(array))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(array));
   weir_leave(c);
@@ -6212,9 +5956,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   weir_x_free_array_before(c, W(mipmappedArray));
   weir_forward(c);
   cudaError_t r = real(mipmappedArray);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(mipmappedArray)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(mipmappedArray))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_free_array(c, W(mipmappedArray));
   weir_leave(c);
@@ -6238,7 +5981,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocHost(c, real, ptr, size) : real(ptr, size);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
   weir_leave(c);
@@ -6262,7 +6005,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaHostAlloc(c, real, pHost, size, flags) : real(pHost, size, flags);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
   weir_leave(c);
@@ -6287,7 +6030,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeHost(c, real, ptr) : real(ptr);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_host(c, W(ptr));
   weir_leave(c);
@@ -6310,9 +6053,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostRegister(uint
   if (!weir_enter(c, 27, WEIR_EVF_RUNTIME, bank)) return real(ptr, size, flags);
   weir_forward(c);
   cudaError_t r = real(ptr, size, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ptr, size, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ptr, size, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_host_register(c, W(ptr), W(size), W(flags));
   weir_leave(c);
@@ -6336,9 +6078,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   weir_x_host_unregister_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = real(ptr);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ptr)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ptr))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_host_unregister(c, W(ptr));
   weir_leave(c);
@@ -6361,9 +6102,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, dstDevice, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, dstDevice, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
   weir_leave(c);
@@ -6383,9 +6123,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, dstDevice, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, dstDevice, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, dstDevice, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, dstDevice, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(dstDevice), W(count), W(stream));
   weir_leave(c);
@@ -6405,9 +6144,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_1112(ui
   if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, device);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, device);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, advice, device)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, advice, device))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(device), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -6427,9 +6165,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   if (!weir_enter(c, 52, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
   weir_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, devPtr, length, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, devPtr, length, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
   weir_leave(c);
@@ -6452,9 +6189,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAttachMemAs
   if (!weir_enter(c, 53, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(stream, devPtr, length, flags);
   weir_forward(c);
   cudaError_t r = real(stream, devPtr, length, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, devPtr, length, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, devPtr, length, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(flags), W(length), W(stream));
   weir_leave(c);
@@ -6478,7 +6214,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy(c, real, dst, src, count, kind) : real(dst, src, count, kind);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6502,7 +6238,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy(c, real, dst, src, count, kind) : real(dst, src, count, kind);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6526,7 +6262,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream) : real(dst, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -6550,7 +6286,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream) : real(dst, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -6574,7 +6310,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind) : real(dst, dpitch, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6598,7 +6334,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind) : real(dst, dpitch, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
   weir_leave(c);
@@ -6622,7 +6358,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream) : real(dst, dpitch, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -6646,7 +6382,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream) : real(dst, dpitch, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
   weir_leave(c);
@@ -6669,9 +6405,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   if (!weir_enter(c, 192, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffset, hOffset, src, count, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
   weir_leave(c);
@@ -6694,9 +6429,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   if (!weir_enter(c, 193, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffset, hOffset, src, count, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
   weir_leave(c);
@@ -6719,9 +6453,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (!weir_enter(c, 194, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffset, hOffset, src, count, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, count, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -6744,9 +6477,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (!weir_enter(c, 195, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffset, hOffset, src, count, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, count, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -6769,9 +6501,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   if (!weir_enter(c, 182, WEIR_EVF_RUNTIME, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, wOffset, hOffset, count, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, src, wOffset, hOffset, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
   weir_leave(c);
@@ -6794,9 +6525,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   if (!weir_enter(c, 183, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, wOffset, hOffset, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, wOffset, hOffset, count, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, src, wOffset, hOffset, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
   weir_leave(c);
@@ -6819,9 +6549,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (!weir_enter(c, 184, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, wOffset, hOffset, count, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, src, wOffset, hOffset, count, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -6844,9 +6573,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (!weir_enter(c, 185, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, src, wOffset, hOffset, count, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, src, wOffset, hOffset, count, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -6869,9 +6597,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (!weir_enter(c, 176, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
   weir_leave(c);
@@ -6894,9 +6621,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (!weir_enter(c, 177, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
   weir_leave(c);
@@ -6919,9 +6645,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   if (!weir_enter(c, 162, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
   weir_leave(c);
@@ -6944,9 +6669,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   if (!weir_enter(c, 163, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
   weir_leave(c);
@@ -6969,9 +6693,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (!weir_enter(c, 164, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -6994,9 +6717,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (!weir_enter(c, 165, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
   weir_leave(c);
@@ -7019,9 +6741,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 158, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
   weir_leave(c);
@@ -7044,9 +6765,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 159, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
   weir_leave(c);
@@ -7069,9 +6789,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 160, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -7094,9 +6813,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (!weir_enter(c, 161, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
   weir_leave(c);
@@ -7119,9 +6837,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (!weir_enter(c, 154, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
   weir_leave(c);
@@ -7144,9 +6861,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (!weir_enter(c, 155, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
   weir_leave(c);
@@ -7169,9 +6885,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   if (!weir_enter(c, 196, WEIR_EVF_RUNTIME, bank)) return real(symbol, src, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(symbol, src, count, offset, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(symbol, src, count, offset, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
   weir_leave(c);
@@ -7194,9 +6909,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   if (!weir_enter(c, 197, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(symbol, src, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(symbol, src, count, offset, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(symbol, src, count, offset, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
   weir_leave(c);
@@ -7219,9 +6933,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (!weir_enter(c, 198, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(symbol, src, count, offset, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(symbol, src, count, offset, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
   weir_leave(c);
@@ -7244,9 +6957,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (!weir_enter(c, 199, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(symbol, src, count, offset, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(symbol, src, count, offset, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
   weir_leave(c);
@@ -7269,9 +6981,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   if (!weir_enter(c, 186, WEIR_EVF_RUNTIME, bank)) return real(dst, symbol, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, symbol, count, offset, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, symbol, count, offset, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -7294,9 +7005,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   if (!weir_enter(c, 187, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, symbol, count, offset, kind);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, symbol, count, offset, kind)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, symbol, count, offset, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
   weir_leave(c);
@@ -7319,9 +7029,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (!weir_enter(c, 188, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, symbol, count, offset, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, symbol, count, offset, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
   weir_leave(c);
@@ -7344,9 +7053,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (!weir_enter(c, 189, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(dst, symbol, count, offset, kind, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(dst, symbol, count, offset, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
   weir_leave(c);
@@ -7369,9 +7077,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   if (!weir_enter(c, 166, WEIR_EVF_RUNTIME, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(0));
   weir_leave(c);
@@ -7394,9 +7101,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   if (!weir_enter(c, 167, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(0));
   weir_leave(c);
@@ -7419,9 +7125,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   if (!weir_enter(c, 168, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(stream));
   weir_leave(c);
@@ -7444,9 +7149,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   if (!weir_enter(c, 169, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_parms(c, p, W(stream));
   weir_leave(c);
@@ -7470,7 +7174,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyPeer(c, real, dst, dstDevice, src, srcDevice, count) : real(dst, dstDevice, src, srcDevice, count);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(0));
   weir_leave(c);
@@ -7494,7 +7198,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyPeerAsync(c, real, dst, dstDevice, src, srcDevice, count, stream) : real(dst, dstDevice, src, srcDevice, count, stream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(stream));
   weir_leave(c);
@@ -7517,9 +7221,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   if (!weir_enter(c, 172, WEIR_EVF_RUNTIME, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(0));
   weir_leave(c);
@@ -7542,9 +7245,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   if (!weir_enter(c, 173, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
   weir_forward(c);
   cudaError_t r = real(p);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(0));
   weir_leave(c);
@@ -7567,9 +7269,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (!weir_enter(c, 174, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(stream));
   weir_leave(c);
@@ -7592,9 +7293,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (!weir_enter(c, 175, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
   weir_forward(c);
   cudaError_t r = real(p, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(p, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(p, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_copy_3d_peer_parms(c, p, W(stream));
   weir_leave(c);
@@ -7617,9 +7317,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset(uint32_t r
   if (!weir_enter(c, 276, WEIR_EVF_RUNTIME, bank)) return real(devPtr, value, count);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, value, count)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, value, count))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
   weir_leave(c);
@@ -7642,9 +7341,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset_ptds(uint3
   if (!weir_enter(c, 277, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, value, count);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, value, count)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, value, count))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(0));
   weir_leave(c);
@@ -7667,9 +7365,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync(uint3
   if (!weir_enter(c, 286, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, value, count, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, value, count, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
   weir_leave(c);
@@ -7692,9 +7389,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemsetAsync_ptsz(
   if (!weir_enter(c, 287, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, value, count, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, value, count, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, value, count, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, value, count, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(count), W(value), W(stream));
   weir_leave(c);
@@ -7717,9 +7413,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D(uint32_t
   if (!weir_enter(c, 278, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, value, width, height);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, pitch, value, width, height)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, pitch, value, width, height))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
   weir_leave(c);
@@ -7742,9 +7437,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2D_ptds(uin
   if (!weir_enter(c, 279, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(devPtr, pitch, value, width, height);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, pitch, value, width, height)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, pitch, value, width, height))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(0));
   weir_leave(c);
@@ -7767,9 +7461,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync(uin
   if (!weir_enter(c, 280, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, pitch, value, width, height, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, pitch, value, width, height, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
   weir_leave(c);
@@ -7792,9 +7485,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset2DAsync_pts
   if (!weir_enter(c, 281, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, pitch, value, width, height, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, pitch, value, width, height, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, pitch, value, width, height, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, pitch, value, width, height, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(devPtr), W(width*height), W(value), W(stream));
   weir_leave(c);
@@ -7817,9 +7509,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D(uint32_t
   if (!weir_enter(c, 282, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, value, extent);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pitchedDevPtr, value, extent)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pitchedDevPtr, value, extent))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
   weir_leave(c);
@@ -7842,9 +7533,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3D_ptds(uin
   if (!weir_enter(c, 283, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(pitchedDevPtr, value, extent);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pitchedDevPtr, value, extent)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pitchedDevPtr, value, extent))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(0));
   weir_leave(c);
@@ -7867,9 +7557,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync(uin
   if (!weir_enter(c, 284, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pitchedDevPtr, value, extent, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pitchedDevPtr, value, extent, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
   weir_leave(c);
@@ -7892,9 +7581,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemset3DAsync_pts
   if (!weir_enter(c, 285, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(pitchedDevPtr, value, extent, stream);
   weir_forward(c);
   cudaError_t r = real(pitchedDevPtr, value, extent, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pitchedDevPtr, value, extent, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pitchedDevPtr, value, extent, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_memset(c, W(pitchedDevPtr.ptr), W(extent.width*extent.height*extent.depth), W(value), W(stream));
   weir_leave(c);
@@ -7918,7 +7606,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
@@ -7942,7 +7630,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
   weir_leave(c);
@@ -7962,9 +7650,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   if (!weir_enter(c, 337, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
   weir_leave(c);
@@ -7987,9 +7674,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamSynchronize
   if (!weir_enter(c, 338, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM), W(stream), W(0));
   weir_leave(c);
@@ -8012,9 +7698,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery(uint3
   if (!weir_enter(c, 335, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
   weir_leave(c);
@@ -8037,9 +7722,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamQuery_ptsz(
   if (!weir_enter(c, 336, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = real(stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_QUERY), W(stream), W(0));
   weir_leave(c);
@@ -8062,9 +7746,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent(u
   if (!weir_enter(c, 339, WEIR_EVF_RUNTIME, bank)) return real(stream, event, flags);
   weir_forward(c);
   cudaError_t r = real(stream, event, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, event, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, event, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   weir_leave(c);
@@ -8087,9 +7770,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamWaitEvent_p
   if (!weir_enter(c, 340, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, event, flags);
   weir_forward(c);
   cudaError_t r = real(stream, event, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, event, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, event, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync_stream(c, W(WEIR_SYNC_STREAM_WAIT), W(stream), W(event));
   weir_leave(c);
@@ -8112,9 +7794,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventSynchronize(
   if (!weir_enter(c, 334, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_EVENT), W(event), W(0));
   weir_leave(c);
@@ -8137,9 +7818,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventQuery(uint32
   if (!weir_enter(c, 333, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_QUERY), W(event), W(0));
   weir_leave(c);
@@ -8162,9 +7842,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   if (!weir_enter(c, 378, WEIR_EVF_RUNTIME, bank)) return real(pStream);
   weir_forward(c);
   cudaError_t r = real(pStream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pStream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pStream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(0));
   weir_leave(c);
@@ -8187,9 +7866,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   if (!weir_enter(c, 379, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags);
   weir_forward(c);
   cudaError_t r = real(pStream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pStream, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pStream, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
   weir_leave(c);
@@ -8212,9 +7890,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   if (!weir_enter(c, 380, WEIR_EVF_RUNTIME, bank)) return real(pStream, flags, priority);
   weir_forward(c);
   cudaError_t r = real(pStream, flags, priority);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pStream, flags, priority)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pStream, flags, priority))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
   weir_leave(c);
@@ -8238,7 +7915,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaStreamDestroy(c, real, stream) : real(stream);
-  if (__builtin_expect(r != 0, 0)) (void)weir_route_failed((int)r);
+  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_stream_destroy(c, W(stream));
   weir_leave(c);
@@ -8261,9 +7938,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   if (!weir_enter(c, 374, WEIR_EVF_RUNTIME, bank)) return real(stream, callback, userData, flags);
   weir_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, callback, userData, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, callback, userData, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -8286,9 +7962,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamAddCallback
   if (!weir_enter(c, 375, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, callback, userData, flags);
   weir_forward(c);
   cudaError_t r = real(stream, callback, userData, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, callback, userData, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, callback, userData, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(callback), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -8311,9 +7986,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 526, WEIR_EVF_RUNTIME, bank)) return real(stream, mode);
   weir_forward(c);
   cudaError_t r = real(stream, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, mode)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, mode))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
@@ -8336,9 +8010,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 527, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, mode);
   weir_forward(c);
   cudaError_t r = real(stream, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, mode)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, mode))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
@@ -8361,9 +8034,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 528, WEIR_EVF_RUNTIME, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
@@ -8386,9 +8058,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
   if (!weir_enter(c, 529, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
@@ -8411,9 +8082,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
   if (!weir_enter(c, 530, WEIR_EVF_RUNTIME, bank)) return real(stream, pGraph);
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, pGraph)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, pGraph))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
@@ -8436,9 +8106,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
   if (!weir_enter(c, 531, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, pGraph);
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, pGraph)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, pGraph))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
@@ -8461,9 +8130,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreate(uint3
   if (!weir_enter(c, 420, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(event), W(0));
   weir_leave(c);
@@ -8486,9 +8154,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventCreateWithFl
   if (!weir_enter(c, 422, WEIR_EVF_RUNTIME, bank)) return real(event, flags);
   weir_forward(c);
   cudaError_t r = real(event, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, WEIR_OUT(event), W(flags));
   weir_leave(c);
@@ -8511,9 +8178,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventDestroy(uint
   if (!weir_enter(c, 423, WEIR_EVF_RUNTIME, bank)) return real(event);
   weir_forward(c);
   cudaError_t r = real(event);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(event), W(0));
   weir_leave(c);
@@ -8536,9 +8202,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord(uint3
   if (!weir_enter(c, 425, WEIR_EVF_RUNTIME, bank)) return real(event, stream);
   weir_forward(c);
   cudaError_t r = real(event, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(0));
   weir_leave(c);
@@ -8561,9 +8226,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecord_ptsz(
   if (!weir_enter(c, 426, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream);
   weir_forward(c);
   cudaError_t r = real(event, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(0));
   weir_leave(c);
@@ -8586,9 +8250,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (!weir_enter(c, 427, WEIR_EVF_RUNTIME, bank)) return real(event, stream, flags);
   weir_forward(c);
   cudaError_t r = real(event, stream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event, stream, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event, stream, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(flags));
   weir_leave(c);
@@ -8611,9 +8274,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventRecordWithFl
   if (!weir_enter(c, 428, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(event, stream, flags);
   weir_forward(c);
   cudaError_t r = real(event, stream, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(event, stream, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(event, stream, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event_record(c, W(event), W(stream), W(flags));
   weir_leave(c);
@@ -8636,9 +8298,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaEventElapsedTime(
   if (!weir_enter(c, 424, WEIR_EVF_RUNTIME, bank)) return real(ms, start, end);
   weir_forward(c);
   cudaError_t r = real(ms, start, end);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(ms, start, end)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(ms, start, end))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_event(c, W(start), W(end));
   weir_leave(c);
@@ -8661,9 +8322,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   if (!weir_enter(c, 680, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(func, gridDim, blockDim, args, sharedMem, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -8686,9 +8346,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   if (!weir_enter(c, 681, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(func, gridDim, blockDim, args, sharedMem, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -8711,9 +8370,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   if (!weir_enter(c, 676, WEIR_EVF_RUNTIME, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(func, gridDim, blockDim, args, sharedMem, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -8736,9 +8394,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   if (!weir_enter(c, 677, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(func, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(func, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(func, gridDim, blockDim, args, sharedMem, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -8761,9 +8418,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC(u
   if (!weir_enter(c, 682, WEIR_EVF_RUNTIME, bank)) return real(config, func, args);
   weir_forward(c);
   cudaError_t r = real(config, func, args);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(config, func, args)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(config, func, args))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config_rt(c, W(func), config);
   weir_leave(c);
@@ -8786,9 +8442,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernelExC_p
   if (!weir_enter(c, 683, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(config, func, args);
   weir_forward(c);
   cudaError_t r = real(config, func, args);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(config, func, args)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(config, func, args))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_config_rt(c, W(func), config);
   weir_leave(c);
@@ -8811,9 +8466,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc(ui
   if (!weir_enter(c, 678, WEIR_EVF_RUNTIME, bank)) return real(stream, fn, userData);
   weir_forward(c);
   cudaError_t r = real(stream, fn, userData);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, fn, userData)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, fn, userData))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -8836,9 +8490,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchHostFunc_pt
   if (!weir_enter(c, 679, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, fn, userData);
   weir_forward(c);
   cudaError_t r = real(stream, fn, userData);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(stream, fn, userData)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(stream, fn, userData))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(fn), W(userData), W(0), W(stream));
   weir_leave(c);
@@ -8891,9 +8544,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDevice(uint32_
   if (!weir_enter(c, 754, WEIR_EVF_RUNTIME, bank)) return real(device);
   weir_forward(c);
   cudaError_t r = real(device);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(device)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(device))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(device), W(device), W(0));
   weir_leave(c);
@@ -8917,9 +8569,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetDeviceFlags(ui
   if (!weir_enter(c, 755, WEIR_EVF_RUNTIME, bank)) return real(flags);
   weir_forward(c);
   cudaError_t r = real(flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(flags));
   weir_leave(c);
@@ -8943,9 +8594,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaSetValidDevices(u
   if (!weir_enter(c, 756, WEIR_EVF_RUNTIME, bank)) return real(device_arr, len);
   weir_forward(c);
   cudaError_t r = real(device_arr, len);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(device_arr, len)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(device_arr, len))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(len));
   weir_leave(c);
@@ -8969,9 +8619,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaInitDevice(uint32
   if (!weir_enter(c, 753, WEIR_EVF_RUNTIME, bank)) return real(device, deviceFlags, flags);
   weir_forward(c);
   cudaError_t r = real(device, deviceFlags, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(device, deviceFlags, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(device, deviceFlags, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(device), W(device), W(flags));
   weir_leave(c);
@@ -8995,9 +8644,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaCtxResetPersistin
   if (!weir_enter(c, 750, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real()))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real())) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -9021,9 +8669,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceEnablePeerA
   if (!weir_enter(c, 698, WEIR_EVF_RUNTIME, bank)) return real(peerDevice, flags);
   weir_forward(c);
   cudaError_t r = real(peerDevice, flags);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(peerDevice, flags)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(peerDevice, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_peer_access(c, W(peerDevice), W(flags));
   weir_leave(c);
@@ -9047,9 +8694,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceDisablePeer
   if (!weir_enter(c, 697, WEIR_EVF_RUNTIME, bank)) return real(peerDevice);
   weir_forward(c);
   cudaError_t r = real(peerDevice);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(peerDevice)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(peerDevice))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(peerDevice), W(WEIR_DEVICE_NONE), W(0));
   weir_leave(c);
@@ -9074,9 +8720,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceReset(uint3
   weir_x_reset_current_before(c);
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real()))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real())) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_reset_current(c);
   weir_leave(c);
@@ -9101,9 +8746,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadExit_1112(u
   weir_x_reset_current_before(c);
   weir_forward(c);
   cudaError_t r = real();
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real()))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real())) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_reset_current(c);
   weir_leave(c);
@@ -9151,9 +8795,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 1057, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, location, flags, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, location, flags, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -9171,9 +8814,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 1058, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, location, flags, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, location, flags, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -9191,9 +8833,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_v2_12(u
   if (!weir_enter(c, 1059, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, advice, location)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, advice, location))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);
@@ -9211,9 +8852,8 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   if (!weir_enter(c, 664, WEIR_EVF_RUNTIME, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(kernel, gridDim, blockDim, args, sharedMem, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -9233,9 +8873,8 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   if (!weir_enter(c, 665, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(kernel, gridDim, blockDim, args, sharedMem, stream);
   weir_forward(c);
   cudaError_t r = real(kernel, gridDim, blockDim, args, sharedMem, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(kernel, gridDim, blockDim, args, sharedMem, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
   weir_leave(c);
@@ -9255,9 +8894,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLibraryGetKernel_
   if (!weir_enter(c, 882, WEIR_EVF_RUNTIME, bank)) return real(pKernel, library, name);
   weir_forward(c);
   cudaError_t r = real(pKernel, library, name);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(pKernel, library, name)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(pKernel, library, name))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_named(c, WEIR_OUT(pKernel), name, W(library));
   weir_leave(c);
@@ -9329,9 +8967,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemSetMemPool_13(
   if (!weir_enter(c, 93, WEIR_EVF_RUNTIME, bank)) return real(location, type, memPool);
   weir_forward(c);
   cudaError_t r = real(location, type, memPool);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(location, type, memPool)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(location, type, memPool))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_pool_set(c, W(memPool), W(WEIR_DEVICE_NONE));
   weir_leave(c);
@@ -9350,9 +8987,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 46, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, location, flags, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, location, flags, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -9371,9 +9007,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemPrefetchAsync_
   if (!weir_enter(c, 47, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, count, location, flags, stream);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, location, flags, stream);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, location, flags, stream)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, location, flags, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(stream));
   weir_leave(c);
@@ -9392,9 +9027,8 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemAdvise_13(uint
   if (!weir_enter(c, 41, WEIR_EVF_RUNTIME, bank)) return real(devPtr, count, advice, location);
   weir_forward(c);
   cudaError_t r = real(devPtr, count, advice, location);
-  if (__builtin_expect(r != 0, 0) && weir_route_failed((int)r) &&
-      !(r = real(devPtr, count, advice, location)))
-    weir_route_error_gone(bank);
+  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
+    if (!(r = real(devPtr, count, advice, location))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
   weir_x_call(c, W(devPtr), W(location.id), W(count), W(WEIR_NO_STREAM));
   weir_leave(c);

@@ -51,7 +51,7 @@ static bool filled(weir_call *c, const weir_cache *k, uint64_t at, uint64_t byte
   bool full;
   CUresult r = weir_fill_device(k->device.number, at, weir_whole_round(bytes), hit);
   if (r == CUDA_SUCCESS) return true;
-  (void)weir_route_failed((int)r);
+  weir_route_saw((int)r);
   (void)weir_whole_free(at, NULL, 0, &full);
   return weir_left(c, WEIR_WHY_ERROR);
 }
@@ -70,7 +70,7 @@ __attribute__((noinline)) static bool serve_slowly(weir_call *c, weir_cache *k, 
 {
   bool hit;
   weir_status st = weir_whole_malloc(k->whole, bytes, address, &hit);
-  if (st == WEIR_EOOM && weir_caches_relieve())
+  while (st == WEIR_EOOM && weir_route_failed(CUDA_ERROR_OUT_OF_MEMORY))
     st = weir_whole_malloc(k->whole, bytes, address, &hit);
   if (st) return weir_left(c, WEIR_WHY_NO_MEMORY);
   if (__builtin_expect(weir_fill_use, 0) && !filled(c, k, *address, bytes, hit)) return false;

@@ -51,12 +51,18 @@ void weir_route_end(void);
 void weir_route_forked(void);
 
 /* A call has failed with a CUresult or cudaError_t (their numbers agree where it matters). True:
- * the device has no memory and caches have given some back, so that the call is worth another try.
- */
+ * the device has no memory and caches, this thread or another by them, have given some back since
+ * this thread last asked, so that the call is worth another try; and so is each that fails then. */
 bool weir_route_failed(int error);
 
-/* That other try has succeeded. */
+/* Such another try has succeeded. */
 void weir_route_error_gone(int bank);
+
+/* The same look at an error, for a call that is not tried again. */
+void weir_route_saw(int error);
+
+/* All that is cached goes back. True as above. */
+bool weir_route_relieve(void);
 
 /* The context, or all of a device's, is gone and its memory with it. */
 void weir_route_context_gone(unsigned number);

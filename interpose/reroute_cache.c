@@ -5,7 +5,10 @@
  */
 #include "interpose/reroute_within.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <time.h>
 #include <unistd.h>
 #include "interpose/poison.h"
 #include "interpose/reroute_stats.h"
@@ -26,6 +29,9 @@ static uint64_t contexts_gone;                             /* so far; under it *
 _Atomic uint64_t weir_tainted;
 _Atomic bool weir_peers;
 static _Atomic bool broken; /* a context has an error that stays */
+#define OWN static __thread __attribute__((tls_model("initial-exec")))
+OWN uint64_t given_seen; /* weir_whole_given_so_far() when this thread last gave all back */
+OWN unsigned tries;      /* of its allocation, after the first */
 
 /* ---- caches -----------------------------------------------------------------------------------
  */
@@ -145,14 +151,12 @@ void weir_route_context_gone(unsigned number)
   pthread_mutex_unlock(&making);
 }
 
-static bool give_back(weir_whole *w)
+/* `waiting`: too, what could not be waited for. */
+static void give_back(weir_whole *w, bool waiting)
 {
-  weir_whole_stats before, after;
-  if (!w) return false;
-  weir_whole_get_stats(w, &before);
-  if (weir_whole_trim(w, 0)) return false;
-  weir_whole_get_stats(w, &after);
-  return after.device_frees != before.device_frees;
+  if (!w) return;
+  (void)weir_whole_trim(w, 0);
+  if (waiting) (void)weir_whole_trim_waiting(w);
 }
 
 /* Errors after which a context answers nothing else: "the process must be terminated" (cuda.h,
@@ -174,6 +178,7 @@ void weir_route_error_gone(int bank)
                 ? NULL
                 : (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(bank), "cudaGetLastError");
   if (take) (void)take();
+  tries = 0;
 }
 
 uint64_t weir_route_cached(void)
@@ -255,14 +260,17 @@ void weir_caches_age(unsigned number)
 }
 
 /* What a context's frees did not wait for, they would have without us: now is the time. The lock is
- * held and let go for the wait, in which the context may go. */
-static void wait_for_waiting(unsigned number)
+ * held and let go for the wait, in which the context may go. False: it could not be waited for, as
+ * beside a capture; what is waiting then goes back by frees of the driver's, which wait themselves.
+ */
+static bool wait_for_waiting(unsigned number)
 {
   const weir_cache *waiting = has_waiting(weir_caches[number].whole) ? &weir_caches[number] : NULL;
   uint32_t made = atomic_load(&hosts_made[number]);
   for (int i; !waiting && (i = next_host(&made)) >= 0;)
     if (has_waiting(weir_host_caches[number][i].whole)) waiting = &weir_host_caches[number][i];
-  if (!waiting || weir_route_hands_off()) return;
+  if (!waiting) return true;
+  if (weir_route_hands_off()) return false;
   weir_route_device device = waiting->device;
   uint64_t before = contexts_gone;
   weir_moment m;
@@ -272,30 +280,65 @@ static void wait_for_waiting(unsigned number)
   pthread_mutex_lock(&making);
   if (stays((int)r)) atomic_store(&broken, true);
   if (r == CUDA_SUCCESS && before == contexts_gone) weir_moment_over(&m);
+  return r == CUDA_SUCCESS;
 }
 
-/* All cached memory of all contexts goes back, but what work is pending on while nothing may be
- * waited for; whether that was any. Under the lock: another thread may end a context. */
-bool weir_caches_relieve(void)
+/* All cached memory of all contexts goes back. Under the lock: another thread may end a context. */
+static void give_all_back(void)
 {
-  bool gave = false;
   pthread_mutex_lock(&making);
   for (unsigned i = 1; i < WEIR_CACHES - 1; i++) {
-    wait_for_waiting(i);
-    gave |= give_back(weir_caches[i].whole);
+    bool waiting = !wait_for_waiting(i);
+    give_back(weir_caches[i].whole, waiting);
     uint32_t made = atomic_load(&hosts_made[i]);
     for (int j; (j = next_host(&made)) >= 0;)
-      gave |= give_back(weir_host_caches[i][j].whole);
+      give_back(weir_host_caches[i][j].whole, waiting);
   }
   pthread_mutex_unlock(&making);
-  return gave;
 }
 
+/* What other threads are just giving back was freed by the program before: without us it would be
+ * there. For a while: the driver's free may wait for work that needs what this thread does next. */
+static void wait_for_giving(void)
+{
+  enum { YIELDS = 64, PAUSES = 50000 };
+  for (int i = 0; weir_whole_giving() && i < YIELDS + PAUSES; i++)
+    if (i < YIELDS)
+      (void)sched_yield();
+    else
+      (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+bool weir_route_relieve(void)
+{
+  int saved = errno;
+  give_all_back();
+  wait_for_giving();
+  uint64_t given = weir_whole_given_so_far();
+  bool more = given != given_seen;
+  given_seen = given;
+  errno = saved;
+  return more;
+}
+
+/* Others go on meanwhile: what they free goes into caches again, and a try may come too late for
+ * what was given back for it. A thread that has tried so often lives with the driver's answer. */
 bool weir_route_failed(int error)
 {
-  if (weir_mode_now() == WEIR_OBSERVE) return false;
-  if (stays(error)) atomic_store(&broken, true);
-  return error == CUDA_ERROR_OUT_OF_MEMORY && weir_caches_relieve();
+  enum { TRIES = 100 };
+  weir_route_saw(error);
+  if (error != CUDA_ERROR_OUT_OF_MEMORY || weir_mode_now() == WEIR_OBSERVE) return false;
+  if (tries < TRIES && weir_route_relieve()) {
+    tries++;
+    return true;
+  }
+  tries = 0;
+  return false;
+}
+
+void weir_route_saw(int error)
+{
+  if (weir_mode_now() != WEIR_OBSERVE && stays(error)) atomic_store(&broken, true);
 }
 
 void weir_route_peers(void)

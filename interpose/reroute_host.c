@@ -66,9 +66,8 @@ static int host_alloc(weir_call *c, const host_way *h, void **out, size_t bytes)
     c->why = weir_why_missed((uint64_t)(uintptr_t)*out);
     return 0;
   }
-  (void)weir_route_failed(r);
-  if (r == CUDA_ERROR_OUT_OF_MEMORY && (r = host_get(h, out, bytes)) == 0)
-    weir_route_error_gone(c->bank);
+  while (r != 0 && weir_route_failed(r))
+    if ((r = host_get(h, out, bytes)) == 0) weir_route_error_gone(c->bank);
   return r;
 }
 

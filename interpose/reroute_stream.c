@@ -20,7 +20,7 @@ static CUresult wait_by(CUresult (*real)(void))
     weir_caches_age(n);
     weir_stage_peer_waited();
   }
-  (void)weir_route_failed((int)r);
+  weir_route_saw((int)r);
   if (weir_fill_use == WEIR_FILL_POISON) weir_poison_poll();
   return r;
 }

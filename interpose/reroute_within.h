@@ -78,10 +78,6 @@ WEIR_INLINE bool weir_cache_reached(const weir_cache *k)
                         : atomic_load_explicit(&weir_peers, memory_order_relaxed);
 }
 
-/* All cached memory of all contexts goes back, but what work is pending on while nothing may be
- * waited for; whether that was any. */
-bool weir_caches_relieve(void);
-
 /* The program has waited for the context: what its caches have had for too long goes back. */
 void weir_caches_age(unsigned number);
 
@@ -129,12 +125,11 @@ WEIR_INLINE bool weir_runtime_is_elsewhere(const weir_call *c)
   return c->bank == WEIR_BANK_RT11 && weir_old_runtime_is_elsewhere();
 }
 
-/* An allocation by the original that has failed for want of memory is made once more when the
+/* An allocation by the original that has failed for want of memory is made again for as long as
  * caches have given some back. */
 #define WEIR_WITH_RELIEF(c, r, call)                                                               \
-  ((r) = (call), (r) != 0 && weir_route_failed((int)(r)) && ((r) = (call)) == 0                    \
-                     ? weir_route_error_gone((c)->bank)                                            \
-                     : (void)0)
+  for ((r) = (call); (r) != 0 && weir_route_failed((int)(r));)                                     \
+    if (((r) = (call)) == 0) weir_route_error_gone((c)->bank)
 
 typedef enum weir_fate {
   WEIR_FATE_KEPT,    /* in the cache: the program's free has succeeded */

@@ -16,6 +16,7 @@
 #include "core/base/pages.h"
 #include "core/memory/whole.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -98,6 +99,8 @@ static struct {
   uint32_t mask, count;
 } map;
 static uint64_t serial;
+static _Atomic uint64_t given_so_far; /* blocks, by all caches */
+static _Atomic uint32_t giving;       /* blocks that the device is asked to take back */
 static struct {
   uint64_t ticks; /* weir_ticks() when `ms` was read, or a little earlier */
   uint32_t ms;    /* the time last read: all times here come from it, so that none is ahead */
@@ -403,20 +406,22 @@ static void poll(weir_whole *w)
 /* ---- giving back ------------------------------------------------------------------------------
  */
 
-/* The oldest idle block goes back. The lock is let go for the call: the block is in no list then,
- * and the index forgets it before the device can hand out its address again. */
-static weir_status give_oldest(weir_whole *w, weir_whole_why why)
+/* A block goes back. The lock is let go for the call: the block is in no list then, and the index
+ * forgets it before the device can hand out its address again. */
+static weir_status give(weir_whole *w, rec_id id, weir_whole_why why)
 {
-  rec_id id = w->oldest;
   const weir_backend *b = w->backend;
   weir_whole_given g = {recs[id].address, recs[id].bytes, 0, why};
   unsigned bin = bin_of(g.bytes);
   vanish(id);
   w->given[bin]++;
   w->why[bin] = (uint8_t)why;
+  atomic_fetch_add(&giving, 1);
   weir_bias_unlock(&lock);
   g.start = weir_ticks();
   weir_status st = b->source.segment_free(b->self, g.address, g.bytes);
+  atomic_fetch_add(&given_so_far, 1);
+  atomic_fetch_sub(&giving, 1);
   if (w->options.on_given) w->options.on_given(b->self, &g);
   weir_bias_lock(&lock);
   w->stats.device_frees++;
@@ -428,7 +433,7 @@ static weir_status trim(weir_whole *w, uint64_t keep, weir_whole_why why)
 {
   weir_status st = WEIR_OK;
   while (!st && w->oldest && w->stats.idle_bytes > keep)
-    st = give_oldest(w, why);
+    st = give(w, w->oldest, why);
   return st;
 }
 
@@ -447,7 +452,7 @@ __attribute__((noinline)) static void give_some(weir_whole *w, uint32_t now)
                WEIR_WHOLE_LIMIT);
   }
   while (aged(w, now))
-    if (give_oldest(w, WEIR_WHOLE_DECAY)) return;
+    if (give(w, w->oldest, WEIR_WHOLE_DECAY)) return;
 }
 
 /* What is cached keeps below the bound, as far as it is complete, and what is old goes. */
@@ -772,6 +777,26 @@ weir_status weir_whole_trim(weir_whole *w, uint64_t keep)
   weir_status st = trim(w, keep, WEIR_WHOLE_TRIM);
   weir_bias_unlock(&lock);
   return st;
+}
+
+weir_status weir_whole_trim_waiting(weir_whole *w)
+{
+  weir_status st = WEIR_OK;
+  weir_bias_lock(&lock);
+  while (!st && w->waiting)
+    st = give(w, w->waiting, WEIR_WHOLE_TRIM);
+  weir_bias_unlock(&lock);
+  return st;
+}
+
+uint64_t weir_whole_given_so_far(void)
+{
+  return atomic_load(&given_so_far);
+}
+
+bool weir_whole_giving(void)
+{
+  return atomic_load(&giving) != 0;
 }
 
 void weir_whole_get_stats(weir_whole *w, weir_whole_stats *out)

@@ -122,6 +122,12 @@ weir_status weir_whole_stream_ends(weir_whole *cache, void *stream, bool busy);
 
 /* Idle memory goes back until at most `keep` bytes of it are left. */
 weir_status weir_whole_trim(weir_whole *cache, uint64_t keep);
+/* What is waiting goes back as well, and the device's free waits for the work. */
+weir_status weir_whole_trim_waiting(weir_whole *cache);
+/* Blocks that all caches have given back so far. */
+uint64_t weir_whole_given_so_far(void);
+/* A block is in no cache any more, and the device's free of it has not returned. */
+bool weir_whole_giving(void);
 void weir_whole_get_stats(weir_whole *cache, weir_whole_stats *out);
 
 #endif

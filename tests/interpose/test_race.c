@@ -1,14 +1,19 @@
 /* test_race.c: the interposer's own logic under many threads, for ThreadSanitizer above all:
- * caches, pending work, staging, peer copies, the driver's pools, taint, questions, captures.
+ * caches, pending work, memory short, staging, peer copies, the driver's pools, taint, questions,
+ * captures.
  *
  * The hooks' objects are linked in (hooks_rig.c), over the software device as the driver, which is
  * instrumented where the test is. Each thread calls wrappers as a program's thread would, on memory
  * of its own, and checks every answer and every byte; contexts, caches, rings and lists are shared.
  */
+#include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/memory/whole.h"
+#include "interpose/context.h"
 #include "interpose/cuda_headers.h"
 #include "interpose/reroute.h"
 #include "tests/interpose/hooks_rig.h"
@@ -20,6 +25,9 @@ enum { MIB = 1 << 20, THREADS = 12, DEVICES = 2, TURNS = 30 };
   X(cuInit, PFN_cuInit_v2000)                                                                      \
   X(cuDevicePrimaryCtxRetain, PFN_cuDevicePrimaryCtxRetain_v7000)                                  \
   X(cuCtxSetCurrent, PFN_cuCtxSetCurrent_v4000)                                                    \
+  X(cuCtxCreate_v2, PFN_cuCtxCreate_v3020)                                                         \
+  X(cuCtxDestroy_v2, PFN_cuCtxDestroy_v4000)                                                       \
+  X(cuMemAllocPitch_v2, PFN_cuMemAllocPitch_v3020)                                                 \
   X(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)                                                  \
   X(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)                                                           \
   X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
@@ -291,12 +299,75 @@ START_TEST(threads_share_caches_rings_and_lists)
 }
 END_TEST
 
+/* ---- out of memory, while another thread gives back what there is
+ * --------------------------------
+ */
+
+enum { CAPACITY = 512, CACHED = 20 }; /* MiB */
+
+static uint64_t (*sim_count)(const char *);
+static int (*sim_hold)(void *), (*sim_release)(void *);
+static CUstream held;
+
+/* Gives all back, and the driver's free waits for the work in the stream that is held. */
+static void *give_all_back(void *result)
+{
+  CUdeviceptr p;
+  (void)call.cuCtxSetCurrent(contexts[0]);
+  *(CUresult *)result = call.cuMemAlloc_v2(&p, (size_t)1 << 40);
+  weir_writer_release(&weir_self.writer);
+  return NULL;
+}
+
+/* Lets it go on when the allocation has been refused twice. */
+static void *release_later(void *before)
+{
+  while (sim_count("cuMemAlloc_v2") < *(const uint64_t *)before + 2)
+    (void)sched_yield();
+  (void)sim_release(held);
+  return NULL;
+}
+
+START_TEST(an_allocation_waits_for_what_another_thread_is_giving_back)
+{
+  pthread_t giver, releaser;
+  CUdeviceptr rest, cached, p;
+  CUresult far_too_much = CUDA_SUCCESS;
+  void *driver = dlopen(rig_driver, RTLD_NOW);
+  *(void **)&sim_count = dlsym(driver, "weir_sim_count");
+  *(void **)&sim_hold = dlsym(driver, "weir_sim_hold");
+  *(void **)&sim_release = dlsym(driver, "weir_sim_release");
+  weir_route_start(&(weir_route_options){.mode = WEIR_RELAXED, .keep_bytes = 64 * MIB});
+  ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuMemAlloc_v2(&cached, (size_t)CACHED * MIB), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuMemAlloc_v2(&rest, (size_t)(CAPACITY - CACHED) * MIB), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuMemFree_v2(cached), CUDA_SUCCESS);
+  (void)sim_hold(held);
+  ck_assert_int_eq(call.cuMemsetD32Async(rest, 1, 256, held), CUDA_SUCCESS);
+  ck_assert_int_eq(pthread_create(&giver, NULL, give_all_back, &far_too_much), 0);
+  while (!weir_whole_giving())
+    (void)sched_yield();
+  uint64_t before = sim_count("cuMemAlloc_v2");
+  ck_assert_int_eq(pthread_create(&releaser, NULL, release_later, &before), 0);
+  ck_assert_int_eq(call.cuMemAlloc_v2(&p, (size_t)(CACHED - 4) * MIB), CUDA_SUCCESS);
+  ck_assert_int_eq(pthread_join(releaser, NULL), 0);
+  ck_assert_int_eq(pthread_join(giver, NULL), 0);
+  ck_assert_int_eq(far_too_much, CUDA_ERROR_OUT_OF_MEMORY);
+  ck_assert_int_eq(call.cuMemFree_v2(p), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuMemFree_v2(rest), CUDA_SUCCESS);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("interpose/race");
   TCase *c = tcase_create("race");
   tcase_add_checked_fixture(c, start, rig_teardown);
   tcase_set_timeout(c, 0);
+  tcase_add_test(c, an_allocation_waits_for_what_another_thread_is_giving_back);
   tcase_add_loop_test(c, threads_share_caches_rings_and_lists, 0, 2);
   suite_add_tcase(s, c);
   return rig_run(s);

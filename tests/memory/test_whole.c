@@ -392,6 +392,25 @@ START_TEST(a_forgotten_block_is_the_programs_alone)
 }
 END_TEST
 
+START_TEST(what_is_waiting_can_be_given_back_without_a_wait)
+{
+  weir_whole_stats s;
+  start(64 * MIB, 64 * MIB, 0);
+  uint64_t at = take(2 * MIB, false), given = weir_whole_given_so_far();
+  fake_hold(&f, 1);
+  fake_submit(&f, 1, nothing, NULL);
+  give(at, 1);
+  ck_assert_int_eq(weir_whole_find(at).state, WEIR_WHOLE_WAITING);
+  ck_assert_int_eq(weir_whole_trim_waiting(w), WEIR_OK);
+  ck_assert_int_eq(weir_whole_find(at).state, WEIR_WHOLE_NONE);
+  ck_assert_uint_eq(weir_whole_given_so_far(), given + 1);
+  ck_assert(!weir_whole_giving());
+  weir_whole_get_stats(w, &s);
+  ck_assert_uint_eq(s.waiting + s.waiting_bytes, 0);
+  stop();
+}
+END_TEST
+
 START_TEST(every_failing_call_leaves_the_cache_working)
 {
   for (uint64_t n = 1; n < 40; n++)
@@ -570,6 +589,7 @@ int main(void)
   tcase_add_test(c, old_memory_goes_back_when_the_program_frees_or_waits_not_when_it_allocates);
   tcase_add_test(c, idle_memory_goes_back_in_time_though_no_clock_is_read);
   tcase_add_test(c, a_forgotten_block_is_the_programs_alone);
+  tcase_add_test(c, what_is_waiting_can_be_given_back_without_a_wait);
   tcase_add_test(c, every_failing_call_leaves_the_cache_working);
   tcase_add_loop_test(c, no_random_program_gets_memory_that_work_may_touch, 0, 50);
   tcase_add_test(c, sixteen_threads_share_a_cache);

@@ -21,6 +21,7 @@ static const struct trap {
     {"pitches", "1G", true, true},
     {"memory_info", "1G", true, true},
     {"out_of_memory", "128M", true, false},
+    {"out_of_memory_in_capture", "128M", true, false},
     {"other_allocators", "128M", true, false},
     {"reset", "1G", true, false},
     {"two_contexts", "1G", true, false},

@@ -367,6 +367,27 @@ static void out_of_memory(void)
   }
 }
 
+/* What was freed ahead of a capture, with work under way, is there again beside it. */
+static void out_of_memory_in_capture(void)
+{
+  unsigned *p;
+  void *most;
+  cudaGraph_t graph;
+  cudaStream_t busy, captured;
+  SAY(cudaStreamCreateWithFlags(&busy, cudaStreamNonBlocking));
+  SAY(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
+  for (int round = 0; round < 3; round++) {
+    SAY(cudaMalloc((void **)&p, 10 * MIB));
+    SAY(trap_launch_fill(busy, p, MIB / 4, 1, SLOW));
+    SAY(cudaFree(p));
+    SAY(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed));
+    SAY(cudaMalloc(&most, 120 * MIB));
+    SAY(cudaStreamEndCapture(captured, &graph));
+    SAY(cudaGraphDestroy(graph));
+    SAY(cudaFree(most));
+  }
+}
+
 /* What others of CUDA's allocators need is not in our way. */
 static void other_allocators(void)
 {
@@ -686,6 +707,7 @@ static const trap traps[] = {
     TRAP(pitches),
     TRAP(memory_info),
     TRAP(out_of_memory),
+    TRAP(out_of_memory_in_capture),
     TRAP(other_allocators),
     TRAP(reset),
     TRAP(two_contexts),
