@@ -19,6 +19,7 @@ WEIR_INLINE void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsi
                           unsigned device, weir_tag more)
 {
   if (c->status != 0 || !ptr || c->routed) return;
+  weir_route_handed_out(ptr);
   weir_tag tag = weir_tag_make(mem, device, c->thread->last_context_number);
   weir_block_add((weir_block){ptr, bytes, tag | more});
 }

@@ -278,27 +278,43 @@ WEIR_INLINE void note_freed(weir_call *c, uint64_t address, const weir_whole_blo
     c->held = (weir_block){address, b->requested, weir_cache_tag(k)};
 }
 
-weir_fate weir_keep(weir_call *c, uint64_t address, bool host)
+/* The original frees a block, and the driver may hand its address out again before that returns: so
+ * nobody knows of it from here on. */
+static weir_fate part(const weir_whole_block *b)
 {
-  const weir_whole_block b = weir_whole_find(address);
-  weir_cache *k = weir_cache_of(&b);
-  note_freed(c, address, &b, k);
+  if (!weir_whole_part(b)) return WEIR_FATE_TWICE; /* by another thread just now */
+  (void)weir_block_take(b->address);
+  return WEIR_FATE_REAL;
+}
+
+weir_fate weir_keep(weir_call *c, uint64_t address, bool host, weir_whole_block *b)
+{
+  *b = weir_whole_find(address);
+  weir_cache *k = weir_cache_of(b);
+  note_freed(c, address, b, k);
   if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0)) weir_poison_poll();
   if (!k) return WEIR_FATE_FOREIGN;
   if (k->device.host != host) return WEIR_FATE_FOREIGN; /* by the wrong function */
-  if (b.state != WEIR_WHOLE_LIVE) return WEIR_FATE_TWICE;
+  if (b->state != WEIR_WHOLE_LIVE) return WEIR_FATE_TWICE;
   if (weir_route_hands_off())
     c->why = (uint8_t)weir_hands_off_why();
-  else if (b.serial <= atomic_load(&weir_tainted))
+  else if (b->serial <= atomic_load(&weir_tainted))
     c->why = WEIR_WHY_GRAPH;
   else if (weir_cache_reached(k))
     c->why = WEIR_WHY_PEER;
-  if (c->why) return WEIR_FATE_REAL;
-  weir_fate f = weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, &b) : keep_strictly(c, k, &b);
-  if (f != WEIR_FATE_KEPT) return f;
+  if (c->why) return part(b);
+  weir_fate f = weir_mode_now() == WEIR_RELAXED ? keep_relaxed(c, k, b) : keep_strictly(c, k, b);
+  if (f != WEIR_FATE_KEPT) return part(b);
   c->flags |= WEIR_EVF_CACHED;
-  c->held.bytes = b.bytes; /* what is cached */
+  c->held.bytes = b->bytes; /* what is cached */
   return f;
+}
+
+void weir_route_handed_out(uint64_t address)
+{
+  /* Without a context there is no record; and a child forked then has the caches' lock as it was.
+   */
+  if (address && weir_mode_now() != WEIR_OBSERVE && weir_context_any()) weir_whole_disown(address);
 }
 
 uint64_t weir_to_free(weir_fate f, uint64_t address)
@@ -306,28 +322,34 @@ uint64_t weir_to_free(weir_fate f, uint64_t address)
   return f == WEIR_FATE_TWICE ? WEIR_NOBODYS : address;
 }
 
-void weir_freed(weir_fate f, uint64_t address, int error)
+void weir_freed(weir_fate f, const weir_whole_block *b, int error)
 {
-  if (f != WEIR_FATE_REAL || error || !weir_whole_forget(address)) return;
-  (void)weir_block_take(address);
+  if (f != WEIR_FATE_REAL || !error) return;
+  const weir_cache *k = weir_cache_of(b);
+  weir_whole *w = __atomic_load_n(&k->whole, __ATOMIC_ACQUIRE);
+  if (!w) return; /* its context is gone, and the memory with it */
+  weir_block_add((weir_block){b->address, b->bytes, weir_cache_tag(k)});
+  weir_whole_stay(w, b);
 }
 
 cudaError_t weir_r_cudaFree(weir_call *c, cudaError_t (*real)(void *), void *ptr)
 {
   uint64_t at = (uint64_t)(uintptr_t)ptr;
-  weir_fate f = weir_keep(c, at, false);
+  weir_whole_block b;
+  weir_fate f = weir_keep(c, at, false, &b);
   if (f == WEIR_FATE_KEPT) return cudaSuccess;
   cudaError_t r = real((void *)(uintptr_t)weir_to_free(f, at));
-  weir_freed(f, at, (int)r);
+  weir_freed(f, &b, (int)r);
   return r;
 }
 
 CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdeviceptr ptr)
 {
-  weir_fate f = weir_keep(c, ptr, false);
+  weir_whole_block b;
+  weir_fate f = weir_keep(c, ptr, false, &b);
   if (f == WEIR_FATE_KEPT) return CUDA_SUCCESS;
   CUresult r = real(weir_to_free(f, ptr));
-  weir_freed(f, ptr, (int)r);
+  weir_freed(f, &b, (int)r);
   return r;
 }
 
@@ -335,31 +357,33 @@ CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdevicep
  */
 
 /* A stream-ordered free of memory from cudaMalloc is the driver's business. */
-static weir_fate leave_to_driver(weir_call *c, uint64_t address)
+static weir_fate leave_to_driver(weir_call *c, uint64_t address, weir_whole_block *b)
 {
-  const weir_whole_block b = weir_whole_find(address);
-  const weir_cache *k = weir_cache_of(&b);
-  note_freed(c, address, &b, k);
+  *b = weir_whole_find(address);
+  const weir_cache *k = weir_cache_of(b);
+  note_freed(c, address, b, k);
   if (!k) return WEIR_FATE_FOREIGN;
   c->why = WEIR_WHY_ORDERED;
-  return b.state == WEIR_WHOLE_LIVE ? WEIR_FATE_REAL : WEIR_FATE_TWICE;
+  return b->state == WEIR_WHOLE_LIVE ? part(b) : WEIR_FATE_TWICE;
 }
 
 cudaError_t weir_r_cudaFreeAsync(weir_call *c, cudaError_t (*real)(void *, cudaStream_t), void *ptr,
                                  cudaStream_t stream)
 {
   uint64_t at = (uint64_t)(uintptr_t)ptr;
-  weir_fate f = leave_to_driver(c, at);
+  weir_whole_block b;
+  weir_fate f = leave_to_driver(c, at, &b);
   cudaError_t r = real((void *)(uintptr_t)weir_to_free(f, at), stream);
-  weir_freed(f, at, (int)r);
+  weir_freed(f, &b, (int)r);
   return r;
 }
 
 CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr, CUstream),
                                CUdeviceptr ptr, CUstream stream)
 {
-  weir_fate f = leave_to_driver(c, ptr);
+  weir_whole_block b;
+  weir_fate f = leave_to_driver(c, ptr, &b);
   CUresult r = real(weir_to_free(f, ptr), stream);
-  weir_freed(f, ptr, (int)r);
+  weir_freed(f, &b, (int)r);
   return r;
 }

@@ -43,6 +43,10 @@ typedef struct weir_route_options {
 } weir_route_options;
 
 void weir_route_start(const weir_route_options *options);
+/* The original has handed this address out: no cache has it, whatever its records say. A context
+ * that is destroyed takes its memory with it, and its caches' records go a moment later. */
+void weir_route_handed_out(uint64_t address);
+
 /* Nothing is routed or filled any more: where nothing is recorded, since what is not recorded is
  * not seen: contexts that end, captures, peer access. */
 void weir_route_end(void);

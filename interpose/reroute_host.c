@@ -105,10 +105,11 @@ CUresult weir_r_cuMemHostAlloc(weir_call *c, CUresult (*real)(void **, size_t, u
 static int host_free(weir_call *c, int (*real)(void *), void *ptr)
 {
   uint64_t at = (uint64_t)(uintptr_t)ptr;
-  weir_fate f = weir_keep(c, at, true);
+  weir_whole_block b;
+  weir_fate f = weir_keep(c, at, true, &b);
   if (f == WEIR_FATE_KEPT) return 0;
   int r = real((void *)(uintptr_t)weir_to_free(f, at));
-  weir_freed(f, at, r);
+  weir_freed(f, &b, r);
   return r;
 }
 

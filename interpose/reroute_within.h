@@ -138,11 +138,12 @@ typedef enum weir_fate {
   WEIR_FATE_TWICE    /* the program has freed it before */
 } weir_fate;
 
-/* A free of device memory, or of page-locked memory (`host`): into the cache it is of. */
-weir_fate weir_keep(weir_call *c, uint64_t address, bool host);
+/* A free of device memory, or of page-locked memory (`host`): into the cache it is of. *b: what was
+ * found at the address. */
+weir_fate weir_keep(weir_call *c, uint64_t address, bool host, weir_whole_block *b);
 /* What the original is given. */
 uint64_t weir_to_free(weir_fate f, uint64_t address);
-/* What it did. */
-void weir_freed(weir_fate f, uint64_t address, int error);
+/* Whether it did. */
+void weir_freed(weir_fate f, const weir_whole_block *b, int error);
 
 #endif

@@ -668,13 +668,19 @@ weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned cou
   return live ? st : not_live(address);
 }
 
+/* Lock held. */
+HOT bool still(const weir_whole_block *b)
+{
+  const rec *r = &recs[b->record];
+  return b->record && r->state == WEIR_WHOLE_LIVE && r->address == b->address &&
+         r->serial == b->serial;
+}
+
 weir_status weir_whole_release(const weir_whole_block *b, void *const *streams, unsigned count,
                                uint64_t ticks, bool *full)
 {
   weir_bias_lock(&lock);
-  const rec *r = &recs[b->record];
-  bool live = b->record && r->state == WEIR_WHOLE_LIVE && r->address == b->address &&
-              r->serial == b->serial;
+  bool live = still(b);
   weir_status st = live ? put_back(b->record, streams, count, time_at(ticks), full) : WEIR_EINVAL;
   weir_bias_unlock(&lock);
   return live ? st : not_live(b->address);
@@ -688,6 +694,41 @@ bool weir_whole_forget(uint64_t address)
   if (live) vanish(id);
   weir_bias_unlock(&lock);
   return live;
+}
+
+void weir_whole_disown(uint64_t address)
+{
+  weir_bias_lock(&lock);
+  rec_id id = map_find(address);
+  if (id) vanish(id);
+  weir_bias_unlock(&lock);
+}
+
+bool weir_whole_part(const weir_whole_block *b)
+{
+  weir_bias_lock(&lock);
+  bool live = still(b);
+  if (live) vanish(b->record);
+  weir_bias_unlock(&lock);
+  return live;
+}
+
+/* Without memory for a record the block is the driver's from here on. */
+void weir_whole_stay(weir_whole *w, const weir_whole_block *b)
+{
+  weir_bias_lock(&lock);
+  rec_id id = map_find(b->address) || !map_ensure() ? 0 : rec_new();
+  if (id) {
+    recs[id].address = b->address;
+    recs[id].bytes = b->bytes;
+    recs[id].bin = bin_of(b->bytes);
+    recs[id].cache = w;
+    map_put(id);
+    live_in(w, id, b->requested);
+    recs[id].serial = b->serial;
+    recs[id].why = (uint8_t)b->why;
+  }
+  weir_bias_unlock(&lock);
 }
 
 weir_whole_block weir_whole_find(uint64_t address)

@@ -102,6 +102,13 @@ weir_status weir_whole_release(const weir_whole_block *block, void *const *strea
                                uint64_t now, bool *full);
 /* The program or the driver freed the block, or will: its record is dropped. False: not live. */
 bool weir_whole_forget(uint64_t address);
+/* The device has handed the address out past the caches: whatever record there is of it is of
+ * memory that went with its context, and is dropped. */
+void weir_whole_disown(uint64_t address);
+/* The same for a block that was found LIVE, ahead of a free by the driver, which may hand its
+ * address out again at once; and its record again, where that free has failed. */
+bool weir_whole_part(const weir_whole_block *block);
+void weir_whole_stay(weir_whole *cache, const weir_whole_block *block);
 
 /* The block that starts at `address`; state NONE when there is none. */
 weir_whole_block weir_whole_find(uint64_t address);

@@ -31,6 +31,7 @@ typedef struct caller {
   CUfunction function;
   const char *failed; /* first call whose status was not the expected one */
   int failed_status;
+  const char *failed_in; /* the operation it was made by */
 } caller;
 
 typedef void (*operation)(caller *c);
@@ -63,12 +64,12 @@ static inline uint32_t draw(caller *c, uint32_t below)
 #define TALLY_NAME(x)  TALLY_NAME_(x)
 
 /* Calls a CUDA function, tallies it under its exported name, and remembers an unexpected status. */
-#define EXPECT(want, fn, ...) expect(c, TALLY_NAME(fn), (int)(want), (int)fn(__VA_ARGS__))
+#define EXPECT(want, fn, ...) expect(c, __func__, TALLY_NAME(fn), (int)(want), (int)fn(__VA_ARGS__))
 #define CALL(fn, ...)         EXPECT(0, fn, __VA_ARGS__)
 
-static inline int expect(caller *c, const char *name, int want, int got)
+static inline int expect(caller *c, const char *in, const char *name, int want, int got)
 {
-  if (want != got && !c->failed) c->failed = name, c->failed_status = got;
+  if (want != got && !c->failed) c->failed = name, c->failed_status = got, c->failed_in = in;
   tally_call(c->sums, name, got);
   return got;
 }

@@ -67,8 +67,8 @@ static int finish(job *jobs, unsigned threads, caller *mine, const char *path)
     pthread_join(jobs[i].thread, NULL);
     tally_add(&all, &jobs[i].sums);
     if (jobs[i].c.failed) {
-      (void)fprintf(stderr, "random_caller: thread %u: %s answered %d\n", i, jobs[i].c.failed,
-                    jobs[i].c.failed_status);
+      (void)fprintf(stderr, "random_caller: thread %u: %s answered %d in %s\n", i, jobs[i].c.failed,
+                    jobs[i].c.failed_status, jobs[i].c.failed_in);
       failed = 1;
     }
   }

@@ -802,7 +802,7 @@ static void launch_runtime(caller *c)
   CALL(cudaLaunchKernel, victim_kernel(), grid, block, arguments, 0, draw_stream(c));
   CALL(cudaLaunchKernelExC, &config, victim_kernel(), arguments);
   CALL(cudaLaunchCooperativeKernel, victim_kernel(), grid, block, arguments, 0, draw_stream(c));
-  expect(c, "__cudaLaunchKernel", 0, victim_launch(c->stream[0], p, n));
+  expect(c, __func__, "__cudaLaunchKernel", 0, victim_launch(c->stream[0], p, n));
   c->sums->launches += 4;
 }
 

@@ -275,6 +275,48 @@ static void start(void)
 #undef FIND
 }
 
+/* ---- contexts that come and go ------------------------------------------------------------------
+ */
+
+enum { MEETINGS = 4000 };
+static _Atomic bool meetings_over;
+
+/* A context that is destroyed frees its memory before anybody can be told. */
+static void *destroy_full_contexts(void *failed)
+{
+  for (int i = 0; i < MEETINGS / 4; i++) {
+    CUcontext own;
+    CUdeviceptr p;
+    *(bool *)failed |= call.cuCtxCreate_v2(&own, 0, 0) || call.cuMemAlloc_v2(&p, 4096) ||
+                       call.cuCtxDestroy_v2(own);
+  }
+  atomic_store(&meetings_over, true);
+  return NULL;
+}
+
+START_TEST(memory_of_a_destroyed_context_comes_again_as_another_s)
+{
+  pthread_t other;
+  bool failed = false;
+  unsigned wrong = 0;
+  weir_route_start(&(weir_route_options){.mode = WEIR_STRICT, .keep_bytes = 64 * MIB});
+  ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[0], 0), CUDA_SUCCESS);
+  ck_assert_int_eq(call.cuCtxSetCurrent(contexts[0]), CUDA_SUCCESS);
+  atomic_store(&meetings_over, false);
+  ck_assert_int_eq(pthread_create(&other, NULL, destroy_full_contexts, &failed), 0);
+  for (size_t width = 1; !atomic_load(&meetings_over); width++) { /* new ones: the driver's own */
+    CUdeviceptr p;
+    size_t pitch;
+    ck_assert_int_eq(call.cuMemAllocPitch_v2(&p, &pitch, width % 4096 + 1, 1, 4), CUDA_SUCCESS);
+    wrong += call.cuMemFree_v2(p) != CUDA_SUCCESS;
+  }
+  ck_assert_int_eq(pthread_join(other, NULL), 0);
+  ck_assert(!failed);
+  ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
 START_TEST(threads_share_caches_rings_and_lists)
 {
   static const enum weir_mode modes[] = {WEIR_STRICT, WEIR_RELAXED};
@@ -367,6 +409,7 @@ int main(void)
   TCase *c = tcase_create("race");
   tcase_add_checked_fixture(c, start, rig_teardown);
   tcase_set_timeout(c, 0);
+  tcase_add_test(c, memory_of_a_destroyed_context_comes_again_as_another_s);
   tcase_add_test(c, an_allocation_waits_for_what_another_thread_is_giving_back);
   tcase_add_loop_test(c, threads_share_caches_rings_and_lists, 0, 2);
   suite_add_tcase(s, c);

@@ -392,6 +392,35 @@ START_TEST(a_forgotten_block_is_the_programs_alone)
 }
 END_TEST
 
+START_TEST(a_block_parts_once_ahead_of_a_free_and_stays_when_that_fails)
+{
+  weir_whole_stats s;
+  bool full;
+  start(64 * MIB, 64 * MIB, 0);
+  uint64_t at = take(3 * MIB, false);
+  const weir_whole_block b = weir_whole_find(at);
+  ck_assert(weir_whole_part(&b));
+  ck_assert(!weir_whole_part(&b));
+  ck_assert_int_eq(weir_whole_find(at).state, WEIR_WHOLE_NONE);
+  weir_whole_stay(w, &b); /* the free has failed */
+  const weir_whole_block again = weir_whole_find(at);
+  ck_assert(again.state == WEIR_WHOLE_LIVE && again.serial == b.serial && again.why == b.why);
+  ck_assert(again.requested == 3 * MIB && again.bytes == 4 * MIB);
+  ck_assert(weir_whole_part(&again));
+  /* the free has succeeded, and the address is another's before it returns */
+  ck_assert_int_eq(weir_whole_adopt(w, 3 * MIB + 1, at), WEIR_OK);
+  ck_assert(!weir_whole_part(&b));
+  ck_assert_int_eq(weir_whole_find(at).state, WEIR_WHOLE_LIVE);
+  weir_whole_stay(w, &b); /* as nobody does: the new one stays what it is */
+  ck_assert_uint_eq(weir_whole_find(at).requested, 3 * MIB + 1);
+  ck_assert_int_eq(weir_whole_free(at, NULL, 0, &full), WEIR_OK);
+  weir_whole_get_stats(w, &s);
+  ck_assert_uint_eq(s.live + s.live_bytes, 0);
+  ck_assert_uint_eq(s.idle, 1);
+  stop();
+}
+END_TEST
+
 START_TEST(what_is_waiting_can_be_given_back_without_a_wait)
 {
   weir_whole_stats s;
@@ -589,6 +618,7 @@ int main(void)
   tcase_add_test(c, old_memory_goes_back_when_the_program_frees_or_waits_not_when_it_allocates);
   tcase_add_test(c, idle_memory_goes_back_in_time_though_no_clock_is_read);
   tcase_add_test(c, a_forgotten_block_is_the_programs_alone);
+  tcase_add_test(c, a_block_parts_once_ahead_of_a_free_and_stays_when_that_fails);
   tcase_add_test(c, what_is_waiting_can_be_given_back_without_a_wait);
   tcase_add_test(c, every_failing_call_leaves_the_cache_working);
   tcase_add_loop_test(c, no_random_program_gets_memory_that_work_may_touch, 0, 50);
