@@ -315,3 +315,20 @@ void weir_blocks_drop(weir_tag mask, weir_tag want)
   drop d = {mask, want};
   weir_table_each(&blocks, drop_one, &d);
 }
+
+typedef struct each {
+  void (*visit)(void *context, weir_block block);
+  void *context;
+} each;
+
+static void each_one(void *context, uint64_t key, uint64_t x, uint64_t y)
+{
+  const each *e = context;
+  if (y) e->visit(e->context, (weir_block){key, x, (weir_tag)y});
+}
+
+void weir_blocks_each(void (*visit)(void *context, weir_block block), void *context)
+{
+  each e = {visit, context};
+  weir_table_each(&blocks, each_one, &e);
+}

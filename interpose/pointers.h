@@ -119,4 +119,7 @@ static inline weir_tag weir_pointer_tag(uint64_t address)
 /* Takes out all blocks whose tag equals `want` in the bits of `mask`. */
 void weir_blocks_drop(weir_tag mask, weir_tag want);
 
+/* Calls `visit` for each block; one that comes or goes meanwhile may be seen or not. */
+void weir_blocks_each(void (*visit)(void *context, weir_block block), void *context);
+
 #endif

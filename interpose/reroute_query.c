@@ -1,6 +1,7 @@
 /* reroute_query.c: questions whose true answer would give the caches away. Each is asked at the
  * driver's layer; a runtime's own question arrives here by way of the driver's functions that it
  * was handed. Nested calls of ours are answered plainly. */
+#include "core/base/pages.h"
 #include "interpose/reroute_stats.h"
 #include "interpose/reroute_within.h"
 
@@ -44,6 +45,91 @@ static CUdeviceptr as_seen(CUdeviceptr ptr, weir_routed *what)
   return what->what == WEIR_ROUTED_CACHED ? (CUdeviceptr)WEIR_NOBODYS : ptr;
 }
 
+/* ---- how much is free -------------------------------------------------------------------------
+ *
+ * What a device has free counts pages. A cached block above half a page has pages of its own. Of
+ * smaller ones the driver puts many into one page, so that their page would be free without us only
+ * when no block in it is live: they are looked through by page. Nothing is given back for the
+ * question: a free of the driver's waits for work, and the question does not. Other processes are
+ * in the driver's answer. */
+
+enum { ROOM_PROBES = 64 };
+
+typedef struct room { /* of one device */
+  unsigned device;
+  bool counting_live; /* first the pages of live blocks, then those of cached ones alone */
+  uint64_t smaller;   /* blocks that share pages, at the first look */
+  uint64_t cached;    /* bytes that would be free */
+  uint64_t *pages;    /* set of numbers of pages; 0: none */
+  uint64_t mask;      /* of its slots */
+} room;
+
+/* False: it was there. */
+static bool page_add(const room *r, uint64_t page)
+{
+  uint64_t at = page * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+  for (unsigned i = 0; i < ROOM_PROBES; i++) {
+    uint64_t *slot = &r->pages[(at + i) & r->mask];
+    if (*slot == page) return false;
+    if (*slot) continue;
+    *slot = page;
+    return true;
+  }
+  return false;
+}
+
+static bool in_room(const room *r, const weir_block *b)
+{
+  return weir_tag_mem(b->tag) == WEIR_MEM_DEVICE && weir_tag_device(b->tag) == r->device &&
+         !(b->tag & WEIR_TAG_POOL) && b->bytes;
+}
+
+static bool is_cached(const weir_whole_block *b)
+{
+  return b->state == WEIR_WHOLE_WAITING || b->state == WEIR_WHOLE_IDLE;
+}
+
+/* First look: blocks with pages of their own; how many others there are. */
+static void room_of_large(void *context, weir_block b)
+{
+  room *r = context;
+  if (!in_room(r, &b)) return;
+  if (b.bytes <= WEIR_WHOLE_PAGE / 2) {
+    r->smaller++;
+    return;
+  }
+  const weir_whole_block known = weir_whole_find(b.start);
+  if (is_cached(&known)) r->cached += known.bytes;
+}
+
+static void room_of_small(void *context, weir_block b)
+{
+  room *r = context;
+  if (!in_room(r, &b) || b.bytes > WEIR_WHOLE_PAGE / 2) return;
+  const weir_whole_block known = weir_whole_find(b.start);
+  if (is_cached(&known) == r->counting_live) return;
+  for (uint64_t page = b.start / WEIR_WHOLE_PAGE; page <= (b.start + b.bytes - 1) / WEIR_WHOLE_PAGE;
+       page++)
+    if (page_add(r, page) && !r->counting_live) r->cached += WEIR_WHOLE_PAGE;
+}
+
+/* Bytes of the device that would be free if nothing were cached. */
+static uint64_t room_cached(unsigned device)
+{
+  room r = {.device = device, .counting_live = true};
+  weir_blocks_each(room_of_large, &r);
+  if (!r.smaller) return r.cached;
+  uint64_t slots = UINT64_C(4) << (64 - __builtin_clzll(r.smaller));
+  r.pages = weir_pages(slots * sizeof *r.pages);
+  r.mask = slots - 1;
+  if (!r.pages) return r.cached;
+  weir_blocks_each(room_of_small, &r);
+  r.counting_live = false;
+  weir_blocks_each(room_of_small, &r);
+  (void)munmap(r.pages, slots * sizeof *r.pages);
+  return r.cached;
+}
+
 CUresult weir_s_cuMemGetInfo_v2(int bank, bool per_thread, CUresult (*real)(size_t *, size_t *),
                                 size_t *free_bytes, size_t *total_bytes)
 {
@@ -52,11 +138,15 @@ CUresult weir_s_cuMemGetInfo_v2(int bank, bool per_thread, CUresult (*real)(size
   if (plain()) return real(free_bytes, total_bytes);
   CUresult r = real(&free_now, &total);
   if (r != CUDA_SUCCESS || !free_bytes || !total_bytes) return real(free_bytes, total_bytes);
-  free_now += weir_route_cached();
+  weir_context_refresh(&weir_self);
+  free_now += room_cached(weir_self.last_device);
   *free_bytes = free_now < total ? free_now : total;
   *total_bytes = total;
   return r;
 }
+
+/* ---- what an address is -----------------------------------------------------------------------
+ */
 
 CUresult weir_s_cuMemGetAddressRange_v2(int bank, bool per_thread,
                                         CUresult (*real)(CUdeviceptr *, size_t *, CUdeviceptr),

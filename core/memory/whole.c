@@ -28,9 +28,9 @@ typedef uint32_t rec_id; /* 0: none */
 #define HOT static inline __attribute__((always_inline)) /* on the way of a hit */
 
 enum {
-  SMALL_LIMIT = 1 << 20, /* bytes; up to here sizes are exact to SMALL_UNIT */
+  SMALL_LIMIT = WEIR_WHOLE_PAGE / 2, /* bytes; up to here sizes are exact to SMALL_UNIT */
   SMALL_UNIT = 512,
-  LARGE_UNIT = 2 << 20, /* the driver's page */
+  LARGE_UNIT = WEIR_WHOLE_PAGE, /* the driver's */
   SMALL_BINS = SMALL_LIMIT / SMALL_UNIT,
   LARGE_BINS = 4096, /* above, all sizes share the last */
   BINS = SMALL_BINS + LARGE_BINS + 1,

@@ -19,6 +19,9 @@
 #include <stdint.h>
 #include "core/device/backend.h"
 
+/* Blocks above half of it are whole pages of the device, and those up to it share some. */
+#define WEIR_WHOLE_PAGE (UINT64_C(2) << 20)
+
 typedef struct weir_whole weir_whole; /* one device context's cache */
 
 typedef enum weir_whole_why { /* why a block's memory was new, or why it was given back */

@@ -20,6 +20,8 @@ static const struct trap {
     {"address_ranges", "1G", true, true},
     {"pitches", "1G", true, true},
     {"memory_info", "1G", true, true},
+    {"memory_info_small", "1G", true, true},
+    {"memory_info_contexts", "1G", true, false},
     {"out_of_memory", "128M", true, false},
     {"out_of_memory_in_capture", "128M", true, false},
     {"other_allocators", "128M", true, false},

@@ -6,6 +6,7 @@
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -349,6 +350,87 @@ static void memory_info(void)
   }
   SAY(cuMemGetInfo(NULL, &total));
   SAY(cuMemGetInfo(&before, NULL));
+}
+
+enum { MIXED = 300 };
+
+static size_t free_memory(void)
+{
+  size_t now = 0, total;
+  (void)cudaMemGetInfo(&now, &total);
+  return now;
+}
+
+/* Of all sizes from 512 bytes to 4 MiB, small ones the most. */
+static size_t mixed_size(unsigned *seed)
+{
+  size_t most = (size_t)1024 << (unsigned)rand_r(seed) % 13;
+  return most / 2 + (size_t)rand_r(seed) % (most / 2) + 1;
+}
+
+/* All but those that `keep` a number; then what lies between `least` and `most` is taken. */
+static void mixed_round(unsigned seed, int keep, size_t before)
+{
+  void *p[MIXED];
+  size_t bytes[MIXED], least = 0, most = 0;
+  int failed = 0;
+  for (int i = 0; i < MIXED; i++)
+    failed += cudaMalloc(&p[i], bytes[i] = mixed_size(&seed)) != cudaSuccess;
+  for (int k = 0; k < MIXED; k++) {
+    int i = k * 7 % MIXED;
+    bool large = bytes[i] > MIB;
+    size_t pages = (bytes[i] + 2 * MIB - 1) / (2 * MIB) * 2 * MIB;
+    if (keep && i % keep == 0)
+      least += large ? pages : 0, most += pages;
+    else
+      failed += cudaFree(p[i]) != cudaSuccess;
+  }
+  size_t taken = before - free_memory();
+  printf("failed %d, within a page a live block: %d\n", failed, taken >= least && taken <= most);
+  for (int i = 0; keep && i < MIXED; i += keep)
+    failed += cudaFree(p[i]) != cudaSuccess;
+  printf("failed %d, as before: %d\n", failed, free_memory() == before);
+}
+
+/* Blocks that share the driver's pages, and what others do to the device meanwhile. */
+static void memory_info_small(void)
+{
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *p;
+  int (*capacity)(int, size_t) = NULL;
+  if (driver) *(void **)&capacity = dlsym(driver, "weir_sim_set_memory");
+  SAY(cudaFree(NULL));
+  size_t before = free_memory(), total;
+  for (unsigned round = 0; round < 4; round++)
+    mixed_round(round, round % 2 ? 10 : 0, before);
+  for (size_t others = 0; capacity && others < 3; others++) { /* take memory, or give it back */
+    size_t now;
+    (void)capacity(0, (size_t)1024 * MIB - (others + 1) % 3 * 64 * MIB);
+    SAY(cudaMemGetInfo(&now, &total));
+    printf("others' %zu\n", total - now);
+  }
+  SAY(cudaMalloc(&p, MIB));
+  printf("taken %zu\n", before - free_memory());
+  SAY(cudaFree(p));
+  printf("as before: %d\n", free_memory() == before);
+}
+
+/* What another context of the device has cached is free as well. */
+static void memory_info_contexts(void)
+{
+  CUcontext primary, other, popped;
+  CUdeviceptr p[8];
+  SAY(cudaFree(NULL));
+  SAY(cuCtxGetCurrent(&primary));
+  SAY(cuCtxCreate(&other, NULL, 0, 0));
+  size_t before = free_memory();
+  for (int i = 0; i < 8; i++)
+    SAY(cuMemAlloc(&p[i], (size_t)(i + 1) * MIB / 2));
+  for (int i = 0; i < 8; i++)
+    SAY(cuMemFree(p[i]));
+  printf("as before: %d\n", free_memory() == before);
+  SAY(cuCtxPopCurrent(&popped));
+  printf("as before, from another context: %d\n", free_memory() == before);
+  SAY(cuCtxDestroy(other));
 }
 
 /* All of a small device, again and again, in other pieces each time. */
@@ -706,6 +788,8 @@ static const trap traps[] = {
     TRAP(address_ranges),
     TRAP(pitches),
     TRAP(memory_info),
+    TRAP(memory_info_small),
+    TRAP(memory_info_contexts),
     TRAP(out_of_memory),
     TRAP(out_of_memory_in_capture),
     TRAP(other_allocators),
