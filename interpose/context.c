@@ -17,6 +17,12 @@ static _Atomic uint32_t named[256]; /* by device: process epoch its NAME was wri
 static _Atomic uint32_t devices;    /* seen: 0, 1, 2 or more */
 _Atomic uint32_t weir_context_age = 1;
 _Atomic(void *) weir_helpers[WEIR_HELPER_COUNT];
+_Atomic bool weir_driver_ready;
+
+void weir_driver_initialised(uint32_t status)
+{
+  if (!status) atomic_store_explicit(&weir_driver_ready, true, memory_order_release);
+}
 
 static const char *const helper_names[] = {
 #define WEIR_HELPER_NAME(symbol, type) #symbol,
@@ -29,7 +35,7 @@ static const char *const helper_names[] = {
 void *weir_helper_find(enum weir_helper which)
 {
   void *p = atomic_load_explicit(&weir_helpers[which], memory_order_acquire);
-  if (p == IN_VAIN) return NULL;
+  if (p == IN_VAIN || !atomic_load_explicit(&weir_driver_ready, memory_order_acquire)) return NULL;
   if (!p) p = weir_elf_symbol(weir_bank_soname(WEIR_BANK_DRIVER), helper_names[which]);
   atomic_store_explicit(&weir_helpers[which], p ? p : IN_VAIN, memory_order_release);
   return p;

@@ -63,7 +63,14 @@ enum weir_helper {
       WEIR_HELPER_COUNT
 };
 
-/* NULL: not looked for yet; 1: looked for in vain. */
+/* The program has initialised the driver. Until then it is asked for nothing: it would refuse, and
+ * another interposer, whose functions we may find in its place, may have nothing yet to call. */
+extern _Atomic bool weir_driver_ready;
+
+/* What cuInit said, whoever called it. */
+void weir_driver_initialised(uint32_t status);
+
+/* NULL: not looked for yet, or the driver is not ready; 1: looked for in vain. */
 extern _Atomic(void *) weir_helpers[WEIR_HELPER_COUNT];
 void *weir_helper_find(enum weir_helper which);
 
@@ -76,7 +83,8 @@ WEIR_INLINE void *weir_helper(enum weir_helper which)
   return __builtin_expect((uintptr_t)p > 1, 1) ? p : weir_helper_find(which);
 }
 
-/* The driver's function, or NULL while no driver is loaded or where it is too old to have it. */
+/* The driver's function, or NULL while no driver is loaded and initialised, or where it is too old
+ * to have it. */
 #define WEIR_HELPER(symbol, type) ((type)(uintptr_t)weir_helper(WEIR_H_##symbol))
 
 /* Goes up whenever a context handle may come to mean another context. From 1. */

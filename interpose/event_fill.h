@@ -40,8 +40,19 @@ WEIR_INLINE weir_fill weir_begin_here(const weir_call *c, weir_event_kind kind)
                      .context = c->thread->last_context_number};
 }
 
+/* Where the program's call to cuInit went past us: a call that has done something says that there
+ * was one. Functions that only tell a version or an error succeed without; they are CALLs, and a
+ * runtime's CONTEXTs may only note what is asked of them. */
+WEIR_INLINE void weir_driver_was_used(const weir_call *c, weir_event_kind kind)
+{
+  if (__builtin_expect(atomic_load_explicit(&weir_driver_ready, memory_order_relaxed), 1)) return;
+  bool tells = kind == WEIR_EV_CALL || (kind == WEIR_EV_CONTEXT && c->bank != WEIR_BANK_DRIVER);
+  if (!tells) weir_driver_initialised(c->status);
+}
+
 WEIR_INLINE weir_fill weir_begin(const weir_call *c, weir_event_kind kind)
 {
+  weir_driver_was_used(c, kind);
   weir_context_refresh(c->thread);
   return weir_begin_here(c, kind);
 }
@@ -49,6 +60,7 @@ WEIR_INLINE weir_fill weir_begin(const weir_call *c, weir_event_kind kind)
 /* For what programs do most. */
 WEIR_INLINE weir_fill weir_begin_often(const weir_call *c, weir_event_kind kind)
 {
+  if (__builtin_expect(!c->thread->last_context, 0)) weir_driver_was_used(c, kind);
   weir_context_trusted(c->thread);
   return weir_begin_here(c, kind);
 }

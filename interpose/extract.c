@@ -40,7 +40,10 @@ WEIR_INLINE weir_fill begin_alloc(weir_call *c, uint64_t ptr, uint64_t bytes, un
 /* The device a call without one works on. Who took the memory from a cache has asked already. */
 WEIR_INLINE unsigned here(const weir_call *c)
 {
-  if (!c->routed) weir_context_refresh(c->thread);
+  if (!c->routed) {
+    weir_driver_was_used(c, WEIR_EV_ALLOC);
+    weir_context_refresh(c->thread);
+  }
   return c->thread->last_device;
 }
 
@@ -545,7 +548,7 @@ void weir_x_reset_current_before(weir_call *c)
   weir_context_refresh(c->thread);
   weir_pools_device_ends();
   c->held.bytes = c->thread->last_device;
-  if (c->held.bytes != WEIR_DEVICE_NONE) return;
+  if (c->held.bytes != WEIR_DEVICE_NONE || !atomic_load(&weir_driver_ready)) return;
   fn ask = (fn)(uintptr_t)weir_elf_symbol(weir_bank_soname(c->bank), "cudaGetDevice");
   int device = -1;
   if (ask && ask(&device) == cudaSuccess && device >= 0) c->held.bytes = (uint64_t)device;

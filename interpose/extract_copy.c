@@ -15,6 +15,13 @@
 
 enum said { HOST, DEVICE, EITHER, ARRAY };
 
+/* Ahead of anything that is asked about a copy or a memset. */
+static void copy_begins(const weir_call *c)
+{
+  if (!c->thread->last_context) weir_driver_was_used(c, WEIR_EV_COPY);
+  weir_context_trusted(c->thread);
+}
+
 typedef struct side {
   uint64_t at;    /* address or array handle */
   uint8_t mem;    /* weir_mem */
@@ -145,7 +152,7 @@ static enum said kind_src(uint64_t kind)
 void weir_x_copy(weir_call *c, weir_word dst, weir_word src, weir_word bytes, weir_word kind,
                  weir_word stream, weir_word arrays)
 {
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   side to = side_of(c, dst, arrays & 1 ? ARRAY : kind_dst(kind));
   side from = side_of(c, src, arrays & 2 ? ARRAY : kind_src(kind));
   record(c, to, from, bytes, stream);
@@ -156,7 +163,7 @@ void weir_x_copy(weir_call *c, weir_word dst, weir_word src, weir_word bytes, we
 void weir_x_copy_symbol(weir_call *c, weir_word dst, weir_word src, weir_word bytes, weir_word kind,
                         weir_word to, weir_word stream)
 {
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   side symbol = {to ? dst : src, WEIR_MEM_DEVICE, c->thread->last_device, true, 0};
   side other = to ? side_of(c, src, kind_src(kind)) : side_of(c, dst, kind_dst(kind));
   record(c, to ? symbol : other, to ? other : symbol, bytes, stream);
@@ -183,7 +190,7 @@ static side typed_side(const weir_call *c, CUmemorytype type, const void *host, 
 static void record_nothing(weir_call *c, uint64_t stream)
 {
   side none = {0, WEIR_MEM_UNKNOWN, WEIR_DEVICE_NONE, false, 0};
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   record(c, none, none, 0, stream);
 }
 
@@ -200,7 +207,7 @@ static void record_nothing(weir_call *c, uint64_t stream)
       record_nothing(c, stream);                                                                   \
       return;                                                                                      \
     }                                                                                              \
-    weir_context_trusted(c->thread);                                                               \
+    copy_begins(c);                                                                                \
     TYPED_SIDES(c, p);                                                                             \
     record(c, dst, src, payload, stream);                                                          \
   }
@@ -224,7 +231,7 @@ void weir_x_copy_3d_peer(weir_call *c, const CUDA_MEMCPY3D_PEER *p, weir_word st
     record_nothing(c, stream);
     return;
   }
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   TYPED_SIDES(c, p);
   place(&dst, (uint64_t)(uintptr_t)p->dstContext);
   place(&src, (uint64_t)(uintptr_t)p->srcContext);
@@ -262,7 +269,7 @@ void weir_x_copy_3d_parms(weir_call *c, const struct cudaMemcpy3DParms *p, weir_
     record_nothing(c, stream);
     return;
   }
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   side dst = parms_side(c, p->dstArray, p->dstPtr.ptr, kind_dst(p->kind));
   side src = parms_side(c, p->srcArray, p->srcPtr.ptr, kind_src(p->kind));
   record(c, dst, src, extent_bytes(p->extent, p->dstArray, p->srcArray), stream);
@@ -281,14 +288,14 @@ static side device_side(const weir_call *c, uint64_t at, uint64_t device)
 void weir_x_copy_peer(weir_call *c, weir_word dst, weir_word dst_device, weir_word src,
                       weir_word src_device, weir_word bytes, weir_word stream)
 {
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   record(c, device_side(c, dst, dst_device), device_side(c, src, src_device), bytes, stream);
 }
 
 void weir_x_copy_peer_context(weir_call *c, weir_word dst, weir_word dst_context, weir_word src,
                               weir_word src_context, weir_word bytes, weir_word stream)
 {
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   side to = side_of(c, dst, DEVICE), from = side_of(c, src, DEVICE);
   place(&to, dst_context);
   place(&from, src_context);
@@ -302,7 +309,7 @@ void weir_x_copy_3d_peer_parms(weir_call *c, const struct cudaMemcpy3DPeerParms 
     record_nothing(c, stream);
     return;
   }
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   side dst = parms_side(c, p->dstArray, p->dstPtr.ptr, DEVICE);
   side src = parms_side(c, p->srcArray, p->srcPtr.ptr, DEVICE);
   dst.device = (uint8_t)p->dstDevice;
@@ -317,7 +324,7 @@ void weir_x_copy_3d_peer_parms(weir_call *c, const struct cudaMemcpy3DPeerParms 
  * target is pinned host memory or a Unified Memory region" (API synchronization behavior). */
 void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value, weir_word stream)
 {
-  weir_context_trusted(c->thread);
+  copy_begins(c);
   side to = side_of(c, dst, DEVICE);
   unsigned works = works_in(c, stream);
   reached(c, &to, works);
@@ -369,7 +376,7 @@ void weir_x_copy_3d_batch(weir_call *c, const CUDA_MEMCPY3D_BATCH_OP *list, weir
     const CUDA_MEMCPY3D_BATCH_OP *o = &list[i];
     uint64_t a = operand_element(&o->src), b = operand_element(&o->dst);
     if (i) c->flags |= WEIR_EVF_BATCH;
-    weir_context_trusted(c->thread);
+    copy_begins(c);
     record(c, operand_side(c, &o->dst), operand_side(c, &o->src),
            (uint64_t)o->extent.width * o->extent.height * o->extent.depth * (a > b ? a : b),
            stream);

@@ -64,6 +64,10 @@ EXTRACTORS = {
     'call': 'a=0 b=0 bytes=0 stream=WEIR_NO_STREAM',
 }
 BEFORE_ROLES = ('ptr', 'pool')
+# At any depth of calls: who is told ahead of the real function (None: nobody), and of what it said.
+INFORMED = {
+    'cuInit': (None, 'weir_driver_initialised((uint32_t)r)'),
+}
 
 # Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.
 ENGINE = [('weir_malloc', 'ALLOC'), ('weir_free', 'FREE'), ('weir_pinned_malloc', 'ALLOC'), ('weir_pinned_free', 'FREE')]
@@ -265,6 +269,9 @@ def body(row, symbol, api, params, row_expr, bank_expr):
         ptds = 'true' if symbol != handler else 'false'
         out.append(f"  {'' if void else 'return '}weir_s_{handler}({bank_expr}, {ptds}, real, {args});")
         return '\n'.join(out) + '\n'
+    around = INFORMED.get(row['extractor']) or INFORMED.get(symbol)
+    if around and around[0]:
+        out.append(f'  bool counted = {around[0]}();')
     enter = f"weir_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
     out.append('  weir_call call, *c = &call;')
     go, again = f'real({args})', ''
@@ -276,7 +283,13 @@ def body(row, symbol, api, params, row_expr, bank_expr):
     else:
         again = (f'  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))\n'
                  f'    if (!(r = real({args}))) weir_route_error_gone({bank_expr});')
-    out.append(f'  if (!{enter}) return real({args});')
+    if around:
+        stream = row['roles'].get('stream')
+        told = around[1].replace('STREAM', value(stream, False, names) if stream else '')
+        out.append(f'  if (!{enter}) {{\n    {ret} r = real({args});\n    {told.replace("OWNER", "false")};\n    return r;\n  }}')
+        again = f'{again}\n  {told.replace("OWNER", "true")};'
+    else:
+        out.append(f'  if (!{enter}) return real({args});')
     b = before(row, names)
     if b and row['route']:
         b = '  if (weir_mode_now() == WEIR_OBSERVE) ' + b.strip()

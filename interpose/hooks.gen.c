@@ -4808,11 +4808,16 @@ static CUresult w_cuInit(unsigned int Flags)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_self.context_trust = 0;
   weir_call call, *c = &call;
-  if (!weir_enter(c, 802, 0, WEIR_BANK_DRIVER)) return real(Flags);
+  if (!weir_enter(c, 802, 0, WEIR_BANK_DRIVER)) {
+    CUresult r = real(Flags);
+    weir_driver_initialised((uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(Flags);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_driver_initialised((uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_context(c, W(0), W(WEIR_DEVICE_NONE), W(Flags));
   weir_leave(c);

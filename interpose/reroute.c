@@ -27,6 +27,7 @@ bool weir_old_runtime_is_elsewhere(void)
   int device = -1;
   fn ask = (fn)(uintptr_t)weir_elf_symbol_again(ID_GET_DEVICE, WEIR_BANK_RT11, "cudaGetDevice");
   weir_context_refresh(&weir_self);
+  if (!weir_self.last_context_number) return true;
   return !ask || ask(&device) != cudaSuccess || device != (int)weir_self.last_device;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/trace/api.h"
+#include "interpose/context.h"
 #include "interpose/loader.h"
 
 __thread weir_thread weir_self;
@@ -140,6 +141,7 @@ void rig_setup(void)
   ck_assert_int_eq(weir_spool_open(&options), WEIR_OK);
   atomic_fetch_add(&weir_process_epoch, 1);
   atomic_store(&weir_recording, true);
+  weir_driver_initialised(0);
   glob_t g;
   char pattern[300];
   (void)snprintf(pattern, sizeof pattern, "%s/*" WEIR_SPOOL_SUFFIX, folder);

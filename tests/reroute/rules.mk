@@ -15,6 +15,17 @@ $(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject $(REROUTE)/thrash: $(REROUT
 
 $(REROUTE)/trap: $(REROUTE_OBJ)/trap_shared.o
 
+# Links what stands in front of it by name: no kernels.
+$(REROUTE)/behind: $(REROUTE_OBJ)/behind.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
+
+$(REROUTE)/libinterposer.so: $(REROUTE_OBJ)/interposer.o
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) -shared -o $@ $^ -ldl
+
 # Of a name with a version, as libraries have.
 $(REROUTE)/libplugin.so.1: $(REROUTE_OBJ)/plugin.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
@@ -26,18 +37,18 @@ $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^
 
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked thrash thrash_all)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind thrash thrash_all)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked thrash)
+TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked behind thrash)
 TESTS_ALL  += $(REROUTE)/test_differ_all $(REROUTE)/test_thrash_all
 TESTS_LONG += $(REROUTE)/test_differ_long
-NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_thrash
-NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_thrash
+NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_thrash
+NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_thrash
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o
-TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject thrash tracer libplugin.so.1)
+TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject thrash behind tracer libplugin.so.1 libinterposer.so)
 NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)
