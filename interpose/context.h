@@ -22,6 +22,8 @@
   X(cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000)                                               \
   X(cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000)                                                 \
   X(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)                                                  \
+  X(cuCtxRecordEvent, PFN_cuCtxRecordEvent_v12050)                                                 \
+  X(cuThreadExchangeStreamCaptureMode, PFN_cuThreadExchangeStreamCaptureMode_v10010)               \
   X(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)                                                           \
   X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
   X(cuMemFreeHost, PFN_cuMemFreeHost_v2000)                                                        \

@@ -4,6 +4,7 @@
 #ifndef WEIR_INTERPOSE_EVENT_FILL_H
 #define WEIR_INTERPOSE_EVENT_FILL_H
 
+#include "interpose/capture.h"
 #include "interpose/context.h"
 #include "interpose/record.h"
 #include "interpose/reroute.h"
@@ -14,17 +15,6 @@ typedef struct weir_fill {
   uint64_t a, b, bytes, stream;
   unsigned kind, flags, device, src_device, copy, mem, context;
 } weir_fill;
-
-/* Captures begun and not ended, whole process: while 0 no stream is asked whether it is capturing.
- */
-extern _Atomic uint32_t weir_captures;
-
-/* Whether the stream is being captured. Not for the legacy stream, which can't be, and may not be
- * asked while another is. */
-bool weir_is_capturing(uint64_t stream);
-
-/* What the driver says of a stream; `otherwise` where it does not. */
-CUstreamCaptureStatus weir_capture_status(uint64_t stream, CUstreamCaptureStatus otherwise);
 
 /* First time a function's event is recorded in a process image (its epoch): the coverage. */
 void weir_called_first(uint16_t api, uint32_t epoch);
@@ -70,8 +60,8 @@ WEIR_INLINE void weir_set_stream(weir_fill *e, uint64_t stream)
 {
   if (stream == 0) stream = e->flags & WEIR_EVF_PTDS ? WEIR_STREAM_PER_THREAD : WEIR_STREAM_LEGACY;
   e->stream = stream;
-  if (__builtin_expect(atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0, 0) &&
-      stream != WEIR_STREAM_LEGACY && weir_is_capturing(stream))
+  if (__builtin_expect(weir_capture_live(), 0) && stream != WEIR_STREAM_LEGACY &&
+      weir_is_capturing(stream))
     e->flags |= WEIR_EVF_CAPTURE;
 }
 

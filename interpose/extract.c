@@ -337,38 +337,26 @@ void weir_x_stream_destroy(weir_call *c, weir_word stream)
   stream_event(c, stream, false, 0);
 }
 
-_Atomic uint32_t weir_captures;
-
 void weir_x_capture_begin(weir_call *c, weir_word stream, weir_word mode, weir_word graph)
 {
-  if (c->status == 0) atomic_fetch_add(&weir_captures, 1);
-  weir_x_call(c, graph, mode, 0, stream);
+  weir_fill e = weir_begin(c, WEIR_EV_CALL);
+  e.a = graph;
+  e.b = mode;
+  e.device = c->thread->last_device;
+  weir_set_stream(&e, stream);
+  e.flags &= ~(unsigned)WEIR_EVF_CAPTURE; /* it begins the capture, and is none of what is in it */
+  weir_commit(c, &e);
 }
 
-static bool is_over(uint64_t stream)
-{
-  return weir_capture_status(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE) ==
-         CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-/* A capture ends by success, by the error that says that it had been invalidated, and by the one
- * that says that a stream did not join ("failure of the overall capture operation", CUDA C++
- * Programming Guide). */
 void weir_x_capture_end(weir_call *c, weir_word stream, weir_word graph)
 {
-  uint32_t n = atomic_load(&weir_captures);
-  bool ended = c->status == 0 || c->status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
-               (c->status == CUDA_ERROR_STREAM_CAPTURE_UNJOINED && is_over(stream));
-  if (c->status == 0) weir_route_taint_all();
-  while (ended && n && !atomic_compare_exchange_weak(&weir_captures, &n, n - 1))
-    ;
   weir_x_call(c, graph, 0, 0, stream);
 }
 
 /* What the graph does may touch any memory that is live now. */
 void weir_x_graph(weir_call *c, weir_word graph, weir_word other)
 {
-  if (c->status == 0) weir_route_taint_all();
+  if (c->status == 0) weir_route_taint_all(true);
   weir_x_call(c, graph, other, 0, WEIR_NO_STREAM);
 }
 

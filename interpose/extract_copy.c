@@ -101,9 +101,11 @@ static unsigned works_in(const weir_call *c, uint64_t stream)
   unsigned now = c->thread->last_context_number;
   if (__builtin_expect(!weir_many_devices(), 1) || stream <= WEIR_STREAM_PER_THREAD) return now;
   if (weir_mode_now() == WEIR_OBSERVE) return now;
-  if (atomic_load_explicit(&weir_captures, memory_order_relaxed)) return now;
   ask = WEIR_HELPER(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020);
-  if (!ask || ask((CUstream)(uintptr_t)stream, &of) != CUDA_SUCCESS) return now;
+  if (!ask || !weir_step_begin()) return now;
+  CUresult r = ask((CUstream)(uintptr_t)stream, &of);
+  weir_step_end();
+  if (r != CUDA_SUCCESS) return now;
   return weir_context_number((uint64_t)(uintptr_t)of);
 }
 

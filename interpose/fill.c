@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "core/base/clock.h"
+#include "interpose/capture.h"
 #include "interpose/context.h"
 
 enum { CONTEXTS = 256, SEED_WORDS = 512 };
@@ -74,11 +75,14 @@ CUresult weir_fill_device(unsigned number, uint64_t address, uint64_t bytes, boo
   if (weir_fill_use == WEIR_FILL_NONE || (weir_fill_use == WEIR_FILL_ZERO && !recycled))
     return CUDA_SUCCESS;
   if (!wait) return CUDA_ERROR_NOT_SUPPORTED;
+  weir_relaxed mode = weir_relax();
   CUresult r = stream_of(number, &stream);
   if (r == CUDA_SUCCESS)
     r = weir_fill_use == WEIR_FILL_ZERO ? zero(stream, address, bytes)
                                         : poison(stream, address, bytes);
-  return r == CUDA_SUCCESS ? wait(stream) : r;
+  if (r == CUDA_SUCCESS) r = wait(stream);
+  weir_relax_end(&mode);
+  return r;
 }
 
 void weir_fill_context_gone(unsigned number)

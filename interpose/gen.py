@@ -67,6 +67,8 @@ BEFORE_ROLES = ('ptr', 'pool')
 # At any depth of calls: who is told ahead of the real function (None: nobody), and of what it said.
 INFORMED = {
     'cuInit': (None, 'weir_driver_initialised((uint32_t)r)'),
+    'capture_begin': ('weir_capture_begins', 'weir_capture_begun(counted, (uint32_t)r)'),
+    'capture_end': ('weir_capture_ends', 'weir_capture_ended(counted, OWNER, (uint32_t)r, STREAM)'),
 }
 
 # Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.

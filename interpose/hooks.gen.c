@@ -3229,12 +3229,18 @@ static CUresult w_cuStreamBeginCapture(CUstream hStream)
 {
   fn_cuStreamBeginCapture real = (fn_cuStreamBeginCapture)(uintptr_t)weir_real(169);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 637, 0, WEIR_BANK_DRIVER)) return real(hStream);
+  if (!weir_enter(c, 637, 0, WEIR_BANK_DRIVER)) {
+    CUresult r = real(hStream);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -3248,12 +3254,18 @@ static CUresult w_cuStreamBeginCapture_ptsz(CUstream hStream)
 {
   fn_cuStreamBeginCapture_ptsz real = (fn_cuStreamBeginCapture_ptsz)(uintptr_t)weir_real(170);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream);
+  if (!weir_enter(c, 638, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    CUresult r = real(hStream);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(0), W(0));
   weir_leave(c);
@@ -3267,12 +3279,18 @@ static CUresult w_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode 
 {
   fn_cuStreamBeginCapture_v2 real = (fn_cuStreamBeginCapture_v2)(uintptr_t)weir_real(171);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 639, 0, WEIR_BANK_DRIVER)) return real(hStream, mode);
+  if (!weir_enter(c, 639, 0, WEIR_BANK_DRIVER)) {
+    CUresult r = real(hStream, mode);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(hStream, mode);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hStream, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -3286,12 +3304,18 @@ static CUresult w_cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCapture
 {
   fn_cuStreamBeginCapture_v2_ptsz real = (fn_cuStreamBeginCapture_v2_ptsz)(uintptr_t)weir_real(172);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, mode);
+  if (!weir_enter(c, 640, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    CUresult r = real(hStream, mode);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(hStream, mode);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hStream, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(0));
   weir_leave(c);
@@ -3305,12 +3329,18 @@ static CUresult w_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, 
 {
   fn_cuStreamBeginCaptureToGraph real = (fn_cuStreamBeginCaptureToGraph)(uintptr_t)weir_real(173);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 641, 0, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+  if (!weir_enter(c, 641, 0, WEIR_BANK_DRIVER)) {
+    CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -3324,12 +3354,18 @@ static CUresult w_cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGr
 {
   fn_cuStreamBeginCaptureToGraph_ptsz real = (fn_cuStreamBeginCaptureToGraph_ptsz)(uintptr_t)weir_real(174);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+  if (!weir_enter(c, 642, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hStream, hGraph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(hStream), W(mode), W(hGraph));
   weir_leave(c);
@@ -3343,12 +3379,18 @@ static CUresult w_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
   fn_cuStreamEndCapture real = (fn_cuStreamEndCapture)(uintptr_t)weir_real(175);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  bool counted = weir_capture_ends();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 643, 0, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
+  if (!weir_enter(c, 643, 0, WEIR_BANK_DRIVER)) {
+    CUresult r = real(hStream, phGraph);
+    weir_capture_ended(counted, false, (uint32_t)r, W(hStream));
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hStream, phGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_capture_ended(counted, true, (uint32_t)r, W(hStream));
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -3362,12 +3404,18 @@ static CUresult w_cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
   fn_cuStreamEndCapture_ptsz real = (fn_cuStreamEndCapture_ptsz)(uintptr_t)weir_real(176);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
+  bool counted = weir_capture_ends();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(hStream, phGraph);
+  if (!weir_enter(c, 644, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) {
+    CUresult r = real(hStream, phGraph);
+    weir_capture_ended(counted, false, (uint32_t)r, W(hStream));
+    return r;
+  }
   weir_forward(c);
   CUresult r = real(hStream, phGraph);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hStream, phGraph))) weir_route_error_gone(WEIR_BANK_DRIVER);
+  weir_capture_ended(counted, true, (uint32_t)r, W(hStream));
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(hStream), WEIR_OUT(phGraph));
   weir_leave(c);
@@ -7987,12 +8035,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
 {
   fn_cudaStreamBeginCapture real = (fn_cudaStreamBeginCapture)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 526, WEIR_EVF_RUNTIME, bank)) return real(stream, mode);
+  if (!weir_enter(c, 526, WEIR_EVF_RUNTIME, bank)) {
+    cudaError_t r = real(stream, mode);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   cudaError_t r = real(stream, mode);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(stream, mode))) weir_route_error_gone(bank);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
@@ -8011,12 +8065,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
 {
   fn_cudaStreamBeginCapture_ptsz real = (fn_cudaStreamBeginCapture_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 527, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, mode);
+  if (!weir_enter(c, 527, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
+    cudaError_t r = real(stream, mode);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   cudaError_t r = real(stream, mode);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(stream, mode))) weir_route_error_gone(bank);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(0));
   weir_leave(c);
@@ -8035,12 +8095,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
 {
   fn_cudaStreamBeginCaptureToGraph real = (fn_cudaStreamBeginCaptureToGraph)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 528, WEIR_EVF_RUNTIME, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+  if (!weir_enter(c, 528, WEIR_EVF_RUNTIME, bank)) {
+    cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(bank);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
@@ -8059,12 +8125,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamBeginCaptur
 {
   fn_cudaStreamBeginCaptureToGraph_ptsz real = (fn_cudaStreamBeginCaptureToGraph_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  bool counted = weir_capture_begins();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 529, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+  if (!weir_enter(c, 529, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
+    cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
+    weir_capture_begun(counted, (uint32_t)r);
+    return r;
+  }
   weir_forward(c);
   cudaError_t r = real(stream, graph, dependencies, dependencyData, numDependencies, mode);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(stream, graph, dependencies, dependencyData, numDependencies, mode))) weir_route_error_gone(bank);
+  weir_capture_begun(counted, (uint32_t)r);
   weir_returned(c, (uint32_t)r);
   weir_x_capture_begin(c, W(stream), W(mode), W(graph));
   weir_leave(c);
@@ -8083,12 +8155,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture(
 {
   fn_cudaStreamEndCapture real = (fn_cudaStreamEndCapture)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  bool counted = weir_capture_ends();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 530, WEIR_EVF_RUNTIME, bank)) return real(stream, pGraph);
+  if (!weir_enter(c, 530, WEIR_EVF_RUNTIME, bank)) {
+    cudaError_t r = real(stream, pGraph);
+    weir_capture_ended(counted, false, (uint32_t)r, W(stream));
+    return r;
+  }
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(stream, pGraph))) weir_route_error_gone(bank);
+  weir_capture_ended(counted, true, (uint32_t)r, W(stream));
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);
@@ -8107,12 +8185,18 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamEndCapture_
 {
   fn_cudaStreamEndCapture_ptsz real = (fn_cudaStreamEndCapture_ptsz)(uintptr_t)weir_real(row);
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
+  bool counted = weir_capture_ends();
   weir_call call, *c = &call;
-  if (!weir_enter(c, 531, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(stream, pGraph);
+  if (!weir_enter(c, 531, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) {
+    cudaError_t r = real(stream, pGraph);
+    weir_capture_ended(counted, false, (uint32_t)r, W(stream));
+    return r;
+  }
   weir_forward(c);
   cudaError_t r = real(stream, pGraph);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(stream, pGraph))) weir_route_error_gone(bank);
+  weir_capture_ended(counted, true, (uint32_t)r, W(stream));
   weir_returned(c, (uint32_t)r);
   weir_x_capture_end(c, W(stream), WEIR_OUT(pGraph));
   weir_leave(c);

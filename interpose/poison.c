@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "interpose/capture.h"
 #include "interpose/context.h"
 #include "interpose/event_fill.h"
 #include "interpose/fill.h"
@@ -144,8 +145,13 @@ void weir_poison_look_later(const weir_poison_copy *copy, CUstream stream)
   weir_thread *t = &weir_self;
   later l = {.copy = *copy, .owner = t, .number = t->last_context_number};
   int saved = errno;
-  if (!create || !record || create(&l.done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return;
-  if (record(l.done, stream) == CUDA_SUCCESS) {
+  if (!create || !record || !weir_step_begin()) return;
+  CUresult r = create(&l.done, CU_EVENT_DISABLE_TIMING);
+  bool made = r == CUDA_SUCCESS;
+  if (made) r = record(l.done, stream);
+  weir_step_end();
+  if (!made) return;
+  if (r == CUDA_SUCCESS) {
     if (weir_thread_ready(t)) l.stack = weir_stack_capture(&t->stacks, &t->writer);
     pthread_mutex_lock(&lock);
     *place_for(copy) = l;
@@ -156,17 +162,25 @@ void weir_poison_look_later(const weir_poison_copy *copy, CUstream stream)
   errno = saved;
 }
 
+static bool complete(CUevent event)
+{
+  PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000);
+  if (!query || !weir_step_begin()) return false;
+  CUresult r = query(event);
+  weir_step_end();
+  return r != CUDA_ERROR_NOT_READY;
+}
+
 /* The next of the thread's that is complete is taken out; `end`: or not, and its event, which only
  * the driver can destroy, stays for another thread's call. */
 static bool take_one(later *out, bool end)
 {
-  PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000);
   bool found = false;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < LATER && !found; i++) {
     later *l = &laters[i];
     if (l->owner != &weir_self) continue;
-    found = end || (query && query(l->done) != CUDA_ERROR_NOT_READY);
+    found = end || complete(l->done);
     if (!found) continue;
     *out = *l;
     l->owner = &nobody;
@@ -194,7 +208,7 @@ void weir_poison_poll(void)
 {
   int saved = errno;
   later l;
-  if (atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0) return;
+  if (weir_capture_live()) return;
   if (atomic_load_explicit(&left, memory_order_relaxed)) drop_left();
   while (take_one(&l, false)) {
     report(&l.copy, l.stack, true);

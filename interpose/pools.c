@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include "interpose/capture.h"
 #include "interpose/context.h"
 #include "interpose/event_fill.h"
 #include "interpose/reroute_stats.h"
@@ -29,11 +30,6 @@ static _Atomic uint32_t asked_ms; /* coarse clock, when the figures were asked f
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; /* over the pools, and while one is asked */
 static __thread uint32_t uses __attribute__((tls_model("initial-exec")));
-
-static bool hands_off(void)
-{
-  return atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0;
-}
 
 static pool *find(uint64_t handle)
 {
@@ -77,6 +73,21 @@ static void sample(pool *p)
   weir_stats_pool(start, handle, p->device, p->from_start, &now);
 }
 
+/* The lock is had at once, and no capture is live: asking is a step (capture.h). */
+static bool begin_asking(void)
+{
+  if (pthread_mutex_trylock(&lock)) return false;
+  if (weir_step_begin()) return true;
+  pthread_mutex_unlock(&lock);
+  return false;
+}
+
+static void end_asking(void)
+{
+  weir_step_end();
+  pthread_mutex_unlock(&lock);
+}
+
 static void sample_all(void)
 {
   unsigned n = atomic_load_explicit(&count, memory_order_relaxed);
@@ -88,9 +99,9 @@ static void sample_all(void)
 
 static void try_all(void)
 {
-  if (hands_off() || pthread_mutex_trylock(&lock)) return;
+  if (!begin_asking()) return;
   sample_all();
-  pthread_mutex_unlock(&lock);
+  end_asking();
 }
 
 /* ---- meeting pools ----------------------------------------------------------------------------
@@ -132,13 +143,13 @@ static void first_use(unsigned device, uint64_t handle)
   PFN_cuDeviceGetMemPool_v11020 get =
       WEIR_HELPER(cuDeviceGetMemPool, PFN_cuDeviceGetMemPool_v11020);
   CUmemoryPool now = NULL;
-  if (pthread_mutex_trylock(&lock)) return; /* the next use will do */
+  if (!begin_asking()) return; /* the next use will do */
   if (!handle) {
     atomic_fetch_or(&devices, bit_of(device));
     if (get && get(&now, (CUdevice)device) == CUDA_SUCCESS) handle = (uint64_t)(uintptr_t)now;
   }
   if (handle && !find(handle)) meet(device, handle);
-  pthread_mutex_unlock(&lock);
+  end_asking();
 }
 
 /* ---- what the program does --------------------------------------------------------------------
@@ -160,14 +171,14 @@ static void touched(void)
 
 void weir_pool_used(unsigned device, uint64_t handle)
 {
-  if (hands_off()) return;
+  if (weir_capture_live()) return;
   if (__builtin_expect(!is_known(device, handle), 0)) first_use(device, handle);
   touched();
 }
 
 void weir_pool_freed(void)
 {
-  if (atomic_load_explicit(&count, memory_order_relaxed) && !hands_off()) touched();
+  if (atomic_load_explicit(&count, memory_order_relaxed) && !weir_capture_live()) touched();
 }
 
 void weir_pools_ask_now(bool context)
@@ -180,7 +191,10 @@ static void sample_one(uint64_t handle, bool ends)
 {
   pthread_mutex_lock(&lock);
   pool *p = find(handle);
-  if (p && !hands_off()) sample(p);
+  if (p && weir_step_begin()) {
+    sample(p);
+    weir_step_end();
+  }
   if (p && ends) atomic_store_explicit(&p->handle, 0, memory_order_release);
   pthread_mutex_unlock(&lock);
 }

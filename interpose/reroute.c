@@ -33,7 +33,7 @@ bool weir_old_runtime_is_elsewhere(void)
 
 weir_reason weir_hands_off_why(void)
 {
-  return atomic_load(&weir_captures) ? WEIR_WHY_CAPTURE : WEIR_WHY_ERROR;
+  return weir_capture_live() ? WEIR_WHY_CAPTURE : WEIR_WHY_ERROR;
 }
 
 /* The trace's reasons for a miss are the cache's. */
@@ -243,8 +243,10 @@ __attribute__((noinline)) static weir_fate keep_strictly(weir_call *c, weir_cach
 {
   bool full;
   uint64_t start = weir_ticks();
-  if (weir_cache_wait(k) != CUDA_SUCCESS) {
-    c->why = WEIR_WHY_ERROR;
+  CUresult r = weir_cache_wait(k);
+  if (r != CUDA_SUCCESS) {
+    bool captures = r == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || r == CUDA_ERROR_NOT_SUPPORTED;
+    c->why = captures ? WEIR_WHY_CAPTURE : WEIR_WHY_ERROR;
     return WEIR_FATE_REAL;
   }
   uint64_t end = weir_ticks();

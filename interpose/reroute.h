@@ -72,8 +72,9 @@ bool weir_route_relieve(void);
 void weir_route_context_gone(unsigned number);
 /* Peer access was enabled: from now on no free of device memory is kept. */
 void weir_route_peers(void);
-/* A graph was made of work that may use any live block: none of these is cached from now on. */
-void weir_route_taint_all(void);
+/* A graph was made of work that may use any live block: none of these is cached from now on.
+ * `tell`: the trace, too. */
+void weir_route_taint_all(bool tell);
 
 /* ---- handlers: allocations (reroute.c, reroute_host.c) ----------------------------------------
  */
@@ -241,7 +242,5 @@ void weir_route_taint(uint64_t address, weir_reason why);
 bool weir_route_hands_off(void);
 /* A debugger is at work, now that the program makes use of the device: all is the driver's. */
 bool weir_route_watched(void);
-/* Bytes cached of the thread's current context. */
-uint64_t weir_route_cached(void);
 
 #endif

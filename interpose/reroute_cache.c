@@ -54,6 +54,7 @@ void weir_route_end(void)
 void weir_route_forked(void)
 {
   weir_unseen_forked();
+  weir_capture_forked();
   if (weir_context_any()) weir_route_end();
 }
 
@@ -141,6 +142,7 @@ void weir_route_context_gone(unsigned number)
   weir_stage_context_gone(number);
   weir_fill_context_gone(number);
   weir_poison_context_gone(number);
+  weir_route_device_gone(number);
   pthread_mutex_lock(&making);
   contexts_gone++;
   abandon(&weir_caches[number]);
@@ -181,22 +183,13 @@ void weir_route_error_gone(int bank)
   tries = 0;
 }
 
-uint64_t weir_route_cached(void)
-{
-  weir_whole_stats s;
-  const weir_cache *k = weir_cache_here();
-  if (!k) return 0;
-  weir_whole_get_stats(k->whole, &s);
-  return s.idle_bytes + s.waiting_bytes;
-}
-
-void weir_route_taint_all(void)
+void weir_route_taint_all(bool tell)
 {
   if (weir_mode_now() == WEIR_OBSERVE) return;
   uint64_t last = weir_whole_serial() - 1, seen = atomic_load(&weir_tainted);
   while (seen < last && !atomic_compare_exchange_weak(&weir_tainted, &seen, last))
     ;
-  if (seen < last) weir_stats_tainted(0, 0, WEIR_WHY_GRAPH);
+  if (seen < last && tell) weir_stats_tainted(0, 0, WEIR_WHY_GRAPH);
 }
 
 /* ---- waiting for the device -------------------------------------------------------------------
@@ -348,8 +341,7 @@ void weir_route_peers(void)
 
 bool weir_route_hands_off(void)
 {
-  return atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0 ||
-         atomic_load_explicit(&broken, memory_order_relaxed);
+  return weir_capture_live() || atomic_load_explicit(&broken, memory_order_relaxed);
 }
 
 weir_status weir_caches_stream_ends(unsigned number, void *stream, bool busy)

@@ -92,12 +92,21 @@ static bool of_context(CUstream stream)
          (uint64_t)(uintptr_t)of == weir_self.last_context;
 }
 
-static bool stage(weir_call *c, const wanted *w)
+static bool wait_for_stream(CUstream stream)
 {
   PFN_cuStreamSynchronize_v2000 wait =
       WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  if (!wait) return false;
+  weir_relaxed mode = weir_relax();
+  CUresult r = wait(stream);
+  weir_relax_end(&mode);
+  return r == CUDA_SUCCESS;
+}
+
+static bool stage(weir_call *c, const wanted *w)
+{
   CUresult r = CUDA_SUCCESS;
-  if (weir_route_hands_off() || weir_route_watched() || !wait) return false;
+  if (weir_route_hands_off() || weir_route_watched()) return false;
   weir_context_refresh(&weir_self);
   bool to = w->kind == WEIR_KIND_HTOD ||
             (w->kind == WEIR_KIND_DEFAULT && weir_tag_mem(weir_pointer_tag(w->dst)));
@@ -107,7 +116,7 @@ static bool stage(weir_call *c, const wanted *w)
   CUstream stream = stream_of(c, w);
   if (!of_context(stream)) return false;
   /* "A stream sync is performed before the copy is initiated" (API synchronization behavior). */
-  if (w->waits && wait(stream) != CUDA_SUCCESS) return false;
+  if (w->waits && !wait_for_stream(stream)) return false;
   weir_stage_copy copy = {.to_device = to,
                           .always = rule == WEIR_RULE_STAGING_ON,
                           .wait = w->waits,
@@ -204,7 +213,7 @@ static bool to_host(const wanted *w)
 static void look_at(const weir_call *c, const wanted *w)
 {
   weir_poison_copy copy = {w->src, w->dst, w->src_pitch, w->dst_pitch, w->width, w->rows};
-  if (atomic_load_explicit(&weir_captures, memory_order_relaxed) != 0) return;
+  if (weir_capture_live()) return;
   weir_poison_poll();
   if (!to_host(w)) return;
   weir_context_refresh(&weir_self);

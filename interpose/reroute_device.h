@@ -16,7 +16,11 @@ typedef struct weir_route_device {
 bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal,
                             bool host);
 
-/* Waits on the host for all work of the context. The driver's answer. */
+/* Waits on the host for all work of the context. The driver's answer; STREAM_CAPTURE_UNSUPPORTED
+ * beside a capture, and NOT_SUPPORTED where the program has captured something and the driver is
+ * older than 12.5 and has no cuCtxRecordEvent: then nothing was waited for. */
 CUresult weir_route_device_wait(const weir_route_device *d);
+/* The context is gone, and the events for such waits with it. */
+void weir_route_device_gone(unsigned number);
 
 #endif

@@ -105,18 +105,3 @@ void *weir_row_resolve(const weir_row *row)
   weir_helpers_retry();
   return none ? none : real;
 }
-
-CUstreamCaptureStatus weir_capture_status(uint64_t stream, CUstreamCaptureStatus otherwise)
-{
-  CUstreamCaptureStatus status = otherwise;
-  PFN_cuStreamIsCapturing_v10000 ask =
-      WEIR_HELPER(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000);
-  bool told = ask && ask((CUstream)(uintptr_t)stream, &status) == CUDA_SUCCESS;
-  return told ? status : otherwise;
-}
-
-bool weir_is_capturing(uint64_t stream)
-{
-  return weir_capture_status(stream, CU_STREAM_CAPTURE_STATUS_NONE) ==
-         CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}

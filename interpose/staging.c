@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "interpose/capture.h"
 #include "interpose/context.h"
 #include "interpose/reroute_stats.h"
 #include "interpose/verdict.h"
@@ -351,5 +352,8 @@ bool weir_stage(const weir_stage_copy *c, unsigned number, unsigned device, CUre
   if ((options.use == WEIR_STAGE_OFF && !c->always) || c->width == 0 || c->rows == 0) return false;
   if (!flat(c) && c->width > SLOT_BYTES) return false;
   if (!number || number >= RINGS - 1 || device >= RINGS || !driver_has_all()) return false;
-  return (c->always || worth(number, device, c->to_device)) && run(c, number, result);
+  weir_relaxed mode = weir_relax();
+  bool staged = (c->always || worth(number, device, c->to_device)) && run(c, number, result);
+  weir_relax_end(&mode);
+  return staged;
 }

@@ -27,6 +27,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include "interpose/capture.h"
 #include "interpose/context.h"
 #include "interpose/reroute_stats.h"
 #include "interpose/staging.h"
@@ -493,6 +494,7 @@ void weir_stage_peer_waited(void)
 {
   if (!atomic_load_explicit(&surplus, memory_order_relaxed) || pthread_mutex_trylock(&lock)) return;
   atomic_store(&surplus, false);
+  weir_relaxed mode = weir_relax();
   for (int i = 0; i < PAIRS; i++) {
     pair *p = &pairs[i];
     if (p->worth != NOT_WORTH || !p->made) continue;
@@ -500,6 +502,7 @@ void weir_stage_peer_waited(void)
     p->made = false;
     p->failed = true;
   }
+  weir_relax_end(&mode);
   pthread_mutex_unlock(&lock);
 }
 
@@ -521,11 +524,14 @@ static bool apart(const pair *p, const weir_stage_peers *c)
 bool weir_stage_peer(const weir_stage_peers *c, CUresult *result)
 {
   bool staged = false;
+  weir_relaxed mode;
   if (options.use == WEIR_STAGE_OFF || !driver_has_all()) return false;
   if (c->bytes < (c->ends ? (size_t)ENDS_MIN : WEIR_STAGE_MIN)) return false;
   if (pthread_mutex_trylock(&lock)) return false;
   pair *p = pair_of(c->src_context, c->dst_context);
+  mode = weir_relax();
   if (p && !p->failed && apart(p, c) && worth(p)) staged = run(p, c, result);
+  weir_relax_end(&mode);
   pthread_mutex_unlock(&lock);
   return staged;
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_INTERPOSE_WRAP_H
 #define WEIR_INTERPOSE_WRAP_H
 
+#include "interpose/capture.h"
 #include "interpose/context.h"
 #include "interpose/extract.h"
 #include "interpose/hooks.gen.h"

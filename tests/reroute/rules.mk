@@ -8,7 +8,7 @@ $(REROUTE_OBJ)/kernels.o: tests/reroute/kernels.cu cuda/sim/weir_kernel.h cuda/s
 	$(say) NVCC $<
 	$(Q)$(EX_NVCC) -gencode arch=compute_75,code=compute_75 -c $< -o $@
 
-$(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject $(REROUTE)/thrash: $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(REROUTE_OBJ)/kernels.o | $(CUDA_STUBS)/libcuda.so
+$(REROUTE)/trap $(REROUTE)/differ $(REROUTE)/subject $(REROUTE)/capturer $(REROUTE)/thrash: $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(REROUTE_OBJ)/kernels.o | $(CUDA_STUBS)/libcuda.so
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(E2E_LINK) $^ -o $@ -L$(CUDA_STUBS) -lcudart -lcuda -lpthread
@@ -37,18 +37,18 @@ $(REROUTE)/tracer: $(REROUTE_OBJ)/tracer.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^
 
-REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind thrash thrash_all)
+REROUTE_TESTS := $(addprefix $(REROUTE)/test_,traps shared differ differ_all differ_long asked behind captures captures_all captures_long thrash thrash_all)
 
 $(REROUTE_TESTS): $(REROUTE)/%: $(REROUTE_OBJ)/%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3)
 
-TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked behind thrash)
-TESTS_ALL  += $(REROUTE)/test_differ_all $(REROUTE)/test_thrash_all
-TESTS_LONG += $(REROUTE)/test_differ_long
-NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_thrash
-NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_thrash
+TESTS      += $(addprefix $(REROUTE)/test_,traps shared differ asked behind captures thrash)
+TESTS_ALL  += $(REROUTE)/test_differ_all $(REROUTE)/test_captures_all $(REROUTE)/test_thrash_all
+TESTS_LONG += $(REROUTE)/test_differ_long $(REROUTE)/test_captures_long
+NOT_ASAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_captures tests/reroute/test_thrash
+NOT_TSAN   += tests/reroute/test_traps tests/reroute/test_shared tests/reroute/test_differ tests/reroute/test_asked tests/reroute/test_behind tests/reroute/test_captures tests/reroute/test_thrash
 SAME_PLAIN += $(REROUTE_OBJ)/kernels.o
-TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject thrash behind tracer libplugin.so.1 libinterposer.so)
+TEST_TOOLS += $(addprefix $(REROUTE)/,trap differ subject capturer thrash behind tracer libplugin.so.1 libinterposer.so)
 NOT_AROUND += $(REROUTE_TESTS:$(O)/%=%)
