@@ -7,12 +7,13 @@
 
 enum { CONTEXTS = 254, OTHERS = 255 };
 
-typedef struct known {
-  _Atomic uint64_t handle; /* CUcontext; 0: free */
-  _Atomic uint8_t device;  /* ordinal */
-} known;
+/* Of a context that was met, by number - 1: its handle below, its device's ordinal in the eight
+ * bits above, which no address has; 0: free. One word, so that nobody finds a context with the
+ * device of another that had the number before. */
+typedef uint64_t known_context;
+#define HANDLE_BITS ((UINT64_C(1) << 56) - 1)
 
-static known contexts[CONTEXTS];    /* number - 1 */
+static _Atomic known_context contexts[CONTEXTS];
 static _Atomic uint32_t named[256]; /* by device: process epoch its NAME was written in */
 static _Atomic uint32_t devices;    /* seen: 0, 1, 2 or more */
 _Atomic uint32_t weir_context_age = 1;
@@ -57,69 +58,82 @@ void weir_helpers_forget(void)
   weir_rules_forget();
 }
 
-static known *find(uint64_t context)
+static known_context known_at(int i)
 {
-  for (int i = 0; context && i < CONTEXTS; i++)
-    if (atomic_load_explicit(&contexts[i].handle, memory_order_acquire) == context)
-      return &contexts[i];
-  return NULL;
+  return atomic_load_explicit(&contexts[i], memory_order_acquire);
+}
+
+/* The first place of the context from place `i` on; -1: none. */
+static int find_from(int i, uint64_t context)
+{
+  for (; context && i < CONTEXTS; i++)
+    if ((known_at(i) & HANDLE_BITS) == context) return i;
+  return -1;
 }
 
 unsigned weir_context_number(uint64_t context)
 {
-  const known *k = find(context);
-  return k ? (unsigned)(k - contexts) + 1 : 0;
+  return (unsigned)(find_from(0, context) + 1);
 }
 
 uint64_t weir_context_handle(unsigned number)
 {
   if (!number || number > CONTEXTS) return 0;
-  return atomic_load_explicit(&contexts[number - 1].handle, memory_order_acquire);
+  return known_at((int)number - 1) & HANDLE_BITS;
 }
 
 unsigned weir_context_device(uint64_t context)
 {
-  const known *k = find(context);
-  return k ? atomic_load_explicit(&k->device, memory_order_relaxed) : WEIR_DEVICE_NONE;
+  for (int i = 0; context && i < CONTEXTS; i++) {
+    known_context k = known_at(i);
+    if ((k & HANDLE_BITS) == context) return (unsigned)(k >> 56);
+  }
+  return WEIR_DEVICE_NONE;
+}
+
+static void forget_at(int i)
+{
+  weir_route_context_gone((unsigned)i + 1);
+  atomic_store_explicit(&contexts[i], 0, memory_order_release);
 }
 
 void weir_context_forget(uint64_t context)
 {
-  known *k = find(context);
-  if (k) weir_route_context_gone((unsigned)(k - contexts) + 1);
-  if (k) atomic_store_explicit(&k->handle, 0, memory_order_release);
+  for (int i = find_from(0, context); i >= 0; i = find_from(i + 1, context))
+    forget_at(i);
   atomic_fetch_add(&weir_context_age, 1);
 }
 
 void weir_context_forget_device(unsigned device)
 {
   for (int i = 0; i < CONTEXTS; i++) {
-    if (atomic_load_explicit(&contexts[i].device, memory_order_relaxed) != device) continue;
-    weir_route_context_gone((unsigned)i + 1);
-    atomic_store_explicit(&contexts[i].handle, 0, memory_order_release);
+    known_context k = known_at(i);
+    if (k && k >> 56 == device) forget_at(i);
   }
   atomic_fetch_add(&weir_context_age, 1);
 }
 
-/* The number of a context, given now if it has none. Two threads that meet it at once may claim two
- * slots; the lower one is found from then on. */
+/* The number of a context, given now if it has none. Of two threads that meet it at once the second
+ * finds the place that the first has just taken; where a lower one came free meanwhile it may take
+ * that, which is the one found from then on. */
 static unsigned number_of(uint64_t context, unsigned device)
 {
   unsigned n = weir_context_number(context);
-  for (int i = 0; !n && i < CONTEXTS; i++) {
-    uint64_t none = 0;
-    if (atomic_load_explicit(&contexts[i].handle, memory_order_relaxed)) continue;
-    if (!atomic_compare_exchange_strong(&contexts[i].handle, &none, context)) continue;
-    atomic_store_explicit(&contexts[i].device, (uint8_t)device, memory_order_release);
-    n = weir_context_number(context);
+  if (n || context & ~HANDLE_BITS) return n ? n : OTHERS;
+  const known_context mine = context | (uint64_t)device << 56;
+  for (int i = 0; i < CONTEXTS; i++) {
+    known_context there = 0;
+    if (atomic_compare_exchange_strong(&contexts[i], &there, mine) ||
+        (there & HANDLE_BITS) == context)
+      return weir_context_number(context);
   }
-  return n ? n : OTHERS;
+  return OTHERS;
 }
 
 bool weir_context_any(void)
 {
   for (int i = 0; i < CONTEXTS; i++)
-    if (atomic_load_explicit(&contexts[i].handle, memory_order_relaxed)) return true;
+    if (atomic_load_explicit(&contexts[i], memory_order_relaxed)) return true;
   return false;
 }
 

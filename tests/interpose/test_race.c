@@ -281,6 +281,41 @@ static void start(void)
 enum { MEETINGS = 4000 };
 static _Atomic bool meetings_over;
 
+/* Contexts of two devices take the same number in turns. */
+static void *meet_in_turns(void *unused)
+{
+  (void)unused;
+  for (int i = 0; !atomic_load(&meetings_over); i++) {
+    CUcontext c = contexts[i % DEVICES];
+    (void)call.cuCtxSetCurrent(c);
+    weir_context_meet(&weir_self, c);
+    weir_context_forget((uint64_t)(uintptr_t)c);
+  }
+  return NULL;
+}
+
+START_TEST(a_context_that_is_found_is_on_its_own_device)
+{
+  pthread_t other;
+  unsigned wrong = 0, found = 0;
+  weir_route_start(&(weir_route_options){.mode = WEIR_STRICT, .keep_bytes = 64 * MIB});
+  ck_assert_int_eq(call.cuInit(0), CUDA_SUCCESS);
+  for (int i = 0; i < DEVICES; i++)
+    ck_assert_int_eq(call.cuDevicePrimaryCtxRetain(&contexts[i], i), CUDA_SUCCESS);
+  atomic_store(&meetings_over, false);
+  ck_assert_int_eq(pthread_create(&other, NULL, meet_in_turns, NULL), 0);
+  while (found < MEETINGS && !wrong)
+    for (unsigned i = 0; i < DEVICES; i++) {
+      unsigned device = weir_context_device((uint64_t)(uintptr_t)contexts[i]);
+      found += device == i;
+      wrong += device != i && device != WEIR_DEVICE_NONE;
+    }
+  atomic_store(&meetings_over, true);
+  ck_assert_int_eq(pthread_join(other, NULL), 0);
+  ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
 /* A context that is destroyed frees its memory before anybody can be told. */
 static void *destroy_full_contexts(void *failed)
 {
@@ -409,6 +444,7 @@ int main(void)
   TCase *c = tcase_create("race");
   tcase_add_checked_fixture(c, start, rig_teardown);
   tcase_set_timeout(c, 0);
+  tcase_add_test(c, a_context_that_is_found_is_on_its_own_device);
   tcase_add_test(c, memory_of_a_destroyed_context_comes_again_as_another_s);
   tcase_add_test(c, an_allocation_waits_for_what_another_thread_is_giving_back);
   tcase_add_loop_test(c, threads_share_caches_rings_and_lists, 0, 2);
