@@ -323,6 +323,46 @@ int weir_bank_of(const void *address)
   return weir_object_at(&o, address) && !weir_is_own(address) ? object_bank(&o) : -1;
 }
 
+typedef struct span_search {
+  uintptr_t address, start, end;
+} span_search;
+
+static int spans_address(struct dl_phdr_info *i, size_t size, void *context)
+{
+  span_search *s = context;
+
+  (void)size;
+  if (!phdr_holds(i, s->address)) return 0;
+  s->start = UINTPTR_MAX;
+  for (unsigned n = 0; n < i->dlpi_phnum; n++) {
+    const ElfW(Phdr) *p = &i->dlpi_phdr[n];
+    uintptr_t start = i->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+    if (p->p_type != PT_LOAD) continue;
+    if (start < s->start) s->start = start;
+    if (end > s->end) s->end = end;
+  }
+  return 1;
+}
+
+bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
+{
+  span_search s = {.address = (uintptr_t)address};
+  find_object_result r;
+
+  weir_loader_find();
+  if (find_object) {
+    if (find_object((void *)s.address, &r) != 0) return false;
+    s.start = (uintptr_t)r.map_start;
+    s.end = (uintptr_t)r.map_end;
+  } else if (!iterate_phdr || !iterate_phdr(spans_address, &s)) {
+    return false;
+  }
+  *start = s.start;
+  *bytes = s.end - s.start;
+  *bank = weir_bank_of(address) >= 0;
+  return true;
+}
+
 enum { COPIES = 8 }; /* of one library that are told apart */
 
 /* Where a bank's symbol is in this process. */

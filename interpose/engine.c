@@ -29,7 +29,7 @@ static const struct told_row {
 static bool begin(weir_told *told)
 {
   weir_call *c = (weir_call *)(void *)told->room;
-  if (!weir_enter(c, 0, 0, WEIR_BANK_DRIVER)) return false;
+  if (!weir_enter_from(c, 0, 0, WEIR_BANK_DRIVER, NULL)) return false;
   weir_forward(c);
   return true;
 }
@@ -73,11 +73,13 @@ static bool hush(const void *scope)
   (void)weir_thread_ready(t);
   t->depth = 1;
   t->outermost = (uintptr_t)scope;
+  t->hushed = true;
   return true;
 }
 
 static void unhush(void)
 {
+  weir_self.hushed = false;
   weir_self.depth = 0;
 }
 

@@ -52,6 +52,9 @@ typedef struct weir_thread {
   uint32_t context_age;  /* weir_context_age when last_context was asked for (context.h) */
   uint8_t context_trust; /* events that may still go by last_context without asking */
   uintptr_t outermost;   /* where on the stack the call is that owns the event; depth 0: stale */
+  uintptr_t inner_start; /* the CUDA library that called last within a call (nested.c), and */
+  size_t inner_bytes;    /* its size; 0: none yet */
+  bool hushed;           /* within a call of libweir's own (engine.c) */
 } weir_thread;
 
 extern __thread weir_thread weir_self __attribute__((tls_model("initial-exec")));
@@ -67,6 +70,10 @@ bool weir_thread_start(weir_thread *t);
 /* Whether the call this thread is said to be inside of was left by longjmp(), asked by one that is
  * not inside of it by its place on the stack. Then depth is 0. Keeps errno. */
 bool weir_call_abandoned(weir_thread *t);
+
+/* A hooked call was made within another, from `site`, which is not in the library that last did so.
+ * Keeps errno; a signal handler may be the caller. */
+void weir_called_within(weir_thread *t, const void *site);
 
 /* Current epoch: 1 in the first process image, one more after each fork. */
 extern _Atomic uint32_t weir_process_epoch;

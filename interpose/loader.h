@@ -42,6 +42,10 @@ void *weir_object_symbol(const weir_object *o, const char *name, const char *ver
 /* The object that holds an address. False when it is in none. */
 bool weir_object_at(weir_object *o, const void *address);
 
+/* The mapping of the object that holds an address, and whether it is a bank's library. False when
+ * it is in none. From glibc 2.35 on without a lock. */
+bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank);
+
 /* The link map of the object that holds an address, which glibc takes as a dlsym handle; NULL when
  * it is in none or glibc is too old to say (before 2.35). */
 void *weir_object_handle(const void *address);

@@ -57,12 +57,18 @@ WEIR_INLINE void *weir_real(uint32_t row)
   return __builtin_expect(real != NULL, 1) ? real : weir_row_resolve(&weir_rows[row]);
 }
 
-/* True: this call owns the event and weir_leave() must follow. */
-WEIR_INLINE bool weir_enter(weir_call *c, uint16_t api, unsigned flags, int bank)
+/* True: this call owns the event and weir_leave() must follow. `site`: where a wrapper returns to,
+ * NULL for what is no call into CUDA. */
+WEIR_INLINE bool weir_enter_from(weir_call *c, uint16_t api, unsigned flags, int bank,
+                                 const void *site)
 {
   weir_thread *t = &weir_self;
   uintptr_t here = (uintptr_t)c; /* stacks grow down: what is called from a call is below it */
-  if (t->depth && (here < t->outermost || !weir_call_abandoned(t))) return false;
+  if (t->depth && (here < t->outermost || !weir_call_abandoned(t))) {
+    if (site && __builtin_expect((uintptr_t)site - t->inner_start >= t->inner_bytes, 0))
+      weir_called_within(t, site);
+    return false;
+  }
   if (!weir_thread_ready(t)) return false;
   t->depth = 1;
   t->outermost = here;
@@ -76,6 +82,10 @@ WEIR_INLINE bool weir_enter(weir_call *c, uint16_t api, unsigned flags, int bank
   c->why = WEIR_WHY_NONE;
   return true;
 }
+
+/* In a wrapper. */
+#define weir_enter(c, api, flags, bank)                                                            \
+  weir_enter_from(c, api, flags, bank, __builtin_return_address(0))
 
 WEIR_INLINE void weir_forward(weir_call *c)
 {

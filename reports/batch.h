@@ -49,7 +49,7 @@ typedef struct wr_rows {
 /* A statement to run with values: rows with text, and updates. */
 typedef struct wr_op {
   const char *sql; /* static text, also the key of its prepared statement */
-  int64_t v[9];    /* ?1.. */
+  int64_t v[10];   /* ?1.. */
   uint8_t numbers; /* of them */
   uint8_t texts;   /* bound after the numbers */
   char *text[4];   /* owned, NULL binds NULL */

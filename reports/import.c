@@ -260,17 +260,19 @@ static weir_status queue_changes(wr_spool *s)
   weir_spool_damage d = weir_spool_reader_damage(s->reader);
   uint64_t dropped = atomic_load(&h->dropped), lookups = atomic_load(&h->unknown_lookups);
   uint64_t extended = atomic_load(&h->dropped_extended);
-  uint64_t sum = dropped + lookups + extended + d.chunks + d.torn + d.bytes_cut + 1;
+  uint64_t nested = atomic_load(&h->nested);
+  uint64_t sum = dropped + lookups + extended + nested + d.chunks + d.torn + d.bytes_cut + 1;
   sum += (uint64_t)h->mode << 48;
   if (sum == s->seen_losses) return WEIR_OK;
-  wr_op op = {.sql = "UPDATE process SET dropped = ?2, drop_errno = NULLIF(?3, 0),"
-                     " damaged_chunks = ?4, torn = ?5, bytes_cut = ?6, unknown_lookups = ?7,"
-                     " dropped_extended = ?8, mode = " MODE("?9") ", unknown_name = NULLIF(?10, '')"
-                                                                  " WHERE id = ?1",
+  wr_op op = {.sql =
+                  "UPDATE process SET dropped = ?2, drop_errno = NULLIF(?3, 0),"
+                  " damaged_chunks = ?4, torn = ?5, bytes_cut = ?6, unknown_lookups = ?7,"
+                  " dropped_extended = ?8, mode = " MODE("?9") ", unknown_name = NULLIF(?11, ''),"
+                                                               " nested_calls = ?10 WHERE id = ?1",
               .v = {s->process, (int64_t)dropped, (int64_t)atomic_load(&h->drop_errno),
                     (int64_t)d.chunks, (int64_t)d.torn, (int64_t)d.bytes_cut, (int64_t)lookups,
-                    (int64_t)extended, h->mode},
-              .numbers = 9,
+                    (int64_t)extended, h->mode, (int64_t)nested},
+              .numbers = 10,
               .texts = 1};
   op.text[0] = wr_text(h->unknown_name, sizeof(h->unknown_name), false);
   weir_status status = wr_batch_op(&s->im->batch, op);

@@ -3,7 +3,7 @@
 
 HOOK_FAKES  := libcuda.so.1 libcudart.so.11.0 libcudart.so.12 libcudart.so.13
 HOOK_OBJS   := $(call objs,interpose/hooks.gen.c interpose/extract.c interpose/extract_copy.c \
-                 interpose/capture.c interpose/context.c interpose/names.c interpose/pools.c interpose/rows.c interpose/proc_address.c \
+                 interpose/capture.c interpose/context.c interpose/names.c interpose/nested.c interpose/pools.c interpose/rows.c interpose/proc_address.c \
                  interpose/pointers.c interpose/table.c interpose/reroute.c interpose/reroute_cache.c interpose/reroute_host.c interpose/reroute_stream.c interpose/reroute_device.c \
                  interpose/reroute_query.c interpose/reroute_copy.c interpose/reroute_stats.c \
                  interpose/staging.c interpose/verdict.c interpose/staging_peer.c interpose/staging_threads.c interpose/staging_trial.c interpose/work.c interpose/unseen.c interpose/passages.S \

@@ -22,6 +22,7 @@ bool rig_absent[WEIR_BANKS];
 const char *rig_driver;
 
 static void *library[WEIR_BANKS];
+uintptr_t weir_own_start, weir_own_end; /* nothing is */
 static char folder[256], spool[512];
 static weir_spool_reader *reader;
 static rig_log *log_now;
@@ -69,6 +70,12 @@ bool weir_object_at(weir_object *o, const void *address)
   memset(o, 0, sizeof *o);
   o->base = (uintptr_t)info.dli_fbase;
   return true;
+}
+
+bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
+{
+  (void)address, (void)start, (void)bytes, (void)bank;
+  return false;
 }
 
 bool weir_call_abandoned(weir_thread *t)
