@@ -47,6 +47,7 @@
 #define EPOCH_NEVER      UINT32_MAX /* a thread that has not begun, or has ended */
 #define UNWINDER_WAIT_NS 100000000
 #define STACKS_DEPTH     32
+#define MOST_OUTPUTS     10000 /* names tried for a trace */
 #define CACHE_DECAY_MS   2000
 #define ROOM_FOR_TREE    (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
@@ -399,11 +400,33 @@ static int output_error(void)
   return access(folder, W_OK | X_OK) ? errno : 0;
 }
 
+/* A trace that is there is not replaced: the next free name is taken, and said. The collector makes
+ * the file; where two programs want one name at once, it takes the one after. */
+static void choose_output(void)
+{
+  struct stat file;
+  char name[PATH_MAX];
+  size_t stem = strlen(life.output);
+
+  if (lstat(life.output, &file) || !(S_ISREG(file.st_mode) || S_ISLNK(file.st_mode))) return;
+  if (stem > 3 && strcmp(life.output + stem - 3, ".db") == 0) stem -= 3;
+  for (int n = 2; n < MOST_OUTPUTS; n++) {
+    int length =
+        snprintf(name, sizeof name, "%.*s-%d%s", (int)stem, life.output, n, life.output + stem);
+    if (length >= (int)sizeof name) return;
+    if (lstat(name, &file) == 0) continue;
+    weir_say("%s is there already: the trace is written to %s.", life.output, name);
+    memcpy(life.output, name, (size_t)length + 1);
+    return;
+  }
+}
+
 static void start_collector(void)
 {
   char program[PATH_MAX + 16] = "";
   int error = output_error();
 
+  if (!error) choose_output();
   if (error) {
     weir_say("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
              "FILE` makes a trace of them.",

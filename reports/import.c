@@ -4,8 +4,6 @@
  * See import.h for the contract and importer.h for identity and time.
  */
 #include "reports/import.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,41 +17,20 @@
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Makes the file, so that SQLite finds an empty one and nobody else's. */
-static weir_status create_file(const char *path, bool overwrite)
-{
-  static const char *const others[] = {"-wal", "-shm", "-journal"};
-  struct stat file;
-  if (!lstat(path, &file)) {
-    if (!overwrite) return weir_fail(WEIR_EIO, "cannot create %s: it exists", path);
-    if (!S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode))
-      return weir_fail(WEIR_EIO, "cannot replace %s: it is not a regular file", path);
-    if (unlink(path)) return weir_fail_errno(WEIR_EIO, errno, "cannot replace %s", path);
-  }
-  for (int i = 0; i < 3; i++) { /* left by a collector that was killed */
-    char *other = wr_format("%s%s", path, others[i]);
-    if (other) unlink(other);
-    free(other);
-  }
-  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return weir_fail_errno(errno == ENOSPC ? WEIR_ENOSPC : WEIR_EIO, errno, "cannot create %s",
-                           path);
-  close(fd);
-  return WEIR_OK;
-}
-
 static weir_status open_database(weir_importer *im)
 {
-  static const char pragmas[] = "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL;"
-                                "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536;"
+  static const char pragmas[] = "PRAGMA page_size = 8192; " WR_SET_ID WR_SET_WAL
+                                "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;"
                                 "PRAGMA wal_autocheckpoint = 4096;";
+  static const char later[] = "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;";
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-  im->db.path = im->path;
-  if (sqlite3_open_v2(im->path, &im->db.handle, flags, NULL) != SQLITE_OK)
+  im->db.path = im->file.path;
+  if (sqlite3_open_v2(im->file.path, &im->db.handle, flags, NULL) != SQLITE_OK)
     return wr_db_fail(&im->db, "opening");
   sqlite3_busy_timeout(im->db.handle, 5000);
-  weir_status s = wr_db_exec(&im->db, pragmas);
+  /* One that is there is not touched before it is known to be the right one. */
+  weir_status s = wr_db_exec(&im->db, im->merging ? later : pragmas);
+  if (!s) s = wr_trace_file_check(&im->file);
   if (!s) s = wr_schema_create(&im->db);
   if (!s) s = wr_batch_open(&im->batch, &im->db);
   return s;
@@ -62,44 +39,17 @@ static weir_status open_database(weir_importer *im)
 static weir_status write_meta(weir_importer *im)
 {
   sqlite3_stmt *q = NULL;
-  weir_status s = wr_db_prepare(&im->db,
-                                "INSERT INTO meta VALUES('weir_version',?1),('command',?2),"
-                                "('finished',0)",
-                                &q);
+  weir_status s =
+      wr_db_prepare(&im->db,
+                    "INSERT OR IGNORE INTO meta VALUES('weir_version',?1),('command',?2),"
+                    "('finished',0)",
+                    &q);
   if (s) return s;
   sqlite3_bind_text(q, 1, WEIR_VERSION, -1, SQLITE_STATIC);
   sqlite3_bind_text(q, 2, im->command, -1, SQLITE_STATIC);
   s = wr_db_run(&im->db, q);
   sqlite3_finalize(q);
   return s;
-}
-
-weir_status weir_importer_open(weir_importer **out, const char *database,
-                               const weir_importer_options *options)
-{
-  static const weir_importer_options none = {0};
-  if (!options) options = &none;
-  weir_status s = create_file(database, options->overwrite);
-  if (s) return s;
-  weir_importer *im = calloc(1, sizeof(*im));
-  if (im) im->path = wr_format("%s", database);
-  if (im && options->command)
-    im->command = wr_text(options->command, strlen(options->command), false);
-  if (!im || !im->path || (options->command && !im->command)) {
-    s = weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
-  } else {
-    im->options = *options;
-    im->strings = FIRST_STRING;
-    s = open_database(im);
-    if (!s) s = write_meta(im);
-  }
-  if (s) {
-    weir_importer_close(im);
-    unlink(database);
-    return s;
-  }
-  *out = im;
-  return WEIR_OK;
 }
 
 static void free_spool(wr_spool *s)
@@ -113,18 +63,62 @@ static void free_spool(wr_spool *s)
   free(s);
 }
 
-void weir_importer_close(weir_importer *im)
+static void close_and_leave(weir_importer *im, bool remove)
 {
-  if (!im) return;
   for (size_t i = 0; i < im->spool_count; i++)
     free_spool(im->spools[i]);
   free(im->spools);
   wr_map_free(&im->odd_apis);
   wr_batch_close(&im->batch);
   sqlite3_close(im->db.handle);
-  free(im->path);
+  wr_trace_file_leave(&im->file, remove);
   free(im->command);
   free(im);
+}
+
+weir_status weir_importer_open(weir_importer **out, const char *database,
+                               const weir_importer_options *options)
+{
+  static const weir_importer_options none = {0};
+  if (!options) options = &none;
+  weir_importer *im = calloc(1, sizeof(*im));
+  if (!im) return weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
+  wr_trace_state there = WR_TRACE_FREE;
+  weir_status s = options->merge ? wr_trace_file_look(database, &there) : WEIR_OK;
+  im->merging = there == WR_TRACE_KEPT;
+  if (!s)
+    s = wr_trace_file_take(&im->file, database,
+                           im->merging          ? WR_TRACE_EXTEND
+                           : options->overwrite ? WR_TRACE_REPLACE
+                                                : WR_TRACE_NEW);
+  if (s) {
+    free(im);
+    return s;
+  }
+  if (options->command) im->command = wr_text(options->command, strlen(options->command), false);
+  if (options->command && !im->command) {
+    s = weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
+  } else {
+    im->options = *options;
+    im->strings = FIRST_STRING;
+    s = open_database(im);
+    if (!s) s = write_meta(im);
+  }
+  if (s)
+    close_and_leave(im, im->file.made);
+  else
+    *out = im;
+  return s;
+}
+
+void weir_importer_close(weir_importer *im)
+{
+  if (im) close_and_leave(im, false);
+}
+
+void weir_importer_discard(weir_importer *im)
+{
+  if (im) close_and_leave(im, im->file.made);
 }
 
 uint64_t weir_importer_events(const weir_importer *im)
@@ -135,9 +129,12 @@ uint64_t weir_importer_events(const weir_importer *im)
 /* ---- adding a spool -------------------------------------------------------------------------- */
 
 /* A writer whose table of functions is not ours, or an older or newer version of ours. */
-static weir_status check_table(const weir_spool_header *h, const char *path)
+static weir_status check_table(weir_importer *im, const weir_spool_header *h, const char *path)
 {
-  if (h->api_count > weir_api_count || weir_api_hash(h->api_count) == h->api_hash) return WEIR_OK;
+  if (h->api_count > weir_api_count) return WEIR_OK;
+  if (h->api_count != im->api_count) im->api_hash = weir_api_hash(h->api_count);
+  im->api_count = h->api_count;
+  if (im->api_hash == h->api_hash) return WEIR_OK;
   return weir_fail(WEIR_EVERSION,
                    "%s was written with another table of functions (%u functions): this is Weir %s",
                    path, h->api_count, WEIR_VERSION);
@@ -155,7 +152,7 @@ weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool li
     return wr_out_of_memory(im);
   }
   weir_status status = weir_spool_reader_open(&s->reader, spool_path, live);
-  if (!status) status = check_table(weir_spool_reader_header(s->reader), spool_path);
+  if (!status) status = check_table(im, weir_spool_reader_header(s->reader), spool_path);
   if (status) {
     free_spool(s);
     return status;

@@ -15,7 +15,10 @@
 typedef struct weir_importer weir_importer;
 
 typedef struct weir_importer_options {
-  bool overwrite;      /* an existing file is replaced; otherwise it must not exist */
+  bool overwrite; /* an existing file is replaced, unless somebody writes it or it is not ours;
+                     otherwise it must not exist, or be an empty file of ours */
+  bool merge;     /* a trace that is there is added to: what it lacks of the spools that it knows
+                     and all of the others; `overwrite` does not count then */
   const char *command; /* the traced command line, for the trace's meta table (borrowed), or NULL */
   void (*progress)(void *context, uint64_t events_done, uint64_t events_total_guess); /* or NULL */
   void *progress_context;
@@ -30,7 +33,8 @@ typedef enum weir_end_reason {
   WEIR_END_GONE
 } weir_end_reason;
 
-/* Creates the trace file (*out new). Errors: EIO (with the path and SQLite's reason), ENOSPC. */
+/* Creates the trace file (*out new), mode 0600, and locks it until the importer is closed. Errors:
+ * EIO (with the path and SQLite's reason), ENOSPC. */
 weir_status weir_importer_open(weir_importer **out, const char *database,
                                const weir_importer_options *options);
 
@@ -53,6 +57,13 @@ weir_status weir_importer_finish(weir_importer *im);
 
 /* Always succeeds; an unfinished trace stays readable. */
 void weir_importer_close(weir_importer *im);
+
+/* Closes, and removes the trace that weir_importer_open() made. */
+void weir_importer_discard(weir_importer *im);
+
+/* Events that processes dropped, as far as their spools were drained; *why: the first reason, an
+ * errno (weir_spool_drop_reason()). */
+uint64_t weir_importer_dropped(const weir_importer *im, int *why);
 
 /* Events imported so far, all spools. */
 uint64_t weir_importer_events(const weir_importer *im);

@@ -16,6 +16,7 @@
 #include "core/trace/spool.h"
 #include "reports/batch.h"
 #include "reports/import.h"
+#include "reports/trace_file.h"
 #include "reports/util.h"
 
 typedef struct wr_thread {
@@ -66,7 +67,8 @@ typedef struct wr_spool {
 
 struct weir_importer {
   wr_db db;
-  char *path, *command;
+  wr_trace_file file;
+  char *command;
   weir_importer_options options;
   wr_batch batch;
   wr_spool **spools; /* by number */
@@ -75,10 +77,16 @@ struct weir_importer {
   uint64_t origin;          /* CLOCK_MONOTONIC ns of the first spool's boot */
   uint64_t origin_realtime; /* CLOCK_REALTIME ns at `origin` */
   uint8_t boot_id[16];      /* of the first spool */
-  int64_t threads, stacks, frames, modules, strings, events; /* last row ids given out */
+  bool boot_kept;           /* and it is in the trace */
+  bool merging;             /* the trace was there */
+  bool unfinished;          /* and what finish() had done to it is taken back */
+  int64_t processes, threads, stacks, frames, modules, strings, events; /* last row ids given out */
   int64_t least, latest; /* times of the rows so far, ns; 0 at first */
   uint64_t written;      /* events committed */
   wr_map odd_apis;       /* function numbers our table lacks */
+  wr_map texts;          /* hash of a text -> its row of StringIds */
+  uint32_t api_count;    /* of functions, of the spool added last */
+  uint64_t api_hash;     /* of the first so many of our table */
   bool finished;
 };
 

@@ -3,11 +3,14 @@
 #define WEIR_REPORTS_SCHEMA_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "core/base/status.h"
 
-#define WR_SCHEMA_VERSION 1          /* PRAGMA user_version */
-#define WR_APPLICATION_ID 0x57454952 /* PRAGMA application_id: "WEIR" */
+#define WR_SCHEMA_VERSION 1                                     /* PRAGMA user_version */
+#define WR_APPLICATION_ID 0x57454952                            /* PRAGMA application_id: "WEIR" */
+#define WR_SET_ID         "PRAGMA application_id = 1464158546;" /* the same */
+#define WR_SET_WAL        "PRAGMA journal_mode = WAL;"
 
 /* The path of a database, and what is being done to it: all that a good error sentence needs. */
 typedef struct wr_db {

@@ -14,7 +14,7 @@
 
 weir_status wr_out_of_memory(const weir_importer *im)
 {
-  return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->path);
+  return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->file.path);
 }
 
 void wr_span(weir_importer *im, int64_t start, int64_t end)

@@ -134,7 +134,7 @@ $(O)/bench/gpu_tensor: $(OBJ)/tools/bench/gpu_tensor.o $(LIB)/libweir.so $(LIB)/
 # The picture in README.md: a real report, drawn. The program lies in /tmp so that no one's folders show.
 picture: all
 	$(Q)cp $(O)/examples/train /tmp/train
-	$(Q)$(BIN)/weir run --sim=2 -o /tmp/train.db -- /tmp/train >/dev/null
+	$(Q)$(BIN)/weir run --force --sim=2 -o /tmp/train.db -- /tmp/train >/dev/null
 	$(Q)tools/scripts/terminal-svg.py 100 $(BIN)/weir report /tmp/train.db >tools/report.svg
 	$(Q)rm -f /tmp/train /tmp/train.db
 

@@ -20,8 +20,10 @@ static void run_seed(const char *program, int seed, bool names)
 {
   static const int threads[] = {1, 2, 4, 16};
   int n = threads[seed % 4];
-  sh_status(0, "$WEIR run -o t.db --sim=%d --stacks=%s -- $BUILD/tests/e2e/%s %d %d %d tally.json",
-            1 + seed % 3 % 2, seed % 2 ? "off" : "16", program, seed, n, 240 / n);
+  sh_status(
+      0,
+      "$WEIR run --force -o t.db --sim=%d --stacks=%s -- $BUILD/tests/e2e/%s %d %d %d tally.json",
+      1 + seed % 3 % 2, seed % 2 ? "off" : "16", program, seed, n, 240 / n);
   sh_status(0, "$WEIR report --format json t.db > report.json");
   compare_tally("tally.json", "report.json", names);
 }
@@ -119,8 +121,10 @@ START_TEST(the_random_caller_calls_every_function_of_the_table)
   char missing[8192] = "";
   size_t used = 0;
   for (int seed = 0; seed < 8; seed++) {
-    sh_status(0, "$WEIR run -o t.db --sim=2 -- $BUILD/tests/e2e/random_caller %d 4 400 tally.json",
-              seed);
+    sh_status(
+        0,
+        "$WEIR run --force -o t.db --sim=2 -- $BUILD/tests/e2e/random_caller %d 4 400 tally.json",
+        seed);
     remember_names("tally.json");
   }
   for (uint32_t i = 1; i < weir_api_count; i++) {

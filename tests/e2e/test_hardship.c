@@ -44,7 +44,7 @@ START_TEST(a_program_killed_at_any_moment_has_every_finished_call_in_its_trace)
   for (int i = 0; i < KILLS; i++) {
     ticker_page *p = new_counters();
     pid_t weir = start(-1, -1,
-                       "exec $WEIR run -o t.db --sim --stacks=%s -- sh -c "
+                       "exec $WEIR run --force -o t.db --sim --stacks=%s -- sh -c "
                        "'echo $$ > pid; exec $BUILD/tests/e2e/ticker counters 0'",
                        i % 2 ? "off" : "8");
     await_calls(p, 1 + (uint64_t)rand() % 20000, weir);

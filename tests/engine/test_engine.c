@@ -39,7 +39,7 @@ static void none_but_the_blocks(void)
 
 START_TEST(the_example_counts_once_in_every_mode)
 {
-  sh_status(0, "$WEIR run -o t.db --sim --mode=%s -- $BUILD/examples/memory", modes[_i]);
+  sh_status(0, "$WEIR run --force -o t.db --sim --mode=%s -- $BUILD/examples/memory", modes[_i]);
   none_but_the_blocks();
   read_report();
   ck_assert_int_eq(report("alloc_calls"), 2);
@@ -79,7 +79,7 @@ START_TEST(blocks_and_leaks_are_what_the_program_counted)
   static char tally[65536];
   const char *mode = modes[_i / 2 % 3], *conf = confs[_i / 6];
   const outcome *o = sh_status(0,
-                               "WEIR_ALLOC_CONF=%s $WEIR run -o t.db --sim --mode=%s -- "
+                               "WEIR_ALLOC_CONF=%s $WEIR run --force -o t.db --sim --mode=%s -- "
                                "$BUILD/tests/engine/client %d %d %d",
                                conf, mode, _i, n, 1200 / n);
   (void)snprintf(tally, sizeof tally, "%s", o->out);
@@ -97,7 +97,8 @@ END_TEST
 START_TEST(the_pluggable_pair_is_an_allocator)
 {
   sh_status(0, "LD_LIBRARY_PATH=$BUILD/lib/sim $BUILD/tests/engine/client torch");
-  sh_status(0, "$WEIR run -o t.db --sim --mode=%s -- $BUILD/tests/engine/client torch", modes[_i]);
+  sh_status(0, "$WEIR run --force -o t.db --sim --mode=%s -- $BUILD/tests/engine/client torch",
+            modes[_i]);
   none_but_the_blocks();
   read_report();
   ck_assert_int_eq(report("alloc_calls"), 5);

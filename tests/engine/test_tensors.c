@@ -21,7 +21,7 @@ static const char *figures(const char *trace, const char *device)
 
 START_TEST(a_run_has_the_tensors_of_the_program)
 {
-  sh_status(0, "$WEIR run -o t.db --sim -- $BUILD/tests/engine/tensors");
+  sh_status(0, "$WEIR run --force -o t.db --sim -- $BUILD/tests/engine/tensors");
   ck_assert_str_eq(figures("t.db", "None"), HOST);
   ck_assert_str_eq(figures("t.db", "0"), "1 2097152 0\n 1 2097152\n");
   const char *text = sh_status(0, "$WEIR report t.db")->out;
@@ -55,7 +55,7 @@ END_TEST
 
 START_TEST(under_a_run_the_library_writes_nothing_of_its_own)
 {
-  sh_status(0, "$WEIR run -o t.db --sim -- $BUILD/tests/engine/tensors own.spool");
+  sh_status(0, "$WEIR run --force -o t.db --sim -- $BUILD/tests/engine/tensors own.spool");
   ck_assert_str_eq(figures("t.db", "None"), HOST);
   sh_status(0, "test ! -e own.spool");
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "tests/tools/command.h"
 
-#define RUN     "$WEIR run -o t.db --sim "
+#define RUN     "$WEIR run --force -o t.db --sim "
 #define SUBJECT "$BUILD/tests/reroute/subject "
 #define HITS    "SELECT count(*) FROM event WHERE kind = 1 AND flags & 64"
 
@@ -387,7 +387,7 @@ START_TEST(nothing_waits_for_work_that_the_program_does_not_wait_for)
   const outcome *o =
       sh_status(0,
                 "XDG_CACHE_HOME=$PWD WEIR_CACHE_DECAY_MS=1 WEIR_SIM_LINK=pageable:8G timeout 60 "
-                "$WEIR run -o t.db --sim=2 --mode=%s -- " SUBJECT "%s",
+                "$WEIR run --force -o t.db --sim=2 --mode=%s -- " SUBJECT "%s",
                 mode, what);
   ck_assert_str_eq(o->out, "done\n");
   if (_i / 2 < 2)

@@ -24,10 +24,11 @@ static void traced(int seed, const char *program)
   ck_assert_int_eq((int)strlen(o->out), 17 * threads[seed % 3]);
   (void)snprintf(bare, sizeof bare, "%s", o->out);
   for (int m = 0; m < 2; m++) {
-    o = sh_status(0,
-                  "WEIR_STAGING=on WEIR_CACHE_LIMIT=%s $WEIR run -o t.db --sim=2 --stacks=off "
-                  "--mode=%s -- %s",
-                  limits[seed % 4], modes[m], program);
+    o = sh_status(
+        0,
+        "WEIR_STAGING=on WEIR_CACHE_LIMIT=%s $WEIR run --force -o t.db --sim=2 --stacks=off "
+        "--mode=%s -- %s",
+        limits[seed % 4], modes[m], program);
     ck_assert_msg(strcmp(o->out, bare) == 0, "seed %d, %s:\n%sbare:\n%s", seed, modes[m], o->out,
                   bare);
     if (seed % 4 == 3)
@@ -73,7 +74,7 @@ START_TEST(a_copy_of_more_than_a_gib_between_devices_is_staged)
 {
   static const char *const modes[] = {"strict", "relaxed"};
   const outcome *o = sh_status(0,
-                               "WEIR_STAGING=on $WEIR run -o t.db --sim=2 --mode=%s -- "
+                               "WEIR_STAGING=on $WEIR run --force -o t.db --sim=2 --mode=%s -- "
                                "$BUILD/tests/reroute/subject large_peer",
                                modes[_i]);
   ck_assert_str_eq(o->out, "wrong: 0\n");

@@ -58,9 +58,10 @@ static char bare[65536];
 
 static void compare(const struct trap *t, const char *mode)
 {
-  outcome *o = sh("WEIR_STAGING=on WEIR_SIM_MEMORY=%s $WEIR run -o t.db --sim=2 --mode=%s -- "
-                  "$BUILD/tests/reroute/trap %s",
-                  t->memory, mode, t->name);
+  outcome *o =
+      sh("WEIR_STAGING=on WEIR_SIM_MEMORY=%s $WEIR run --force -o t.db --sim=2 --mode=%s -- "
+         "$BUILD/tests/reroute/trap %s",
+         t->memory, mode, t->name);
   ck_assert_msg(o->status == 0, "%s, %s ended with %x: %s", t->name, mode, o->status, o->err);
   ck_assert_msg(strcmp(o->out, bare) == 0, "%s, bare:\n%s\n%s:\n%s", t->name, bare, mode, o->out);
   long long cached = ask("t.db", "select count(*) from event where kind = 1 and flags & 64");
@@ -90,10 +91,11 @@ START_TEST(copies_between_devices_without_peer_access_are_staged)
       "select count(*) from event where kind = 3 and copy = 10 and flags & 128";
   static const char *const names[] = {"peer_copies", "peer_order"};
   for (int m = 0; m < 4; m++) {
-    sh_status(0,
-              "WEIR_STAGING=%s WEIR_SIM_MEMORY=1G $WEIR run -o t.db --sim=2 --mode=strict -- "
-              "$BUILD/tests/reroute/trap %s",
-              m % 2 ? "on" : "off", names[m / 2]);
+    sh_status(
+        0,
+        "WEIR_STAGING=%s WEIR_SIM_MEMORY=1G $WEIR run --force -o t.db --sim=2 --mode=strict -- "
+        "$BUILD/tests/reroute/trap %s",
+        m % 2 ? "on" : "off", names[m / 2]);
     ck_assert_int_eq(ask("t.db", sql), m % 2 ? m / 2 ? 20 : 28 : 0);
   }
 }
@@ -104,8 +106,10 @@ START_TEST(whether_it_is_worth_it_between_devices_is_kept_for_the_next_program)
 {
 #define VERDICTS "select count(*) from event where kind = 13 and copy = 3 and a = 10 and bytes "
   for (int m = 0; m < 2; m++) {
-    sh_status(0, "XDG_CACHE_HOME=$PWD WEIR_SIM_MEMORY=1G $WEIR run -o t.db --sim=2 --mode=strict --"
-                 " $BUILD/tests/reroute/trap peer_order");
+    sh_status(
+        0,
+        "XDG_CACHE_HOME=$PWD WEIR_SIM_MEMORY=1G $WEIR run --force -o t.db --sim=2 --mode=strict --"
+        " $BUILD/tests/reroute/trap peer_order");
     ck_assert_int_eq(ask("t.db", VERDICTS "> 0"), m ? 0 : 1);
     ck_assert_int_eq(ask("t.db", VERDICTS "= 0"), m);
   }

@@ -172,7 +172,7 @@ END_TEST
 
 START_TEST(report_is_plain_text_off_a_terminal_and_json_on_request)
 {
-  sh_status(0, "$WEIR run --sim -o t.db -- $VICTIM call");
+  sh_status(0, "$WEIR run --force --sim -o t.db -- $VICTIM call");
   outcome *text = sh_status(0, "$WEIR report t.db");
   ck_assert_ptr_null(strchr(text->out, 033));
   ck_assert_str_eq(sh_status(0, "$WEIR report summary t.db")->out, text->out);
@@ -254,7 +254,7 @@ END_TEST
 
 START_TEST(replay_prints_a_row_a_policy_and_json_on_request)
 {
-  sh_status(0, "$WEIR run --sim -o t.db -- $VICTIM repeat 3");
+  sh_status(0, "$WEIR run --force --sim -o t.db -- $VICTIM repeat 3");
   outcome *text = sh_status(0, "$WEIR replay t.db");
   ck_assert_uint_eq(lines_of(text->out), 7);
   ck_assert_str_eq(text->err, "");
@@ -269,7 +269,7 @@ END_TEST
 
 START_TEST(replay_draws_well_formed_svg)
 {
-  sh_status(0, "$WEIR run --sim -o t.db -- $VICTIM repeat 3");
+  sh_status(0, "$WEIR run --force --sim -o t.db -- $VICTIM repeat 3");
   sh_status(0, "$WEIR replay --svg t.svg t.db && python3 -c '"
                "import xml.dom.minidom as x; d = x.parse(\"t.svg\").documentElement;"
                "assert d.tagName == \"svg\";"

@@ -138,8 +138,8 @@ END_TEST
 static void run(const char *environment, const char *mode, const char *trap)
 {
   sh_status(0,
-            "XDG_CACHE_HOME=$PWD WEIR_SIM_MEMORY=1G %s $WEIR run -o t.db --sim=2 --mode=%s -- " TRAP
-            "%s",
+            "XDG_CACHE_HOME=$PWD WEIR_SIM_MEMORY=1G %s $WEIR run --force -o t.db --sim=2 --mode=%s "
+            "-- " TRAP "%s",
             environment, mode, trap);
 }
 

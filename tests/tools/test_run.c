@@ -11,7 +11,7 @@
 
 #include "tests/tools/command.h"
 
-#define RUN    "$WEIR run --sim -o t.db "
+#define RUN    "$WEIR run --sim --force -o t.db "
 #define ALLOCS "SELECT count(*) FROM event WHERE kind = 1"
 #define PROCESSES                                                                                  \
   "SELECT count(DISTINCT process) FROM event" /* a shell has a row, but no events                  \
@@ -91,7 +91,7 @@ END_TEST
 
 START_TEST(a_program_without_cuda_leaves_a_trace_without_events)
 {
-  outcome *o = sh_status(0, "$WEIR run -o t.db -- true");
+  outcome *o = sh_status(0, "$WEIR run --force -o t.db -- true");
   ck_assert_str_eq(o->err, "");
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event"), 0);
   o = sh_status(0, "$WEIR report t.db");
@@ -99,15 +99,52 @@ START_TEST(a_program_without_cuda_leaves_a_trace_without_events)
 }
 END_TEST
 
-START_TEST(output_replaces_a_trace_and_nothing_else)
+START_TEST(output_replaces_nothing_but_a_trace_by_force)
 {
   sh_status(0, RUN "-- $VICTIM repeat 3");
+  outcome *o = sh_status(125, "$WEIR run --sim -o t.db -- touch ran");
+  ck_assert_str_eq(o->err, "weir: t.db is there already: --force replaces it; t-2.db is free.\n");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 3);
   sh_status(0, RUN "-- $VICTIM call");
   ck_assert_int_eq(ask("t.db", ALLOCS), 1);
-  outcome *o = sh_status(125, "echo precious >file; $WEIR run -o file -- touch ran");
+  sh_status(0, "touch empty && $WEIR run --sim -o empty -- $VICTIM call");
+  ck_assert_int_eq(ask("empty", ALLOCS), 1);
+  o = sh_status(125, "echo precious >file; $WEIR run -o file -- touch ran");
   ck_assert_ptr_nonnull(strstr(o->err, "not replaced"));
+  sh_status(125, "$WEIR run --force -o file -- touch ran");
   sh_status(125, "$WEIR run -o no/such/folder/t.db -- touch ran");
   sh_status(0, "test ! -e ran && test $(cat file) = precious");
+}
+END_TEST
+
+START_TEST(a_trace_is_for_its_owner_alone)
+{
+  sh_status(0, "umask 0; " RUN "-- sh -c 'stat -c %%a t.db t.db-wal t.db-shm >modes'");
+  ck_assert_str_eq(sh_status(0, "cat modes; stat -c %%a t.db")->out, "600\n600\n600\n600\n");
+}
+END_TEST
+
+/* In a folder that everybody may write in: a neighbour guessed the name. */
+START_TEST(what_a_neighbour_has_put_in_place_is_refused)
+{
+  static const char *const ends[] = {"-wal", "-shm", "-journal"};
+  sh_status(0, "mkdir -m 1777 shared; echo precious >mine");
+  for (unsigned i = 0; i < 3; i++) {
+    outcome *o = sh_status(
+        125, "ln -s ../mine shared/t.db%s; $WEIR run -o shared/t.db -- touch ran", ends[i]);
+    ck_assert_msg(strstr(o->err, ends[i]) && strstr(o->err, "in the way"), "%s", o->err);
+    sh_status(0, "test ! -e ran && test ! -e shared/t.db && rm shared/t.db%s", ends[i]);
+    if (sh("touch shared/t.db%s && chown 1 shared/t.db%s", ends[i], ends[i])->status != 0) continue;
+    o = sh_status(125, "$WEIR run -o shared/t.db -- touch ran");
+    ck_assert_msg(strstr(o->err, ends[i]) && strstr(o->err, "in the way"), "%s", o->err);
+    sh_status(0, "test -f shared/t.db%s && rm shared/t.db%s", ends[i], ends[i]);
+  }
+  sh_status(125, "ln -s ../mine shared/t.db; $WEIR run -o shared/t.db -- touch ran");
+  sh_status(0, "test ! -e ran && test $(cat mine) = precious && rm shared/t.db");
+  if (sh("touch shared/t.db && chown 1 shared/t.db")->status != 0) return;
+  sh_status(125, "$WEIR run -o shared/t.db -- touch ran");
+  sh_status(125, "$WEIR run --force -o shared/t.db -- touch ran");
+  sh_status(0, "test ! -e ran && test ! -s shared/t.db");
 }
 END_TEST
 
@@ -123,7 +160,7 @@ START_TEST(the_environment_tells_the_program_only_what_it_must_know)
   sh_status(0, "LD_LIBRARY_PATH=/x:/y " RUN "-- sh -c 'case $LD_LIBRARY_PATH in "
                "/*/lib/sim:/x:/y) ;; *) exit 1; esac'");
   sh_status(0,
-            "$WEIR run --sim=3 --stacks=off -o t.db -- sh -c "
+            "$WEIR run --force --sim=3 --stacks=off -o t.db -- sh -c "
             "'test $WEIR_SIM_DEVICES = 3 && test $WEIR_STACKS = off && test $WEIR_BLAS = builtin'");
   sh_status(0, "WEIR_BLAS=auto $WEIR run --sim -o u.db -- sh -c 'test $WEIR_BLAS = auto'");
 }
@@ -281,8 +318,10 @@ END_TEST
 START_TEST(no_wait_finishes_with_the_program)
 {
   ck_assert_int_eq(mkfifo("go", 0600), 0);
-  sh_status(0, "$WEIR run --sim --no-wait -o t.db -- sh -c '$VICTIM await go call >/dev/null 2>&1 "
-               "& $VICTIM call'");
+  sh_status(
+      0,
+      "$WEIR run --force --sim --no-wait -o t.db -- sh -c '$VICTIM await go call >/dev/null 2>&1 "
+      "& $VICTIM call'");
   ck_assert_int_eq(ask("t.db", ALLOCS), 1);
   (void)close(open("go", O_WRONLY));
 }
@@ -347,8 +386,9 @@ END_TEST
 /* A limit that would have ended weir by SIGXFSZ, and the program's parent with it. */
 START_TEST(a_limit_of_file_sizes_costs_the_trace_and_not_the_program)
 {
-  outcome *o = sh_status(5, "ulimit -f 4200; $WEIR run --sim --stacks=off -o t.db -- " TELL_DIR
-                            "$VICTIM repeat 40000 exit 5");
+  outcome *o =
+      sh_status(5, "ulimit -f 4200; $WEIR run --force --sim --stacks=off -o t.db -- " TELL_DIR
+                   "$VICTIM repeat 40000 exit 5");
   ck_assert_msg(strstr(o->err, "weir import") != NULL, "%s", o->err);
   sh_status(0, "$WEIR import $(cat dir) -o u.db && rm -r $(cat dir)");
   ck_assert_int_gt(ask("u.db", ALLOCS), 0);
@@ -409,11 +449,16 @@ END_TEST
 START_TEST(a_preloaded_programs_trace_replaces_nothing)
 {
   adopt_collectors();
-  sh_status(0, "echo precious >t.db; export WEIR_OUTPUT=t.db; " PRELOADED "$VICTIM call; " PRELOADED
-               "$VICTIM repeat 2");
+  outcome *o =
+      sh_status(0, "echo precious >t.db; export WEIR_OUTPUT=t.db; " PRELOADED "$VICTIM call");
+  ck_assert_ptr_nonnull(strstr(o->err, "t.db is there already: the trace is written to "));
+  ck_assert_ptr_nonnull(strstr(o->err, "/t-2.db.\n"));
+  wait_for_collectors();
+  sh_status(0, "export WEIR_OUTPUT=t.db; " PRELOADED "$VICTIM repeat 2");
   wait_for_collectors();
   ck_assert_str_eq(sh_status(0, "cat t.db")->out, "precious\n");
-  ck_assert_int_eq(ask("t.db.1", ALLOCS) + ask("t.db.2", ALLOCS), 3);
+  ck_assert_int_eq(ask("t-2.db", ALLOCS), 1);
+  ck_assert_int_eq(ask("t-3.db", ALLOCS), 2);
 }
 END_TEST
 
@@ -459,7 +504,9 @@ int main(void)
   tcase_add_test(t, streams_are_untouched);
   tcase_add_test(t, the_default_trace_is_named_after_the_program);
   tcase_add_test(t, a_program_without_cuda_leaves_a_trace_without_events);
-  tcase_add_test(t, output_replaces_a_trace_and_nothing_else);
+  tcase_add_test(t, output_replaces_nothing_but_a_trace_by_force);
+  tcase_add_test(t, a_trace_is_for_its_owner_alone);
+  tcase_add_test(t, what_a_neighbour_has_put_in_place_is_refused);
   tcase_add_test(t, the_environment_tells_the_program_only_what_it_must_know);
   tcase_add_test(t, the_software_device_lists_what_it_lacks);
   t = tests(s, "signals");

@@ -12,7 +12,7 @@ static const char *mode = "observe", *const *extra; /* extra: NAME=VALUE words, 
 /* One child that runs `calls` with three or four arguments, under weir run or plainly. */
 static bool run_calls(double *value, bool under, const char *stacks, const char *const *args)
 {
-  const char *argv[28];
+  const char *argv[29];
   int n = 0;
   argv[n++] = "env";
   for (int i = 0; extra && extra[i]; i++)
@@ -23,6 +23,7 @@ static bool run_calls(double *value, bool under, const char *stacks, const char 
     argv[n++] = "--sim";
     argv[n++] = bench_text("--stacks=%s", stacks);
     argv[n++] = bench_text("--mode=%s", mode);
+    argv[n++] = "--force";
     argv[n++] = "-o";
     argv[n++] = bench_text("%s/calls.db", bench_scratch);
     argv[n++] = "--";

@@ -66,8 +66,9 @@ static long long kill_once(int round)
   (void)unlink(count);
   pid_t pid = fork();
   if (pid == 0) {
-    (void)execl(bench_text("%s/bin/weir", bench_build), "weir", "run", "--sim", "-o", trace, "--",
-                "sh", "-c", "exec 2>/dev/null; \"$0\" count \"$1\"& echo $! >\"$1.pid\"; wait $!",
+    (void)execl(bench_text("%s/bin/weir", bench_build), "weir", "run", "--sim", "--force", "-o",
+                trace, "--", "sh", "-c",
+                "exec 2>/dev/null; \"$0\" count \"$1\"& echo $! >\"$1.pid\"; wait $!",
                 bench_text("%s/bench/calls", bench_build), count, (char *)NULL);
     _exit(127);
   }

@@ -23,7 +23,7 @@ fi
 echo
 echo "\$ weir run${sim:+ $sim} --mode=observe -o $trace -- train      # a training loop, on $where"
 # shellcheck disable=SC2086  # $sim is one option or none
-"$build/bin/weir" run $sim --mode=observe -o "$trace" -- "$build/examples/train"
+"$build/bin/weir" run --force $sim --mode=observe -o "$trace" -- "$build/examples/train"
 echo
 echo "\$ weir report $trace"
 echo

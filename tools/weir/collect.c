@@ -25,7 +25,7 @@ enum { FORK_WAIT_MS = 50 };
 const cmd_option collect_options[] = {
     [OPT_DIR] = {"spool-dir", 'd', CMD_ARG_REQUIRED, "DIR", "folder of the spools; is removed"},
     [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE",
-                    "trace (default weir.PID.db); FILE.1, ... if it is there"},
+                    "trace (default weir.PID.db); FILE-2, ... if it is there"},
     [OPT_PID] = {"pid", 'p', CMD_ARG_REQUIRED, "PID", "a process to wait for, spool or no spool"},
     {NULL, 0, CMD_ARG_NONE, NULL, NULL},
 };
@@ -85,10 +85,27 @@ static bool follow(const collect *o, job *j)
   return drained;
 }
 
+/* Whether the trace is complete. */
+static bool collect_into(collect *o, const char *wanted)
+{
+  job j;
+  if (!is_spool_folder(o->dir)) return false;
+  if (o->starter) o->starter_time = process_start_time(o->starter);
+  char *reserved = output_reserve(wanted);
+  char *output = reserved ? realpath(reserved, NULL) : NULL;
+  bool complete = output && job_open(&j, output, false, o->dir, NULL, NULL, NULL);
+  if (complete) {
+    bool drained = follow(o, &j);
+    complete = job_close(&j, drained);
+  }
+  free(reserved);
+  free(output);
+  return complete;
+}
+
 int collect_main(const cmd *c, int argc, char **argv)
 {
   collect o = {0};
-  job j;
   bool helped;
   int at = cmd_parse(c, argc, argv, false, on_option, &o, &helped);
   if (at < 0) return CMD_USAGE;
@@ -99,17 +116,9 @@ int collect_main(const cmd *c, int argc, char **argv)
   char *wanted = o.output ? cmd_format("%s", o.output) : cmd_format("weir.%d.db", (int)o.starter);
   char *log = cmd_format("%s.log", wanted);
   if (!cmd_chatty()) cmd_log_to(log);
-  if (!is_spool_folder(o.dir)) return CMD_FAILED;
-  if (o.starter) o.starter_time = process_start_time(o.starter);
-  char *reserved = output_reserve(wanted);
-  char *output = reserved ? realpath(reserved, NULL) : NULL;
-  free(reserved);
-  if (!output || !job_open(&j, output, o.dir, NULL, NULL, NULL)) return CMD_FAILED;
-  bool drained = follow(&o, &j);
-  bool complete = job_close(&j, drained);
-  free(output);
+  int status = collect_into(&o, wanted) ? 0 : CMD_FAILED;
   cmd_log_to(NULL);
   free(log);
   free(wanted);
-  return complete ? 0 : CMD_FAILED;
+  return status;
 }

@@ -420,6 +420,14 @@ static void remove_unborn(const char *dir)
   if (d) (void)closedir(d);
 }
 
+void collector_discard(const char *dir)
+{
+  remove_unborn(dir);
+  (void)rmdir(dir);
+}
+
+/* Whose unborn spool is taken away here makes the folder anew, unless that is still there: so it
+ * is tried more often than such a process tries. */
 bool collector_remove(collector *c)
 {
   for (int try = 0; try < REMOVE_TRIES; try++) {

@@ -51,6 +51,9 @@ bool collector_finish(collector *c);
 /* Removes the folder after collector_finish(). False: a spool came meanwhile, carry on. */
 bool collector_remove(collector *c);
 
+/* A folder in which nothing was recorded: removes it. */
+void collector_discard(const char *dir);
+
 void collector_free(collector *c);
 
 #endif

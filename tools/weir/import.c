@@ -126,6 +126,6 @@ int import_main(const cmd *c, int argc, char **argv)
   if (helped) return 0;
   if (at == argc) return cmd_usage(c, "which spools? SPOOL is missing");
   if (!output) return cmd_usage(c, "where to? -o FILE is missing");
-  if (!output_may_write(output)) return CMD_FAILED;
+  if (!output_may_write(output, true)) return CMD_FAILED;
   return import_all(output, argc - at, argv + at);
 }

@@ -22,10 +22,10 @@ static void widen_limits(void)
   (void)signal(SIGXFSZ, SIG_IGN);
 }
 
-bool job_open(job *j, const char *output, const char *dir, const char *command, collector_reap reap,
-              void *context)
+bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
+              collector_reap reap, void *context)
 {
-  weir_importer_options o = {.overwrite = true, .command = command};
+  weir_importer_options o = {.overwrite = force, .command = command};
   *j = (job){.output = output, .dir = dir};
   widen_limits();
   o.progress = progress_report;
@@ -42,15 +42,9 @@ bool job_open(job *j, const char *output, const char *dir, const char *command, 
 
 void job_discard(job *j)
 {
-  static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
   collector_free(j->collector);
-  weir_importer_close(j->importer);
-  for (unsigned i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-    char *path = cmd_format("%s%s", j->output, suffixes[i]);
-    (void)unlink(path);
-    free(path);
-  }
-  (void)rmdir(j->dir);
+  weir_importer_discard(j->importer);
+  collector_discard(j->dir);
 }
 
 bool job_drain(job *j, bool *more)
@@ -66,8 +60,8 @@ bool job_close(job *j, bool drained)
   bool good = drained;
   if (!drained)
     cmd_say("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
-            "'weir import %s -o FILE'.",
-            j->output, j->dir, j->dir);
+            "'weir import %s -o %s'.",
+            j->output, j->dir, j->dir, j->output);
   if (weir_importer_finish(j->importer) != WEIR_OK) {
     cmd_say("%s can be read, but could not be completed: %s.", j->output, weir_error_message());
     good = false;

@@ -17,14 +17,16 @@ typedef struct job {
   progress progress;
 } job;
 
-/* Makes the trace (replacing what is there: ask output_may_write() first) and the collector. False
- * after a sentence, with nothing left behind. `command`: for the trace, or NULL. */
-bool job_open(job *j, const char *output, const char *dir, const char *command, collector_reap reap,
-              void *context);
+/* Makes the trace (with `force` replacing what is there: ask output_may_write() first) and the
+ * collector. False after a sentence, with nothing left behind. `command`: for the trace, or NULL.
+ */
+bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
+              collector_reap reap, void *context);
 
 /* Takes the rest in and removes the folder. False with *more when a spool came meanwhile: nothing
  * is lost, carry on. */
 bool job_drain(job *j, bool *more);
+
 
 /* Completes the trace after job_drain() and closes. `drained`: what that returned; if not, says
  * what is missing and where it is kept. Returns whether the trace is complete. */

@@ -11,7 +11,8 @@ static const cmd_option no_options[] = {{NULL, 0, CMD_ARG_NONE, NULL, NULL}};
 
 const cmd cmd_commands[] = {
     {"run",
-     "[-o FILE] [--sim[=N]] [--mode=observe] [--stacks=off|N] [--no-wait] -- PROGRAM [ARG]...",
+     "[-o FILE] [--force] [--sim[=N]] [--mode=observe] [--stacks=off|N] [--no-wait] -- PROGRAM "
+     "[ARG]...",
      "Run a CUDA program and write what it does with memory to a trace",
      "The exit status is the program's; its stdin, stdout and stderr are untouched. The trace "
      "holds\n"

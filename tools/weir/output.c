@@ -1,59 +1,96 @@
-/* output.c: which file a trace may be written to. A file that Weir did not write is never replaced.
- */
+/* output.c: which file a trace may be written to. Nothing that is there is replaced without being
+ * asked to, a file that Weir did not write never, and neither is a trace that is being written. */
 #include "tools/weir/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "reports/trace_file.h"
 #include "tools/weir/cmd.h"
 
-/* A trace is known by its tables: enough of them that no other database has all. */
-static bool is_trace(const char *path)
+enum { MOST_NAMES = 10000 };
+
+/* trace.db, trace-2.db, trace-3.db, ... New. */
+static char *numbered(const char *path, int n)
 {
-  sqlite3 *db = NULL;
-  sqlite3_stmt *s = NULL;
-  bool yes = sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
-             sqlite3_prepare_v2(db,
-                                "SELECT count(*) = 4 FROM sqlite_master WHERE type = 'table' AND "
-                                "name IN ('meta', 'event', 'coverage', 'stack_frame')",
-                                -1, &s, NULL) == SQLITE_OK &&
-             sqlite3_step(s) == SQLITE_ROW && sqlite3_column_int(s, 0);
-  (void)sqlite3_finalize(s);
-  (void)sqlite3_close(db);
-  return yes;
+  size_t stem = strlen(path);
+  if (n < 2) return cmd_format("%s", path);
+  if (stem > 3 && !strcmp(path + stem - 3, ".db") && path[stem - 4] != '/') stem -= 3;
+  return cmd_format("%.*s-%d%s", (int)stem, path, n, path + stem);
 }
 
-bool output_may_write(const char *path)
+/* The first numbered name with nothing there. New. */
+static char *free_name(const char *path)
 {
   struct stat st;
+  for (int n = 2;; n++) {
+    char *name = numbered(path, n);
+    if (n == MOST_NAMES || (lstat(name, &st) < 0 && errno == ENOENT)) return name;
+    free(name);
+  }
+}
+
+static bool refuse(const char *path, wr_trace_state state)
+{
+  char *other = free_name(path);
+  switch (state) {
+  case WR_TRACE_KEPT:
+    cmd_say("%s is there already: --force replaces it; %s is free.", path, other);
+    break;
+  case WR_TRACE_LIVE:
+    cmd_say("%s is being written by another run; %s is free.", path, other);
+    break;
+  case WR_TRACE_FOREIGN:
+    cmd_say("%s is not a file of ours, or has another name too: it is not replaced; %s is free.",
+            path, other);
+    break;
+  default:
+    cmd_say("%s is there and is no trace of Weir's: it is not replaced; %s is free.", path, other);
+    break;
+  }
+  free(other);
+  return false;
+}
+
+void output_refuse_other_run(const char *path)
+{
+  char *other = free_name(path);
+  cmd_say("%s holds another run: --force replaces it; %s is free.", path, other);
+  free(other);
+}
+
+bool output_may_extend(const char *path, bool force)
+{
+  wr_trace_state state;
+  return (!force && *path && wr_trace_file_look(path, &state) == WEIR_OK &&
+          state == WR_TRACE_KEPT) ||
+         output_may_write(path, force);
+}
+
+bool output_may_write(const char *path, bool force)
+{
+  wr_trace_state state;
   if (!*path) {
     cmd_say("the name of the trace is empty.");
     return false;
   }
-  if (stat(path, &st) < 0) {
-    if (errno == ENOENT) return true; /* what else is wrong, creating it will tell */
-    cmd_say("cannot write %s: %s.", path, strerror(errno));
+  if (wr_trace_file_look(path, &state) != WEIR_OK) {
+    cmd_say("%s.", weir_error_message());
     return false;
   }
-  if (!S_ISREG(st.st_mode)) {
-    cmd_say("%s is not a regular file: a trace cannot be written there.", path);
-    return false;
-  }
-  if (st.st_size == 0 || is_trace(path)) return true;
-  cmd_say("%s is there and is no trace of Weir's: it is not replaced.", path);
-  return false;
+  if (state == WR_TRACE_FREE || (state == WR_TRACE_KEPT && force)) return true;
+  return refuse(path, state);
 }
 
 char *output_reserve(const char *path)
 {
-  for (int n = 0; n < 10000; n++) {
-    char *name = n ? cmd_format("%s.%d", path, n) : cmd_format("%s", path);
-    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  for (int n = 1; n < MOST_NAMES; n++) {
+    char *name = numbered(path, n);
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0) {
       (void)close(fd);
       return name;
@@ -65,6 +102,6 @@ char *output_reserve(const char *path)
     }
     free(name);
   }
-  cmd_say("cannot write %s: it and %s.1 to .9999 are all there.", path, path);
+  cmd_say("cannot write %s: it and all its numbered names are there.", path);
   return NULL;
 }

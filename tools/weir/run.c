@@ -32,6 +32,7 @@
 
 enum {
   OPT_OUTPUT,
+  OPT_FORCE,
   OPT_SIM,
   OPT_MODE,
   OPT_STACKS,
@@ -44,6 +45,7 @@ enum {
 
 const cmd_option run_options[] = {
     [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the trace (default weir.PID.db)"},
+    [OPT_FORCE] = {"force", 0, CMD_ARG_NONE, NULL, "replace the trace that FILE is"},
     [OPT_SIM] = {"sim", 0, CMD_ARG_OPTIONAL, "N",
                  "run on N software devices (default 1) instead of GPUs"},
     [OPT_MODE] = {"mode", 0, CMD_ARG_REQUIRED, "MODE",
@@ -71,7 +73,7 @@ typedef struct reaped {
 typedef struct run {
   environment env;
   const char *output; /* -o, NULL: default */
-  bool no_wait, list_unsupported;
+  bool no_wait, list_unsupported, force;
   char **argv;       /* the program and its arguments */
   pid_t child;       /* the program */
   int gate, hung;    /* write: the program may start; read: errno of a failed exec */
@@ -93,6 +95,9 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   switch (at) {
   case OPT_OUTPUT:
     r->output = value;
+    return true;
+  case OPT_FORCE:
+    r->force = true;
     return true;
   case OPT_NO_WAIT:
     r->no_wait = true;
@@ -344,7 +349,8 @@ static char *open_trace(run *r)
   char *output = r->output ? wanted : output_reserve(wanted);
   char *command = command_line(r->argv);
   if (output != wanted) free(wanted);
-  if (output && !job_open(&r->job, output, r->env.spool_dir, command, on_reap, r)) {
+  if (output &&
+      !job_open(&r->job, output, r->output && r->force, r->env.spool_dir, command, on_reap, r)) {
     free(output);
     output = NULL;
   }
@@ -386,7 +392,7 @@ static int prepare_and_run(const cmd *c, run *r)
   if (!r->argv[0]) return cmd_usage(c, "which program? PROGRAM is missing");
   int error = find_program(r->argv[0]);
   if (error) return cmd_cannot_run(r->argv[0], error);
-  if (r->output && !output_may_write(r->output)) return CMD_RUN_FAILED;
+  if (r->output && !output_may_write(r->output, r->force)) return CMD_RUN_FAILED;
   if (!environment_spool_dir(&r->env)) return CMD_RUN_FAILED;
   return run_program(r);
 }
