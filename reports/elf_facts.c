@@ -1,11 +1,10 @@
 /* elf_facts.c: see elf_facts.h. */
 #include "reports/elf_facts.h"
-#include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include "reports/util.h"
 
 static bool needs_cudart(Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
@@ -40,10 +39,10 @@ wr_elf_facts wr_elf_facts_of(const char *path)
 {
   wr_elf_facts facts = {0};
   struct stat file;
-  int fd = path && path[0] == '/' ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+  int fd = path && path[0] == '/' ? wr_open_regular(path, WR_ELF_MOST_BYTES, &file) : -1;
   if (fd < 0) return facts;
   elf_version(EV_CURRENT);
-  Elf *elf = !fstat(fd, &file) && S_ISREG(file.st_mode) ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+  Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
   if (elf) look(elf, &facts);
   elf_end(elf);
   close(fd);

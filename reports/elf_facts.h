@@ -3,6 +3,10 @@
 #define WEIR_REPORTS_ELF_FACTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* Larger files are no modules: sparse, or not ELF. */
+#define WR_ELF_MOST_BYTES (UINT64_C(16) << 30)
 
 typedef struct wr_elf_facts {
   bool readable;     /* it is there and an ELF file; else nothing below is known */

@@ -77,6 +77,17 @@ weir_status wr_db_each(const wr_db *db, const char *sql,
   return s;
 }
 
+bool wr_db_has_column(const wr_db *db, const char *table, const char *column)
+{
+  sqlite3_stmt *q = NULL;
+  if (wr_db_prepare(db, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", &q)) return false;
+  sqlite3_bind_text(q, 1, table, -1, SQLITE_STATIC);
+  sqlite3_bind_text(q, 2, column, -1, SQLITE_STATIC);
+  bool has = sqlite3_step(q) == SQLITE_ROW;
+  sqlite3_finalize(q);
+  return has;
+}
+
 static const char *const category_names[] = {
     [WEIR_API_NONE] = "none",       [WEIR_API_ALLOC] = "alloc",     [WEIR_API_FREE] = "free",
     [WEIR_API_COPY] = "copy",       [WEIR_API_MEMSET] = "memset",   [WEIR_API_SYNC] = "sync",

@@ -15,7 +15,8 @@
 /* The path of a database, and what is being done to it: all that a good error sentence needs. */
 typedef struct wr_db {
   sqlite3 *handle;
-  const char *path; /* borrowed */
+  const char *path;    /* borrowed */
+  const char *symbols; /* folder in which symbols are looked for first, or NULL; borrowed */
 } wr_db;
 
 /* Words the last failure of `db` as a status: ENOSPC, EIO, ECORRUPT, ENOMEM. `doing`: "writing". */
@@ -33,6 +34,9 @@ weir_status wr_db_run(const wr_db *db, sqlite3_stmt *statement);
 /* Calls `row` for every row of `sql`; a status it returns ends the walk and is returned. */
 weir_status wr_db_each(const wr_db *db, const char *sql,
                        weir_status (*row)(void *context, sqlite3_stmt *q), void *context);
+
+/* Whether a table of the trace has a column: one of an older Weir may lack what came later. */
+bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 
 /* Tables, views, and the rows that every trace has (kinds, functions). */
 weir_status wr_schema_create(const wr_db *db);

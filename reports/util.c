@@ -1,9 +1,12 @@
 /* util.c: see util.h. */
 #include "reports/util.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct wr_slot {
   uint64_t key;
@@ -149,4 +152,20 @@ char *wr_format(const char *format, ...)
   int n = vasprintf(&text, format, args);
   va_end(args);
   return n < 0 ? NULL : text;
+}
+
+int wr_open_regular(const char *path, uint64_t most, struct stat *file)
+{
+  /* Asked ahead of the opening, which does something to many a device, and again of what is open.
+   */
+  if (stat(path, file)) return -1;
+  bool fit = S_ISREG(file->st_mode);
+  int fd = fit ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+  if (fit && fd < 0) return -1;
+  fit = fit && !fstat(fd, file) && S_ISREG(file->st_mode) && file->st_size > 0;
+  bool large = fit && (uint64_t)file->st_size > most;
+  if (fit && !large) return fd;
+  if (fd >= 0) close(fd);
+  errno = large ? EFBIG : EINVAL;
+  return -1;
 }

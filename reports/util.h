@@ -1,5 +1,5 @@
 /* util.h: the small things reports are built with: a hash map of numbers, growing arrays, clean
- * text.
+ * text, files that are files.
  *
  * Everything here reports lack of memory by its return value and words nothing.
  */
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 /* A map from 64-bit keys to 64-bit values; open addressing, linear probing, shifting deletion.
  * All zero is an empty map. */
@@ -44,6 +45,10 @@ bool wr_grow(void *array, size_t *capacity, size_t need, size_t size);
 /* A new copy of `bytes` of text, cut at the first NUL: what is not UTF-8 becomes '?', and, where
  * `printable`, control characters too (terminals obey them). NULL: out of memory. */
 char *wr_text(const char *text, size_t bytes, bool printable);
+
+/* Opens a file that somebody else has named, for reading: only a regular one of 1 to `most` bytes,
+ * so that no pipe is waited for and no device touched. *file: what is open. -1: errno. */
+int wr_open_regular(const char *path, uint64_t most, struct stat *file);
 
 /* A new string, printf style. NULL: out of memory. */
 char *wr_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
