@@ -232,12 +232,13 @@ static weir_status start_process(wr_spool *s)
   weir_importer *im = s->im;
   const weir_spool_header *h = weir_spool_reader_header(s->reader);
   if (memcmp(h->boot_id, im->boot_id, 16) != 0)
-    s->boot_shift =
-        (int64_t)(h->realtime_ns - im->origin_realtime) - (int64_t)(s->opening - im->origin);
-  wr_op op = {.sql = "INSERT INTO process(id, pid, ppid, start, events, mode, exe, command, spool)"
-                     " VALUES(?,?,?,?,0," MODE("?5") ",?6,?7,?8)",
-              .v = {s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode},
-              .numbers = 5,
+    s->boot_shift = wr_between_boots(im, h->realtime_ns) - (int64_t)(s->opening - im->origin);
+  struct stat file;
+  int64_t uid = stat(s->path, &file) ? -1 : (int64_t)file.st_uid; /* who has made it */
+  wr_op op = {.sql = "INSERT INTO process(id, pid, ppid, start, events, mode, uid, exe, command,"
+                     " spool) VALUES(?,?,?,?,0," MODE("?5") ",NULLIF(?6,-1),?7,?8,?9)",
+              .v = {s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode, uid},
+              .numbers = 6,
               .texts = 3};
   op.text[0] = wr_text(h->exe, sizeof(h->exe), false);
   op.text[1] = command_line(h);
@@ -359,8 +360,8 @@ static weir_status queue_end(wr_spool *s)
   static const char *const reasons[] = {"unknown", "exit", "signal", "exec", "gone"};
   unsigned reason = (unsigned)s->reason <= WEIR_END_GONE ? (unsigned)s->reason : WEIR_END_UNKNOWN;
   const weir_spool_header *h = weir_spool_reader_header(s->reader);
-  uint64_t last = atomic_load(&h->last_mono_ns);
-  int64_t end = wr_time_of_mono(s, last > s->opening ? last : s->opening);
+  uint64_t last = atomic_load(&h->last_mono_ns), first = h->clock_first.mono_ns;
+  int64_t end = wr_time_of_mono(s, s->opening + (last > first ? last - first : 0));
   for (size_t i = 0; i < s->thread_count; i++)
     if (s->thread[i].last_end > end) end = s->thread[i].last_end;
   wr_span(s->im, 0, end);

@@ -103,6 +103,24 @@ int64_t wr_time(wr_spool *s, uint64_t ticks);
 double wr_length(const wr_spool *s, uint64_t ticks);
 int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns);
 
+/* ns since the trace's origin of an opening in another boot, by the wall clock; 0 where that says
+ * what cannot be. */
+int64_t wr_between_boots(const weir_importer *im, uint64_t realtime_ns);
+
+/* ns since the line's base of a tick since it. */
+double wr_timeline_at(const wr_timeline *line, int64_t ticks);
+
+/* Keys of wr_spool.frames and of wr_spool.stacks, the latter to be mixed with the addresses. */
+static inline uint64_t wr_frame_key(const wr_spool *s, uint64_t address)
+{
+  return wr_mix(wr_mix(1, s->unloads), address);
+}
+
+static inline uint64_t wr_stack_seed(const wr_spool *s)
+{
+  return wr_mix(2, s->unloads);
+}
+
 /* Widens the trace's span. */
 void wr_span(weir_importer *im, int64_t start, int64_t end);
 

@@ -23,6 +23,12 @@ int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns)
   return opening + s->boot_shift + since_opening;
 }
 
+int64_t wr_between_boots(const weir_importer *im, uint64_t realtime_ns)
+{
+  int64_t ns = (int64_t)(realtime_ns - im->origin_realtime);
+  return ns > -AFTER_OPENING && ns < AFTER_OPENING ? ns : 0;
+}
+
 /* ns since the line's base. */
 static double on_piece(const wr_piece *p, int64_t ticks)
 {
@@ -46,7 +52,7 @@ static const wr_piece *piece_of(const wr_timeline *l, int64_t ticks)
   return &l->piece[low];
 }
 
-static double at(const wr_timeline *l, int64_t ticks)
+double wr_timeline_at(const wr_timeline *l, int64_t ticks)
 {
   const wr_piece *p = piece_of(l, ticks);
   return ticks > p->from ? on_piece(p, ticks) : (double)ticks * p->slope;
@@ -57,7 +63,7 @@ void wr_timeline_poll(wr_timeline *l, const weir_clock_map *now)
   wr_piece *last = l->count ? &l->piece[l->count - 1] : NULL;
   if (!last) l->base = now->base;
   if (!last || l->asked > last->from) {
-    wr_piece next = {.from = last ? l->asked : 0, .ns = last ? at(l, l->asked) : 0};
+    wr_piece next = {.from = last ? l->asked : 0, .ns = last ? wr_timeline_at(l, l->asked) : 0};
     if (l->count == WR_PIECES) { /* ticks of so long ago go by the oldest of those that stay */
       l->count /= 2;
       memmove(l->piece, l->piece + WR_PIECES - l->count, l->count * sizeof(wr_piece));
@@ -71,7 +77,7 @@ int64_t wr_time(wr_spool *s, uint64_t ticks)
 {
   wr_timeline *l = &s->line;
   int64_t since = (int64_t)(ticks - l->base.ticks);
-  double ns = at(l, since);
+  double ns = wr_timeline_at(l, since);
   if (since > l->asked) l->asked = since;
   if (!(ns > -4e18 && ns < 4e18)) ns = 0;
   return wr_time_of_mono(s, l->base.mono_ns + (uint64_t)(int64_t)ns);

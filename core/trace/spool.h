@@ -322,7 +322,11 @@ void weir_spool_reader_settle(weir_spool_reader *r);
 const weir_spool_header *weir_spool_reader_header(weir_spool_reader *r);
 const weir_spool_header *weir_spool_reader_coverage(weir_spool_reader *r);
 
-/* Ticks to CLOCK_MONOTONIC ns for this spool, by the best pairs known (own boot: taken now). */
+/* CLOCK_MONOTONIC ns of the spool's opening, by the reader's clock where the two can be compared: a
+ * program's own may be faked, or of another time namespace. The same at every call. */
+uint64_t weir_spool_reader_opening(weir_spool_reader *r);
+
+/* Ticks to that clock's ns for this spool, by the best pairs known (own boot: taken now). */
 weir_clock_map weir_spool_reader_clock(weir_spool_reader *r);
 
 /* Records not delivered yet, at the most, as of the last drain. */

@@ -79,6 +79,8 @@ struct weir_spool_reader {
   size_t taken_bytes;
   uint64_t whole;           /* bytes the file must have for what the directory says */
   weir_spool_header header; /* the copy handed out */
+  uint64_t opening;         /* weir_spool_reader_opening(), once known */
+  bool opening_known;
   char full_path[]; /* whole */
 };
 
@@ -796,11 +798,63 @@ static weir_clock_pair later_pair(weir_spool_reader *r)
   return none;
 }
 
+/* The rate of the ticks by our own clock alone, ns a tick. */
+static double own_rate(weir_clock_pair now)
+{
+  static weir_clock_pair first;
+  if (!first.ticks) first = now;
+  if (now.mono_ns - first.mono_ns < MS) {
+    struct timespec wait = {.tv_nsec = MS};
+    (void)nanosleep(&wait, NULL);
+    now = weir_clock_now();
+  }
+  return weir_clock_map_make(first, now, 0).ns_per_tick;
+}
+
+/* Whether our clock can say of the spool's ticks when they were. */
+static bool shares_ticks(const weir_spool_header *h, weir_clock_pair now)
+{
+  return (int)h->clock_kind == weir_clock_kind_in_use && h->clock_kind != WEIR_CLOCK_MONOTONIC &&
+         now.ticks > h->clock_first.ticks && same_boot(h);
+}
+
+/* Its opening by our CLOCK_MONOTONIC. The program's was the same, unless something stands in for
+ * its clock or it is in a time namespace; ticks are the machine's. A time in the future, or longer
+ * ago than the ticks have it, was never ours. One that is nearer may be, as the machine may have
+ * slept since, but not when it is said while the program runs. */
+static uint64_t opening_by_ticks(const weir_spool_header *h, weir_clock_pair now)
+{
+  double rate = own_rate(now);
+  int64_t by_ticks = (int64_t)((double)(now.ticks - h->clock_first.ticks) * rate);
+  int64_t said = (int64_t)(now.mono_ns - h->clock_first.mono_ns),
+          tolerance = SECOND + by_ticks / 100;
+  bool far = said < -SECOND || said - by_ticks > tolerance;
+  if (by_ticks < 60 * SECOND) far |= by_ticks - said > tolerance;
+  return far ? now.mono_ns - (uint64_t)by_ticks : h->clock_first.mono_ns;
+}
+
+uint64_t weir_spool_reader_opening(weir_spool_reader *r)
+{
+  if (r->opening_known) return r->opening;
+  const weir_spool_header *h = weir_spool_reader_header(r);
+  weir_clock_init();
+  weir_clock_pair now = weir_clock_now();
+  r->opening = shares_ticks(h, now) ? opening_by_ticks(h, now) : h->clock_first.mono_ns;
+  r->opening_known = true;
+  return r->opening;
+}
+
 weir_clock_map weir_spool_reader_clock(weir_spool_reader *r)
 {
+  weir_clock_pair first = {0, weir_spool_reader_opening(r)}, last = later_pair(r);
   const weir_spool_header *h = weir_spool_reader_header(r);
-  weir_clock_pair last = later_pair(r);
-  weir_clock_init();
-  if ((int)h->clock_kind == weir_clock_kind_in_use && same_boot(h)) last = weir_clock_now();
-  return weir_clock_map_make(h->clock_first, last, h->clock_hint_hz);
+  weir_clock_pair now = weir_clock_now();
+  first.ticks = h->clock_first.ticks;
+  last.mono_ns += first.mono_ns - h->clock_first.mono_ns;
+  bool same_kind = (int)h->clock_kind == weir_clock_kind_in_use && same_boot(h);
+  weir_clock_map map = weir_clock_map_make(first, same_kind ? now : last, h->clock_hint_hz);
+  if (!shares_ticks(h, now)) return map;
+  double rate = own_rate(now);
+  if (map.ns_per_tick > rate * 1.05 || map.ns_per_tick < rate * 0.95) map.ns_per_tick = rate;
+  return map;
 }

@@ -13,10 +13,15 @@ $(O)/tests/tools/victim: $(OBJ)/tests/tools/victim.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -ldl
 
+$(O)/tests/tools/libother_clock.so: tests/tools/other_clock.c
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -O2 -Wall -Wextra -shared -fPIC -o $@ $<
+
 EXTRA_tests/tools/victim.c = -Wno-pedantic
 
 TESTS      += $(TOOLS_TESTS)
 NOT_ASAN   += $(TOOLS_TESTS:$(O)/%=%)
 NOT_TSAN   += $(TOOLS_TESTS:$(O)/%=%)
 TESTS_ALL  += $(TOOLS_TESTS_ALL)
-TEST_TOOLS += $(O)/tests/tools/victim
+TEST_TOOLS += $(O)/tests/tools/victim $(O)/tests/tools/libother_clock.so

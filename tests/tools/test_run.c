@@ -99,6 +99,21 @@ START_TEST(a_program_without_cuda_leaves_a_trace_without_events)
 }
 END_TEST
 
+START_TEST(a_clock_that_tells_another_time_is_not_the_trace_s)
+{
+  sh_status(0, RUN "-- sh -c 'LD_PRELOAD=$LD_PRELOAD:$BUILD/tests/tools/libother_clock.so"
+                   " $VICTIM call; $VICTIM call'");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 2);
+  ck_assert_int_lt(ask("t.db", "SELECT value FROM meta WHERE key = 'duration_ns'"), 3600000000000);
+  ck_assert_int_eq(ask("t.db", "SELECT abs(value - unixepoch('now') * 1000000000) < 3600000000000"
+                               " FROM meta WHERE key = 'start_realtime_ns'"),
+                   1);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event e JOIN process p ON p.id = e.process"
+                               " WHERE e.start < p.start OR e.end > p.end"),
+                   0);
+}
+END_TEST
+
 START_TEST(output_replaces_nothing_but_a_trace_by_force)
 {
   sh_status(0, RUN "-- $VICTIM repeat 3");
@@ -504,6 +519,7 @@ int main(void)
   tcase_add_test(t, streams_are_untouched);
   tcase_add_test(t, the_default_trace_is_named_after_the_program);
   tcase_add_test(t, a_program_without_cuda_leaves_a_trace_without_events);
+  tcase_add_test(t, a_clock_that_tells_another_time_is_not_the_trace_s);
   tcase_add_test(t, output_replaces_nothing_but_a_trace_by_force);
   tcase_add_test(t, a_trace_is_for_its_owner_alone);
   tcase_add_test(t, what_a_neighbour_has_put_in_place_is_refused);
