@@ -69,6 +69,7 @@ static void close_and_leave(weir_importer *im, bool remove)
     free_spool(im->spools[i]);
   free(im->spools);
   wr_map_free(&im->odd_apis);
+  wr_map_free(&im->texts);
   wr_batch_close(&im->batch);
   sqlite3_close(im->db.handle);
   wr_trace_file_leave(&im->file, remove);

@@ -17,6 +17,7 @@ weir_status weir_report_summary(FILE *out, const char *trace, const weir_report_
   wr_model m = {0};
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;
+  in.db.symbols = o->symbols;
   s = wr_model_load(&m, &in.db, top);
   wr_input_close(&in);
   if (s) return s;
@@ -33,6 +34,7 @@ weir_status weir_report_cache(FILE *out, const char *trace, const weir_report_op
   wr_cache c = {0};
   weir_status s = wr_input_open(&in, trace);
   if (s) return s;
+  in.db.symbols = o->symbols;
   s = wr_cache_load(&c, &in.db);
   wr_input_close(&in);
   if (!s)

@@ -10,9 +10,11 @@ typedef enum weir_report_format { WEIR_REPORT_TEXT, WEIR_REPORT_JSON } weir_repo
 
 typedef struct weir_report_options {
   weir_report_format format;
-  int color; /* 1: ANSI colours in text */
-  int width; /* columns of text, 0: 100 */
-  int top;   /* call sites a list, 0: 5 */
+  int color;           /* 1: ANSI colours in text */
+  int width;           /* columns of text, at least 40; 0: as many as it takes, nothing is cut */
+  int top;             /* call sites a list, 0: 5 in text, 20 in JSON */
+  int depth;           /* levels of callers below a call site in text, 0: 2; -1: none */
+  const char *symbols; /* absolute; folder in which symbols are looked for first, or NULL */
 } weir_report_options;
 
 /* Writes the summary of `trace` (a trace, or a spool, which is imported to a temporary one first)

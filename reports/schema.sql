@@ -16,7 +16,7 @@ CREATE TABLE thread(
 CREATE TABLE module(
   id INTEGER PRIMARY KEY, process INTEGER, path TEXT, string INTEGER, build_id TEXT,
   base INTEGER, start INTEGER, "end" INTEGER, loaded INTEGER, unloaded INTEGER,
-  embeds_cuda INTEGER, needs_cudart INTEGER);
+  embeds_cuda INTEGER, needs_cudart INTEGER, bytes INTEGER, mtime INTEGER);
 
 CREATE TABLE stack(id INTEGER PRIMARY KEY, process INTEGER, depth INTEGER, first INTEGER);
 CREATE TABLE stack_frame(stack INTEGER, depth INTEGER, frame INTEGER, PRIMARY KEY(stack, depth))

@@ -3,31 +3,37 @@
  * Every module file gets one libdwfl session, opened when an address of it is first asked for and
  * kept to the end, since names and file names point into it. A frame holds a return address: the
  * call is before it, so the byte before it is what is looked up. Debug information is taken from
- * the file and from the system's separate debug files, never from the network.
+ * the file and from separate debug files, never from the network.
  */
 #include "reports/symbolize.h"
 #include <dlfcn.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "reports/debug_files.h"
 #include "reports/util.h"
+
+#define PERF_MAP_MOST_BYTES (UINT64_C(256) << 20)
 
 typedef struct module_file {
   char *path;
+  char *build_id;       /* as recorded, hex, "" none */
+  int64_t bytes, mtime; /* as recorded, 0 unknown */
+  bool looked;          /* for it, and what follows is known */
+  const char *lacks;    /* why there is no module, NULL: nobody knows */
   Dwfl *session;
-  Dwfl_Module *module; /* NULL: gone, or no ELF file */
+  Dwfl_Module *module; /* NULL: gone, another since, or no ELF file */
   Dwarf_Addr bias;     /* file address + bias = address in the session */
-  char *build_id;      /* hex, "" when it has none */
 } module_file;
 
 typedef struct module_row {
   int64_t id, process, base, start, end, loaded;
   const char *path; /* the file's */
-  char *build_id;   /* recorded, "" when none */
   size_t file;
 } module_row;
 
@@ -38,6 +44,7 @@ typedef struct jit_symbol {
 
 typedef struct process_row {
   int64_t id, pid;
+  int64_t uid; /* whose it was; -1: not known, so taken for ours */
   bool map_read;
   jit_symbol *jit; /* sorted by start */
   size_t jit_count, jit_capacity;
@@ -76,77 +83,140 @@ static weir_status out_of_memory(const wr_symbols *s)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-static int find_debuginfo(Dwfl_Module *mod, void **user, const char *name, Dwarf_Addr base,
-                          const char *file, const char *link, GElf_Word crc, char **found)
-{
-  int fd = dwfl_build_id_find_debuginfo(mod, user, name, base, file, link, crc, found);
-  if (fd >= 0 || getenv("DEBUGINFOD_URLS"))
-    return fd; /* the standard search would ask the network */
-  return dwfl_standard_find_debuginfo(mod, user, name, base, file, link, crc, found);
-}
-
 static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
-                                         .find_debuginfo = find_debuginfo,
+                                         .find_debuginfo = wr_debuginfo_find,
                                          .section_address = dwfl_offline_section_address};
 
-static char *build_id_of(Dwfl_Module *module)
+static bool has_build_id(Dwfl_Module *module, const char *expected)
 {
   const unsigned char *bits = NULL;
   GElf_Addr address = 0;
-  int n = module ? dwfl_module_build_id(module, &bits, &address) : 0;
-  if (n <= 0) return calloc(1, 1);
-  char *text = calloc((size_t)n * 2 + 1, 1);
-  for (int i = 0; text && i < n; i++)
-    (void)snprintf(text + (size_t)2 * (size_t)i, 3, "%02x", bits[i]);
-  return text;
+  int n = dwfl_module_build_id(module, &bits, &address);
+  if (n <= 0 || strlen(expected) != (size_t)n * 2) return false;
+  for (int i = 0; i < n; i++) {
+    char byte[3];
+    (void)snprintf(byte, sizeof(byte), "%02x", bits[i]);
+    if (memcmp(byte, expected + (size_t)2 * (size_t)i, 2) != 0) return false;
+  }
+  return true;
+}
+
+/* Is that the file which ran? Copies (of db->symbols) have times of their own. */
+static bool is_the_one(const module_file *f, Dwfl_Module *module, const struct stat *file,
+                       bool copy)
+{
+  if (f->build_id[0]) return has_build_id(module, f->build_id);
+  int64_t mtime = (int64_t)file->st_mtim.tv_sec * 1000000000 + file->st_mtim.tv_nsec;
+  return !f->bytes || (f->bytes == file->st_size && (copy || f->mtime == mtime));
+}
+
+/* Opens `path` for the module, if it is what ran: *lacks says why it is not. */
+static weir_status try_file(wr_symbols *s, module_file *f, const char *path, bool copy)
+{
+  struct stat file;
+  int fd = wr_elf_open(path);
+  if (fd < 0) {
+    if (!copy && (errno == ENOENT || errno == ENOTDIR)) f->lacks = "removed";
+    return WEIR_OK;
+  }
+  Dwfl *session = dwfl_begin(&callbacks);
+  if (!session || fstat(fd, &file)) {
+    if (session) dwfl_end(session);
+    close(fd);
+    return out_of_memory(s);
+  }
+  dwfl_report_begin(session);
+  Dwfl_Module *module = dwfl_report_offline(session, path, path, fd);
+  dwfl_report_end(session, NULL, NULL);
+  if (!module) close(fd); /* else it is the session's */
+  bool readable = module && dwfl_module_getelf(module, &f->bias);
+  if (readable && is_the_one(f, module, &file, copy)) {
+    f->session = session;
+    f->module = module;
+    return WEIR_OK;
+  }
+  if (!copy) f->lacks = "changed since";
+  dwfl_end(session);
+  return WEIR_OK;
+}
+
+/* In the folder that the user names: by build-id, by path, by name. */
+static weir_status try_folder(wr_symbols *s, module_file *f)
+{
+  const char *folder = s->db->symbols, *id = f->build_id;
+  const char *slash = strrchr(f->path, '/'), *name = slash ? slash : "/";
+  char *paths[] = {id[0] && id[1] ? wr_format("%s/.build-id/%.2s/%s.debug", folder, id, id + 2)
+                                  : NULL,
+                   wr_format("%s%s", folder, f->path), wr_format("%s%s.debug", folder, f->path),
+                   wr_format("%s%s", folder, name), wr_format("%s%s.debug", folder, name)};
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    if (paths[i] && !f->module && !status) status = try_file(s, f, paths[i], true);
+    free(paths[i]);
+  }
+  return status;
 }
 
 static weir_status open_file(wr_symbols *s, module_file *f)
 {
-  if (f->session) return WEIR_OK;
-  f->session = dwfl_begin(&callbacks);
-  if (!f->session) return out_of_memory(s);
-  if (f->path[0] == '/' && !access(f->path, R_OK)) {
-    dwfl_report_begin(f->session);
-    f->module = dwfl_report_offline(f->session, f->path, f->path, -1);
-    dwfl_report_end(f->session, NULL, NULL);
-  }
-  if (f->module && !dwfl_module_getelf(f->module, &f->bias)) f->module = NULL;
-  f->build_id = build_id_of(f->module);
-  return f->build_id ? WEIR_OK : out_of_memory(s);
+  if (f->looked) return WEIR_OK;
+  weir_status status = s->db->symbols ? try_folder(s, f) : WEIR_OK;
+  if (!status && !f->module) status = try_file(s, f, f->path, false);
+  if (f->module) f->lacks = NULL;
+  f->looked = !status;
+  return status;
 }
 
-static weir_status file_of(wr_symbols *s, const char *path, size_t *out)
+bool wr_symbols_lacking(const wr_symbols *s, size_t *at, const char **path, const char **why)
 {
+  while (*at < s->file_count) {
+    const module_file *f = &s->files[(*at)++];
+    if (!f->looked || !f->lacks) continue;
+    *path = f->path;
+    *why = f->lacks;
+    return true;
+  }
+  return false;
+}
+
+/* The place in s->files of a file as it was recorded. */
+static weir_status file_of(wr_symbols *s, sqlite3_stmt *q, size_t *out)
+{
+  const char *path = (const char *)sqlite3_column_text(q, 2);
+  const char *build_id = (const char *)sqlite3_column_text(q, 3);
+  int64_t bytes = sqlite3_column_int64(q, 8), mtime = sqlite3_column_int64(q, 9);
+  if (!path) path = "";
+  if (!build_id) build_id = "";
   for (size_t i = 0; i < s->file_count; i++) {
+    const module_file *f = &s->files[i];
     *out = i;
-    if (!strcmp(s->files[i].path, path)) return WEIR_OK;
+    if (!strcmp(f->path, path) && !strcmp(f->build_id, build_id) &&
+        (*build_id || (f->bytes == bytes && f->mtime == mtime)))
+      return WEIR_OK;
   }
   if (!wr_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof(module_file)))
     return out_of_memory(s);
-  s->files[s->file_count] = (module_file){.path = wr_format("%s", path)};
-  if (!s->files[s->file_count].path) return out_of_memory(s);
   *out = s->file_count++;
-  return WEIR_OK;
+  s->files[*out] = (module_file){.path = wr_format("%s", path),
+                                 .build_id = wr_format("%s", build_id),
+                                 .bytes = bytes,
+                                 .mtime = mtime};
+  return s->files[*out].path && s->files[*out].build_id ? WEIR_OK : out_of_memory(s);
 }
 
 static weir_status take_module(void *context, sqlite3_stmt *q)
 {
   wr_symbols *s = context;
-  const char *path = (const char *)sqlite3_column_text(q, 2);
-  const char *build_id = (const char *)sqlite3_column_text(q, 3);
   module_row m = {.id = sqlite3_column_int64(q, 0),
                   .process = sqlite3_column_int64(q, 1),
                   .base = sqlite3_column_int64(q, 4),
                   .start = sqlite3_column_int64(q, 5),
                   .end = sqlite3_column_int64(q, 6),
                   .loaded = sqlite3_column_int64(q, 7)};
-  weir_status status = file_of(s, path ? path : "", &m.file);
+  weir_status status = file_of(s, q, &m.file);
   if (status) return status;
   if (!wr_grow(&s->modules, &s->module_capacity, s->module_count + 1, sizeof(m)))
     return out_of_memory(s);
-  m.build_id = wr_format("%s", build_id ? build_id : "");
-  if (!m.build_id) return out_of_memory(s);
   m.path = s->files[m.file].path;
   s->modules[s->module_count++] = m;
   return WEIR_OK;
@@ -157,8 +227,10 @@ static weir_status take_process(void *context, sqlite3_stmt *q)
   wr_symbols *s = context;
   if (!wr_grow(&s->processes, &s->process_capacity, s->process_count + 1, sizeof(process_row)))
     return out_of_memory(s);
-  s->processes[s->process_count++] =
-      (process_row){.id = sqlite3_column_int64(q, 0), .pid = sqlite3_column_int64(q, 1)};
+  bool known = sqlite3_column_type(q, 2) == SQLITE_INTEGER;
+  s->processes[s->process_count++] = (process_row){.id = sqlite3_column_int64(q, 0),
+                                                   .pid = sqlite3_column_int64(q, 1),
+                                                   .uid = known ? sqlite3_column_int64(q, 2) : -1};
   return WEIR_OK;
 }
 
@@ -174,11 +246,18 @@ weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
   wr_symbols *s = calloc(1, sizeof(*s));
   if (!s) return weir_fail(WEIR_ENOMEM, "symbolizing %s: out of host memory", db->path);
   s->db = db;
-  weir_status status = wr_db_each(db,
-                                  "SELECT id, process, path, build_id, base, start, \"end\", loaded"
-                                  " FROM module WHERE start IS NOT NULL",
-                                  take_module, s);
-  if (!status) status = wr_db_each(db, "SELECT id, pid FROM process", take_process, s);
+#define MODULES(stamp)                                                                             \
+  "SELECT id, process, path, build_id, base, start, \"end\", loaded, " stamp                       \
+  " FROM module WHERE start IS NOT NULL"
+  bool stamped = wr_db_has_column(db, "module", "mtime");
+  weir_status status =
+      wr_db_each(db, stamped ? MODULES("bytes, mtime") : MODULES("0, 0"), take_module, s);
+  if (!status)
+    status =
+        wr_db_each(db,
+                   wr_db_has_column(db, "process", "uid") ? "SELECT id, pid, uid FROM process"
+                                                          : "SELECT id, pid, NULL FROM process",
+                   take_process, s);
   if (!status)
     status = wr_db_prepare(db,
                            "SELECT f.id, f.process, f.address, f.module, f.first FROM stack_frame s"
@@ -202,8 +281,6 @@ void wr_symbols_close(wr_symbols *s)
     free(s->files[i].path);
     free(s->files[i].build_id);
   }
-  for (size_t i = 0; i < s->module_count; i++)
-    free(s->modules[i].build_id);
   for (size_t i = 0; i < s->process_count; i++) {
     for (size_t j = 0; j < s->processes[i].jit_count; j++)
       free(s->processes[i].jit[j].name);
@@ -318,8 +395,8 @@ static weir_status resolve_in_module(wr_symbols *s, const module_row *m, uint64_
   f.offset = address - (uint64_t)m->base;
   weir_status status = open_file(s, file);
   if (status) return status;
-  if (!file->module || (m->build_id[0] && strcmp(m->build_id, file->build_id) != 0))
-    return push(s, f);
+  f.lacks = file->lacks;
+  if (!file->module) return push(s, f);
   Dwarf_Addr at = f.offset - 1 + file->bias;
   GElf_Off offset;
   GElf_Sym symbol;
@@ -340,13 +417,29 @@ static int by_start(const void *left, const void *right)
   return a->start < b->start ? -1 : a->start > b->start;
 }
 
+/* Anybody can make a file of that name in /tmp: it counts when the process's user or root has made
+ * it, and is no link to another. */
+static FILE *open_perf_map(const process_row *p)
+{
+  char path[64];
+  struct stat link, file;
+  (void)snprintf(path, sizeof(path), "/tmp/perf-%lld.map", (long long)p->pid);
+  if (lstat(path, &link) || !S_ISREG(link.st_mode)) return NULL;
+  int fd = wr_open_regular(path, PERF_MAP_MOST_BYTES, &file);
+  if (fd < 0) return NULL;
+  uid_t user = p->uid < 0 ? geteuid() : (uid_t)p->uid;
+  bool same = file.st_dev == link.st_dev && file.st_ino == link.st_ino;
+  FILE *f = same && (file.st_uid == user || file.st_uid == 0) ? fdopen(fd, "r") : NULL;
+  if (!f) close(fd);
+  return f;
+}
+
 static void read_perf_map(process_row *p)
 {
-  char path[64], *line = NULL;
+  char *line = NULL;
   size_t room = 0;
   p->map_read = true;
-  (void)snprintf(path, sizeof(path), "/tmp/perf-%lld.map", (long long)p->pid);
-  FILE *f = fopen(path, "re");
+  FILE *f = open_perf_map(p);
   if (!f) return;
   while (getline(&line, &room, f) > 0) {
     unsigned long long start, bytes;

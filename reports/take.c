@@ -234,26 +234,60 @@ static void hex(char *out, const unsigned char *bytes, size_t count)
   out[2 * count] = '\0';
 }
 
-static weir_status add_module(wr_spool *s, const weir_module_info *info, const char *build_id,
-                              char *path, char *path_again, int64_t time)
+/* What is behind the path; zeros: nothing is. */
+static weir_module_stamp stamp_of(const char *end, size_t left)
+{
+  weir_module_stamp stamp = {0};
+  if (left >= sizeof(stamp)) memcpy(&stamp, end, sizeof(stamp));
+  return stamp;
+}
+
+/* The row of StringIds of a text, made where it is new. Takes `text`. */
+static weir_status string_of(weir_importer *im, char *text, int64_t *id)
+{
+  if (!text) return wr_out_of_memory(im);
+  uint64_t key = 5;
+  for (const char *p = text; *p; p++)
+    key = wr_mix(key, (unsigned char)*p);
+  const uint64_t *known = wr_map_get(&im->texts, key);
+  if (known) {
+    *id = (int64_t)*known;
+    free(text);
+    return WEIR_OK;
+  }
+  *id = im->strings + 1;
+  wr_op op = {.sql = "INSERT INTO StringIds VALUES(?,?)",
+              .v = {*id},
+              .numbers = 1,
+              .texts = 1,
+              .text = {text}};
+  weir_status status = wr_batch_op(&im->batch, op);
+  if (status) return status;
+  im->strings++;
+  uint64_t *entry = wr_map_put(&im->texts, key, NULL);
+  if (entry) *entry = (uint64_t)*id; /* else the text is there twice, which harms nobody */
+  return WEIR_OK;
+}
+
+static weir_status add_module(wr_spool *s, const weir_module_info *info, weir_module_stamp stamp,
+                              const char *build_id, char *path, char *path_again, int64_t time)
 {
   weir_importer *im = s->im;
-  uint64_t *row = wr_map_put(&s->modules, module_key(info), NULL);
-  wr_op op = {.sql = "INSERT INTO module(id, process, base, start, \"end\", string, loaded, path,"
-                     " build_id) VALUES(?,?,?,?,?,?,?,?,NULLIF(?,''))",
+  int64_t string = 0;
+  weir_status named = string_of(im, path_again, &string);
+  uint64_t *row = named ? NULL : wr_map_put(&s->modules, module_key(info), NULL);
+  wr_op op = {.sql = "INSERT INTO module(id, process, base, start, \"end\", string, loaded, bytes,"
+                     " mtime, path, build_id) VALUES(?,?,?,?,?,?,?,NULLIF(?,0),NULLIF(?,0),?,"
+                     "NULLIF(?,''))",
               .v = {im->modules + 1, s->process, (int64_t)info->base, (int64_t)info->start,
-                    (int64_t)info->end, im->strings + 1, time},
-              .numbers = 7,
+                    (int64_t)info->end, string, time, (int64_t)stamp.bytes, stamp.mtime_ns},
+              .numbers = 9,
               .texts = 2,
               .text = {path, wr_format("%s", build_id)}};
-  wr_op name = {.sql = "INSERT INTO StringIds VALUES(?,?)",
-                .v = {im->strings + 1},
-                .numbers = 1,
-                .texts = 1,
-                .text = {path_again}};
-  if (row) *row = (uint64_t)++im->modules, im->strings++;
-  weir_status a = wr_batch_op(&im->batch, op), b = wr_batch_op(&im->batch, name);
-  return !row || !path || !path_again ? wr_out_of_memory(im) : a ? a : b;
+  if (row) *row = (uint64_t)++im->modules;
+  weir_status kept = WEIR_OK;
+  weir_status status = wr_batch_op(&im->batch, op);
+  return named ? named : !row || !path ? wr_out_of_memory(im) : status ? status : kept;
 }
 
 /* Every thread may tell of a module: the first row counts while it stays loaded. Another module in
@@ -270,7 +304,8 @@ static weir_status take_module(wr_spool *s, const weir_trace_event *head, const 
   if (info.build_id_bytes > left || info.path_bytes > left - info.build_id_bytes) return WEIR_OK;
   const char *tail = (const char *)payload + sizeof(info), *path = tail + info.build_id_bytes;
   uint64_t identity = wr_mix(wr_mix(4, info.start), info.end);
-  for (size_t i = 0; i < left; i++)
+  size_t named = (size_t)info.build_id_bytes + info.path_bytes;
+  for (size_t i = 0; i < named; i++)
     identity = wr_mix(identity, (unsigned char)tail[i]);
   uint64_t *known = wr_map_put(&s->modules, identity_key(&info), NULL);
   if (!known) return wr_out_of_memory(s->im);
@@ -282,8 +317,9 @@ static weir_status take_module(wr_spool *s, const weir_trace_event *head, const 
   *wr_map_get(&s->modules, identity_key(&info)) = identity;
   char build_id[2 * 64 + 1];
   hex(build_id, (const unsigned char *)tail, info.build_id_bytes > 64 ? 64 : info.build_id_bytes);
-  return add_module(s, &info, build_id, wr_text(path, info.path_bytes, false),
-                    wr_text(path, info.path_bytes, false), time);
+  return add_module(s, &info, stamp_of(tail + named, left - named), build_id,
+                    wr_text(path, info.path_bytes, false), wr_text(path, info.path_bytes, false),
+                    time);
 }
 
 static weir_status take_name(wr_spool *s, const weir_trace_event *head, const void *payload,
@@ -317,14 +353,10 @@ static weir_status take_thread(wr_spool *s, size_t thread, const void *payload, 
               .v = {s->thread[thread].id},
               .numbers = 1,
               .texts = 1};
-  wr_op name = {.sql = "INSERT INTO StringIds SELECT ?1, ?2 WHERE NOT EXISTS"
-                       " (SELECT 1 FROM StringIds WHERE value = ?2)",
-                .v = {++im->strings},
-                .numbers = 1,
-                .texts = 1};
+  int64_t string;
   op.text[0] = wr_text(payload, bytes, false);
-  name.text[0] = wr_text(payload, bytes, false);
-  weir_status a = wr_batch_op(&im->batch, op), b = wr_batch_op(&im->batch, name);
+  weir_status a = wr_batch_op(&im->batch, op);
+  weir_status b = string_of(im, wr_text(payload, bytes, false), &string);
   return a ? a : b;
 }
 

@@ -34,7 +34,7 @@
   X(CALL, 12, "call", 0)       /* any other hooked call; a, b as its row says */                   \
   X(CACHE, 13, "cache", 0)     /* no call: what happened to a cache in `copy`; see the facts */    \
   X(STACK, 32, "stack", 1)   /* a: id; extra slots: `bytes` u64 return addresses, innermost 1st */ \
-  X(MODULE, 33, "module", 1) /* payload weir_module_info, then build-id and path */                \
+  X(MODULE, 33, "module", 1) /* payload weir_module_info, build-id, path, weir_module_stamp */     \
   X(NAME, 34, "name", 1)     /* a: handle, b: weir_name_kind, payload: `bytes` bytes of name */    \
   X(NOTE, 35, "note", 1)     /* payload: `bytes` bytes of text for the report */                   \
   X(THREAD, 36, "thread", 1) /* payload: `bytes` bytes of thread name */                           \
@@ -230,6 +230,13 @@ typedef struct weir_module_info {
   uint32_t build_id_bytes; /* 0: none */
   uint32_t path_bytes;     /* 0: unknown */
 } weir_module_info;
+
+/* Behind the path of a loaded one, where its file could be looked at: what tells, without a
+ * build-id, that it is another since. */
+typedef struct weir_module_stamp {
+  uint64_t bytes;
+  int64_t mtime_ns; /* CLOCK_REALTIME of its last change */
+} weir_module_stamp;
 
 /* What a TENSOR record says. Append only. */
 typedef enum weir_tensor_fact {

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/trylock.h"
@@ -177,9 +178,22 @@ static module *find_module(const object *o)
   return NULL;
 }
 
+/* The file that is mapped, where that is the program's own, whatever has its path by now. */
+static bool stamp_of(const object *o, weir_module_stamp *out)
+{
+  const weir_spool_header *spool = weir_spool_current();
+  struct stat file;
+  if (o->path[0] != '/' || stat(spool && o->path == spool->exe ? "/proc/self/exe" : o->path, &file))
+    return false;
+  out->bytes = (uint64_t)file.st_size;
+  out->mtime_ns = (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec;
+  return true;
+}
+
 static bool write_module(weir_writer *w, const object *o, bool loaded)
 {
-  uint8_t payload[sizeof o->info + 64 + PATH_ROOM];
+  uint8_t payload[sizeof o->info + 64 + PATH_ROOM + sizeof(weir_module_stamp)];
+  weir_module_stamp stamp;
   weir_trace_event head = {.start = weir_ticks(), .a = loaded};
   size_t used = sizeof o->info;
   memcpy(payload, &o->info, used);
@@ -187,6 +201,10 @@ static bool write_module(weir_writer *w, const object *o, bool loaded)
   used += o->info.build_id_bytes;
   if (o->info.path_bytes) memcpy(payload + used, o->path, o->info.path_bytes);
   used += o->info.path_bytes;
+  if (loaded && stamp_of(o, &stamp)) {
+    memcpy(payload + used, &stamp, sizeof stamp);
+    used += sizeof stamp;
+  }
   return weir_writer_extended(w, WEIR_EV_MODULE, &head, payload, used);
 }
 

@@ -196,6 +196,13 @@ bool synth_stack(int n, uint32_t id, const uint64_t *frames, size_t depth)
   return synth_extended(n, WEIR_EV_STACK, id, 0, frames, depth * sizeof(*frames));
 }
 
+static weir_module_stamp stamp;
+
+void synth_stamp(uint64_t bytes, int64_t mtime_ns)
+{
+  stamp = (weir_module_stamp){bytes, mtime_ns};
+}
+
 bool synth_module(int n, uint64_t base, uint64_t start, uint64_t end, const char *path,
                   const void *build_id, size_t build_id_bytes)
 {
@@ -208,8 +215,9 @@ bool synth_module(int n, uint64_t base, uint64_t start, uint64_t end, const char
   memcpy(payload, &info, sizeof(info));
   if (build_id_bytes) memcpy(payload + sizeof(info), build_id, build_id_bytes);
   memcpy(payload + sizeof(info) + build_id_bytes, path, info.path_bytes);
-  return synth_extended(n, WEIR_EV_MODULE, 1, 0, payload,
-                        sizeof(info) + build_id_bytes + info.path_bytes);
+  size_t used = sizeof(info) + build_id_bytes + info.path_bytes;
+  if (stamp.bytes) memcpy(payload + used, &stamp, sizeof(stamp));
+  return synth_extended(n, WEIR_EV_MODULE, 1, 0, payload, used + (stamp.bytes ? sizeof(stamp) : 0));
 }
 
 const char *synth_import(const char *name, const char *const *spools)

@@ -1,9 +1,13 @@
 /* test_symbolize.c: return addresses of this very program get their function, file and line. */
 #include <check.h>
+#include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "reports/symbolize.h"
 #include "tests/reports/synth.h"
@@ -224,6 +228,148 @@ START_TEST(a_perf_map_names_what_is_in_no_module)
 }
 END_TEST
 
+/* ---- files that are none -----------------------------------------------------------------------
+ */
+
+/* A process that waits for a reader of the pipe `path`, writes `text` to it and ends. */
+static pid_t wait_for_reader(const char *path, const char *text)
+{
+  (void)unlink(path);
+  ck_assert_int_eq(mkfifo(path, 0600), 0);
+  pid_t pid = fork();
+  ck_assert_int_ge(pid, 0);
+  if (pid) return pid;
+  int fd = open(path, O_WRONLY);
+  _exit(fd >= 0 && write(fd, text, strlen(text)) >= 0 ? 0 : 1);
+}
+
+/* It still waits: nobody has opened the pipe. */
+static void nobody_has_read(pid_t waiting, const char *path)
+{
+  int status = 0;
+  (void)kill(waiting, SIGKILL);
+  ck_assert_int_eq(waitpid(waiting, &status, 0), waiting);
+  ck_assert_msg(WIFSIGNALED(status), "%s was opened", path);
+  (void)unlink(path);
+}
+
+START_TEST(a_pipe_is_no_perf_map_nor_a_module)
+{
+  char path[600];
+  (void)snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+  pid_t waiting = wait_for_reader(path, "1000 20 from_a_pipe\n");
+  resolve(0x1010, NULL, NULL, 0);
+  ck_assert_ptr_null(answer[0].function);
+  nobody_has_read(waiting, path);
+  known_function();
+  (void)snprintf(path, sizeof(path), "%s/module.so", synth_dir());
+  waiting = wait_for_reader(path, "\177ELF");
+  resolve(seen, path, NULL, 0);
+  ck_assert_ptr_null(answer[0].function);
+  nobody_has_read(waiting, path);
+}
+END_TEST
+
+static void write_map(const char *path)
+{
+  FILE *f = fopen(path, "w");
+  ck_assert_ptr_nonnull(f);
+  (void)fputs("1000 20 py::train\n", f);
+  (void)fclose(f);
+}
+
+static const char *name_after(const char *sql)
+{
+  static char error[64];
+  const wr_frame *frames;
+  wr_symbols_close(asked.symbols);
+  ck_assert_int_eq(sqlite3_exec(asked.db.handle, sql, NULL, NULL, NULL), SQLITE_OK);
+  ck_assert_int_eq(wr_symbols_open(&asked.symbols, &asked.db), WEIR_OK);
+  ck_assert_int_eq(wr_symbols_stack(asked.symbols, 1, &frames, &answers), WEIR_OK);
+  (void)snprintf(error, sizeof(error), "%s", frames[0].function ? frames[0].function : "");
+  return error;
+}
+
+START_TEST(a_perf_map_counts_when_the_process_s_user_has_made_it)
+{
+  char map[64], there[600];
+  (void)snprintf(map, sizeof(map), "/tmp/perf-%d.map", getpid());
+  write_map(map);
+  resolve(0x1010, NULL, NULL, 0);
+  ck_assert_str_eq(answer[0].function, "py::train");
+  if (!geteuid()) ck_assert_int_eq(chown(map, 4711, 4711), 0); /* root's count always */
+  ck_assert_str_eq(name_after("UPDATE process SET uid = uid + 4712"), "");
+  if (!geteuid()) ck_assert_int_eq(chown(map, 0, 0), 0);
+  ck_assert_str_eq(name_after("UPDATE process SET uid = uid - 4712"), "py::train");
+  (void)remove(map);
+  (void)snprintf(there, sizeof(there), "%s/map", synth_dir());
+  write_map(there);
+  ck_assert_int_eq(symlink(there, map), 0);
+  ck_assert_str_eq(name_after("SELECT 1"), "");
+  (void)remove(map);
+}
+END_TEST
+
+static void shell(const char *format, const char *a, const char *b)
+{
+  char command[2048];
+  (void)snprintf(command, sizeof(command), format, a, b);
+  ck_assert_msg(!system(command), "%s", command);
+}
+
+START_TEST(a_stripped_module_has_its_lines_from_the_file_it_names)
+{
+  char copy[600], debug[640];
+  (void)snprintf(copy, sizeof(copy), "%s/copy", synth_dir());
+  (void)snprintf(debug, sizeof(debug), "%s.debug", copy);
+  shell("objcopy --only-keep-debug %s %s", self.path, debug);
+  shell("objcopy --strip-all --remove-section=.note.gnu.build-id %s %s", self.path, copy);
+  shell("objcopy --add-gnu-debuglink=%s %s", debug, copy);
+  known_function();
+  resolve(seen, copy, NULL, 0);
+  ck_assert_str_eq(answer[0].function, "known_function");
+  expect_file(&answer[0], seen_line);
+  pid_t waiting = wait_for_reader(debug, "\177ELF");
+  resolve(seen, copy, NULL, 0);
+  ck_assert_ptr_null(answer[0].file);
+  nobody_has_read(waiting, debug);
+}
+END_TEST
+
+/* ---- what ran, and what is there now -----------------------------------------------------------
+ */
+
+/* Copies this program without its build-id, and notes the copy's size and time in the modules. */
+static void copy_without_id(const char *path)
+{
+  struct stat file;
+  shell("objcopy --remove-section=.note.gnu.build-id %s %s", self.path, path);
+  ck_assert_int_eq(stat(path, &file), 0);
+  synth_stamp((uint64_t)file.st_size,
+              (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec);
+}
+
+START_TEST(a_module_without_build_id_is_known_by_size_and_time)
+{
+  char copy[600];
+  struct timespec later[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = 1000000000}};
+  (void)snprintf(copy, sizeof(copy), "%s/copy", synth_dir());
+  known_function();
+  copy_without_id(copy);
+  resolve(seen, copy, NULL, 0);
+  ck_assert_str_eq(answer[0].function, "known_function");
+  ck_assert_ptr_null(answer[0].lacks);
+  ck_assert_int_eq(utimensat(AT_FDCWD, copy, later, 0), 0);
+  resolve(seen, copy, NULL, 0);
+  ck_assert_ptr_null(answer[0].function);
+  ck_assert_str_eq(answer[0].lacks, "changed since");
+  ck_assert_int_eq(unlink(copy), 0);
+  resolve(seen, copy, NULL, 0);
+  ck_assert_ptr_null(answer[0].function);
+  ck_assert_str_eq(answer[0].lacks, "removed");
+}
+END_TEST
+
 /* The site of a call is the program's frame, not CUDA's above it; it is in both faces of the
  * report. */
 START_TEST(a_report_names_the_place_in_the_program)
@@ -269,6 +415,10 @@ int main(void)
   tcase_add_test(t, a_cxx_name_is_demangled);
   tcase_add_test(t, a_changed_or_absent_module_gives_offsets);
   tcase_add_test(t, a_perf_map_names_what_is_in_no_module);
+  tcase_add_test(t, a_pipe_is_no_perf_map_nor_a_module);
+  tcase_add_test(t, a_perf_map_counts_when_the_process_s_user_has_made_it);
+  tcase_add_test(t, a_stripped_module_has_its_lines_from_the_file_it_names);
+  tcase_add_test(t, a_module_without_build_id_is_known_by_size_and_time);
   tcase_add_test(t, a_report_names_the_place_in_the_program);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
