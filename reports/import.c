@@ -295,10 +295,23 @@ static void tell_progress(weir_importer *im)
   im->options.progress(im->options.progress_context, im->written, guess);
 }
 
+/* So that a trace whose collector lives, or died, has a length too. */
+static weir_status queue_duration(weir_importer *im)
+{
+  int64_t duration = im->latest - im->least;
+  if (duration == im->duration_told) return WEIR_OK;
+  wr_op op = {
+      .sql = "INSERT OR REPLACE INTO meta VALUES('duration_ns',?)", .v = {duration}, .numbers = 1};
+  weir_status s = wr_batch_op(&im->batch, op);
+  if (!s) im->duration_told = duration;
+  return s;
+}
+
 weir_status wr_importer_flush(weir_importer *im)
 {
   uint64_t events = im->batch.rows[WR_TABLE_EVENT].count;
-  weir_status s = wr_batch_flush(&im->batch, false);
+  weir_status s = queue_duration(im);
+  if (!s) s = wr_batch_flush(&im->batch, false);
   if (s) return s;
   im->written += events;
   if (events) tell_progress(im);

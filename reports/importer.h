@@ -82,6 +82,7 @@ struct weir_importer {
   bool unfinished;          /* and what finish() had done to it is taken back */
   int64_t processes, threads, stacks, frames, modules, strings, events; /* last row ids given out */
   int64_t least, latest; /* times of the rows so far, ns; 0 at first */
+  int64_t duration_told; /* ns, last written to meta */
   uint64_t written;      /* events committed */
   wr_map odd_apis;       /* function numbers our table lacks */
   wr_map texts;          /* hash of a text -> its row of StringIds */

@@ -399,6 +399,46 @@ START_TEST(somebody_who_reads_does_not_hinder_the_finish)
 }
 END_TEST
 
+/* What a collector had written when it was asked, or died, is as long as its last event says. */
+START_TEST(an_unfinished_trace_has_a_duration)
+{
+  weir_importer *im = NULL;
+  char t[512];
+  synth_open(synth_dir());
+  synth_sync(0, 3000000, 2000000, WEIR_SYNC_CONTEXT);
+  (void)snprintf(t, sizeof(t), "%s/live.db", synth_dir());
+  ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(synth_number(t, "SELECT value FROM meta WHERE key='duration_ns'"), 5000000);
+  json_t *report = synth_json(t);
+  ck_assert(json_is_false(json_object_get(report, "complete")));
+  ck_assert_int_eq(json_integer_value(json_object_get(report, "duration_ns")), 5000000);
+  json_decref(report);
+  weir_importer_close(im);
+  synth_close();
+}
+END_TEST
+
+/* Another boot's wall clock is all that is known of when it was; it may say anything. */
+START_TEST(a_wall_clock_that_cannot_be_makes_no_decades)
+{
+  char first[512];
+  synth_open(synth_dir());
+  synth_sync(0, 100, 10, WEIR_SYNC_CONTEXT);
+  synth_close();
+  (void)snprintf(first, sizeof(first), "%s", synth_spool());
+  synth_open(synth_dir());
+  weir_spool_current()->boot_id[0] ^= 1;
+  weir_spool_current()->realtime_ns += UINT64_C(65) * 365 * 86400 * 1000000000;
+  synth_sync(0, 100, 10, WEIR_SYNC_STREAM);
+  synth_close();
+  const char *both[] = {first, synth_spool(), NULL};
+  const char *t = synth_import("boots.db", both);
+  ck_assert_int_lt(synth_number(t, "SELECT value FROM meta WHERE key='duration_ns'"), 1000000000);
+}
+END_TEST
+
 START_TEST(a_process_without_cuda_is_a_row_with_no_events)
 {
   synth_open(synth_dir());
@@ -455,6 +495,8 @@ int main(void)
   tcase_add_test(t, ends_are_recorded);
   tcase_add_test(t, a_live_import_sees_all_and_once);
   tcase_add_test(t, somebody_who_reads_does_not_hinder_the_finish);
+  tcase_add_test(t, an_unfinished_trace_has_a_duration);
+  tcase_add_test(t, a_wall_clock_that_cannot_be_makes_no_decades);
   tcase_add_test(t, a_process_without_cuda_is_a_row_with_no_events);
   tcase_add_test(t, progress_goes_up_to_the_number_of_events);
   suite_add_tcase(s, t);

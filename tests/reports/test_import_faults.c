@@ -25,6 +25,8 @@ static struct {
   int code;    /* SQLITE_OK, or what writes return */
   long after;  /* writes that still succeed */
   long writes; /* so far */
+  long last;   /* the process is killed at the write after so many; 0: never */
+  bool locked; /* a file was asked for a lock under which nobody can read */
 } disk;
 
 typedef struct disk_file {
@@ -62,6 +64,7 @@ static int d_size(sqlite3_file *f, sqlite3_int64 *n)
 }
 static int d_lock(sqlite3_file *f, int n)
 {
+  if (n >= SQLITE_LOCK_PENDING) disk.locked = true;
   return REAL(f)->pMethods->xLock(REAL(f), n);
 }
 static int d_unlock(sqlite3_file *f, int n)
@@ -426,6 +429,29 @@ START_TEST(what_is_not_committed_is_still_in_the_spool)
 }
 END_TEST
 
+/* A reader is told "database is locked" while somebody has such a lock. */
+START_TEST(a_finish_locks_nobody_out)
+{
+  weir_importer *im = NULL;
+  char side[600];
+  disk_install();
+  write_spool();
+  ck_assert_int_eq(weir_importer_open(&im, trace_path(), NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
+  disk.locked = false; /* the empty file was nobody's to read */
+  ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  ck_assert(!disk.locked);
+  (void)snprintf(side, sizeof(side), "%s-wal", trace_path());
+  ck_assert_int_ne(access(side, F_OK), 0);
+  ck_assert_int_eq(synth_number(trace_path(), "SELECT count(*) FROM pragma_journal_mode"
+                                              " WHERE journal_mode='delete'"),
+                   1);
+  expect_whole(trace_path());
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/import_faults");
@@ -442,6 +468,7 @@ int main(void)
   tcase_add_test(t, damage_is_counted_and_the_rest_imported);
   tcase_add_test(t, a_killed_collector_leaves_a_readable_trace);
   tcase_add_test(t, what_is_not_committed_is_still_in_the_spool);
+  tcase_add_test(t, a_finish_locks_nobody_out);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
