@@ -65,7 +65,7 @@ typedef struct wr_batch {
   struct {
     const char *sql;
     sqlite3_stmt *statement;
-  } cached[16];
+  } cached[24];
 } wr_batch;
 
 /* Readies `b` for a database that has the schema. */

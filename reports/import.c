@@ -12,6 +12,7 @@
 #include "core/trace/api.h"
 #include "core/weir.h"
 #include "reports/importer.h"
+#include "reports/resume.h"
 
 #define FIRST_STRING 100000 /* below: function numbers, which name themselves */
 
@@ -31,7 +32,8 @@ static weir_status open_database(weir_importer *im)
   /* One that is there is not touched before it is known to be the right one. */
   weir_status s = wr_db_exec(&im->db, im->merging ? later : pragmas);
   if (!s) s = wr_trace_file_check(&im->file);
-  if (!s) s = wr_schema_create(&im->db);
+  if (!s && im->merging) s = wr_resume_begun(im);
+  if (!s) s = im->merging ? wr_resume_trace(im) : wr_schema_create(&im->db);
   if (!s) s = wr_batch_open(&im->batch, &im->db);
   return s;
 }
@@ -127,6 +129,11 @@ uint64_t weir_importer_events(const weir_importer *im)
   return im->written;
 }
 
+bool weir_importer_merges(const weir_importer *im)
+{
+  return im->merging;
+}
+
 /* ---- adding a spool -------------------------------------------------------------------------- */
 
 /* A writer whose table of functions is not ours, or an older or newer version of ours. */
@@ -160,8 +167,14 @@ weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool li
   }
   weir_spool_reader_hold(s->reader); /* the program may overwrite only what is committed here */
   s->im = im;
-  s->process = (int64_t)im->spool_count + 1;
-  s->opening = weir_spool_reader_header(s->reader)->clock_first.mono_ns;
+  s->opening = weir_spool_reader_opening(s->reader);
+  bool known = false;
+  if (im->merging) status = wr_resume_spool(s, &known);
+  if (status) {
+    free_spool(s);
+    return status;
+  }
+  if (!known) s->process = ++im->processes;
   if (number) *number = (uint32_t)im->spool_count;
   im->spools[im->spool_count++] = s;
   return WEIR_OK;
@@ -246,6 +259,7 @@ static weir_status start_process(wr_spool *s)
   op.text[2] = wr_text(s->path, strlen(s->path), false);
   weir_status status = wr_batch_op(&im->batch, op);
   if (!status && s->process == 1) status = queue_origin(im);
+  if (!status) status = wr_resume_begin(s);
   wr_span(im, wr_time_of_mono(s, s->opening), wr_time_of_mono(s, s->opening));
   if (!status) s->started = true;
   return status;
@@ -311,6 +325,8 @@ weir_status wr_importer_flush(weir_importer *im)
 {
   uint64_t events = im->batch.rows[WR_TABLE_EVENT].count;
   weir_status s = queue_duration(im);
+  if (!s) s = wr_resume_positions(im);
+  if (!s) s = wr_resume_write(im);
   if (!s) s = wr_batch_flush(&im->batch, false);
   if (s) return s;
   im->written += events;
@@ -379,8 +395,10 @@ static weir_status queue_end(wr_spool *s)
   for (size_t i = 0; i < s->thread_count; i++)
     if (s->thread[i].last_end > end) end = s->thread[i].last_end;
   wr_span(s->im, 0, end);
-  wr_op op = {.sql = "UPDATE process SET \"end\" = ?2, end_detail = NULLIF(?3, -1), events = ?4,"
-                     " end_reason = ?5 WHERE id = ?1",
+  wr_op op = {.sql = "UPDATE process SET \"end\" = ?2, end_detail = COALESCE(NULLIF(?3, -1), "
+                     "end_detail), events = ?4,"
+                     " end_reason = CASE WHEN ?5 = 'unknown' THEN COALESCE(end_reason, ?5)"
+                     " ELSE ?5 END WHERE id = ?1",
               .v = {s->process, end, s->detail, (int64_t)s->events},
               .numbers = 4,
               .texts = 1};

@@ -65,6 +65,11 @@ void weir_importer_discard(weir_importer *im);
  * errno (weir_spool_drop_reason()). */
 uint64_t weir_importer_dropped(const weir_importer *im, int *why);
 
+/* Whether the trace was there and is added to; and whether it knows a spool, or others of its
+ * folder. Before anything is added. */
+bool weir_importer_merges(const weir_importer *im);
+weir_status weir_importer_knows(weir_importer *im, const char *spool_path, bool *known);
+
 /* Events imported so far, all spools. */
 uint64_t weir_importer_events(const weir_importer *im);
 

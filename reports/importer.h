@@ -44,11 +44,15 @@ typedef struct wr_spool {
   weir_importer *im;
   weir_spool_reader *reader; /* NULL once ended */
   char *path;
-  int64_t process;    /* row of process, from 1 */
-  uint64_t opening;   /* CLOCK_MONOTONIC ns, of the spool's boot */
-  int64_t boot_shift; /* ns to add to bring its boot's clock onto the first spool's */
-  wr_timeline line;   /* its clock */
-  wr_map threads;     /* serial -> index into thread */
+  int64_t process;                  /* row of process, from 1 */
+  uint64_t opening;                 /* weir_spool_reader_opening(), of the spool's boot */
+  int64_t boot_shift;               /* ns to add to bring its boot's clock onto the first spool's */
+  wr_timeline line;                 /* its clock */
+  int64_t asked_kept, asked_ns;     /* of the line: the tick last kept in the trace, and its ns */
+  int64_t frames_from, stacks_from; /* rows up to these are of modules since unloaded */
+  int64_t hashing;                  /* row of the stack that is read again; its hash so far */
+  uint64_t hash;
+  wr_map threads; /* serial -> index into thread */
   wr_thread *thread;
   size_t thread_count, thread_capacity;
   wr_map local_stacks; /* thread serial << 32 | id -> row of stack */

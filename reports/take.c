@@ -11,6 +11,7 @@
 #include "core/trace/stack.h"
 #include "core/weir/dtype.h"
 #include "reports/importer.h"
+#include "reports/resume.h"
 
 weir_status wr_out_of_memory(const weir_importer *im)
 {
@@ -138,7 +139,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
 static weir_status find_frame(wr_spool *s, uint64_t address, int64_t time, int64_t *id)
 {
   weir_importer *im = s->im;
-  uint64_t key = wr_mix(wr_mix(1, s->unloads), address);
+  uint64_t key = wr_frame_key(s, address);
   uint64_t *known = wr_map_get(&s->frames, key);
   if (!known) {
     wr_row *row = wr_batch_row(&im->batch, WR_TABLE_FRAME);
@@ -179,7 +180,7 @@ static weir_status add_stack(wr_spool *s, const uint64_t *frames, size_t depth, 
 static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_trace_event *head,
                               const void *payload, size_t bytes)
 {
-  uint64_t frames[WEIR_STACK_MAX_DEPTH], hash = wr_mix(2, s->unloads);
+  uint64_t frames[WEIR_STACK_MAX_DEPTH], hash = wr_stack_seed(s);
   size_t depth = bytes / sizeof(uint64_t);
   if (depth > WEIR_STACK_MAX_DEPTH) depth = WEIR_STACK_MAX_DEPTH;
   memcpy(frames, payload, depth * sizeof(uint64_t));
@@ -197,7 +198,7 @@ static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_trace_eve
     *known = (uint64_t)s->im->stacks;
   }
   *local = *known;
-  return WEIR_OK;
+  return wr_resume_keep(s, WR_RESUME_STACK, (uint64_t)serial << 32 | (head->a & 0xffffff), *known);
 }
 
 /* ---- the other extended records -------------------------------------------------------------- */
@@ -213,15 +214,29 @@ static uint64_t identity_key(const weir_module_info *info)
   return wr_mix(4, info->base);
 }
 
-static weir_status unload_module(wr_spool *s, const weir_module_info *info, int64_t time)
+/* From now on the same address may be another frame. */
+static weir_status new_unload(wr_spool *s)
 {
   s->unloads++;
+  weir_status status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_UNLOADS, s->unloads);
+  if (!status)
+    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_FRAMES_FROM, (uint64_t)s->im->frames);
+  if (!status)
+    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_STACKS_FROM, (uint64_t)s->im->stacks);
+  return status;
+}
+
+static weir_status unload_module(wr_spool *s, const weir_module_info *info, int64_t time)
+{
+  weir_status status = new_unload(s);
   uint64_t *known = wr_map_get(&s->modules, module_key(info));
-  if (!known) return WEIR_OK;
+  if (!known || status) return status;
   wr_op op = {.sql = "UPDATE module SET unloaded = ? WHERE id = ?",
               .v = {time, (int64_t)*known},
               .numbers = 2};
   wr_map_delete(&s->modules, module_key(info));
+  status = wr_resume_drop(s, WR_RESUME_MODULE, module_key(info));
+  if (status) return status;
   return wr_batch_op(&s->im->batch, op);
 }
 
@@ -285,7 +300,7 @@ static weir_status add_module(wr_spool *s, const weir_module_info *info, weir_mo
               .texts = 2,
               .text = {path, wr_format("%s", build_id)}};
   if (row) *row = (uint64_t)++im->modules;
-  weir_status kept = WEIR_OK;
+  weir_status kept = row ? wr_resume_keep(s, WR_RESUME_MODULE, module_key(info), *row) : WEIR_OK;
   weir_status status = wr_batch_op(&im->batch, op);
   return named ? named : !row || !path ? wr_out_of_memory(im) : status ? status : kept;
 }
@@ -315,6 +330,8 @@ static weir_status take_module(wr_spool *s, const weir_trace_event *head, const 
     if (status) return status;
   }
   *wr_map_get(&s->modules, identity_key(&info)) = identity;
+  weir_status kept = wr_resume_keep(s, WR_RESUME_MODULE, identity_key(&info), identity);
+  if (kept) return kept;
   char build_id[2 * 64 + 1];
   hex(build_id, (const unsigned char *)tail, info.build_id_bytes > 64 ? 64 : info.build_id_bytes);
   return add_module(s, &info, stamp_of(tail + named, left - named), build_id,

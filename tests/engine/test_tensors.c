@@ -37,7 +37,7 @@ START_TEST(the_library_writes_the_same_by_itself)
   sh_status(0, "LD_LIBRARY_PATH=$BUILD/lib/sim $BUILD/tests/engine/tensors own.spool");
   ck_assert_str_eq(figures("own.spool", "None"), HOST);
   ck_assert_str_eq(figures("own.spool", "0"), "1 2097152 0\n 1 2097152\n");
-  sh_status(0, "$WEIR import -o t.db own.spool");
+  sh_status(0, "$WEIR import --force -o t.db own.spool");
   ck_assert_int_eq(ask("t.db", "select count(*) from event e join api a on a.id = e.api where "
                                "a.name = 'weir_malloc' and e.kind = 1 and e.bytes = 2097152"),
                    1);

@@ -46,7 +46,7 @@ static int d_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 }
 static int d_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
-  disk.writes++;
+  if (++disk.writes == disk.last) (void)raise(SIGKILL);
   if (disk.code && disk.after-- <= 0) return disk.code;
   return REAL(f)->pMethods->xWrite(REAL(f), p, n, at);
 }
@@ -452,6 +452,122 @@ START_TEST(a_finish_locks_nobody_out)
 }
 END_TEST
 
+/* ---- going on where another was killed ------------------------------------------------------- */
+
+/* A process whose importer is killed at its `last`-th write to the disk; false: it lived to finish.
+ * A live one hands its chunks back to the program. */
+static bool import_until_killed(const char *trace, long last, bool live)
+{
+  int status;
+  pid_t child = fork();
+  if (child == 0) {
+    weir_importer *im = NULL;
+    weir_importer_options o = {.merge = true};
+    disk.writes = 0;
+    disk.last = last;
+    if (weir_importer_open(&im, trace, &o)) _exit(1);
+    if (weir_importer_add(im, synth_spool(), live, NULL)) _exit(2);
+    if (live && weir_importer_poll(im, NULL)) _exit(3);
+    if (weir_importer_finish(im)) _exit(4);
+    weir_importer_close(im);
+    _exit(0);
+  }
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_msg(status == 0 || WIFSIGNALED(status), "%#x", (unsigned)status);
+  return status != 0;
+}
+
+/* Rows of one trace that the other lacks, over all tables that are of the run. */
+static void expect_same_rows(const char *trace, const char *other, long last)
+{
+  static const char *const parts[] = {
+      "pid, ppid, start, \"end\", end_reason, events, dropped, torn FROM %s.process",
+      "pid, damaged_chunks FROM %s.process",
+      "id, process, serial, tid, name FROM %s.thread",
+      "id, process, path, base, start, loaded, unloaded FROM %s.module",
+      "id, process, depth, first FROM %s.stack",
+      "stack, depth, frame FROM %s.stack_frame",
+      "id, process, address, first, module FROM %s.frame",
+      "process, kind, handle, name, bytes FROM %s.name",
+      "process, thread, time, text FROM %s.note",
+      "id, process, thread, kind, start, \"end\", stack, a, b, bytes, call FROM %s.event",
+      "id, pointer, bytes, alloc, free, start, \"end\", stack FROM %s.block",
+      "device, mem, allocs, bytes, peak, peak_at, live FROM %s.memory",
+      "key, value FROM %s.meta"};
+  sqlite3 *db = NULL;
+  char sql[2600];
+  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
+  (void)snprintf(sql, sizeof(sql), "ATTACH '%s' AS other", other);
+  ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+  for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    sqlite3_stmt *q = NULL;
+    char mine[300], theirs[300];
+    (void)snprintf(mine, sizeof(mine), parts[i], "main");
+    (void)snprintf(theirs, sizeof(theirs), parts[i], "other");
+    (void)snprintf(sql, sizeof(sql),
+                   "SELECT (SELECT count(*) FROM (SELECT %s EXCEPT SELECT %s)),"
+                   " (SELECT count(*) FROM (SELECT %s EXCEPT SELECT %s)),"
+                   " (SELECT count(*) FROM (SELECT %s)) - (SELECT count(*) FROM (SELECT %s))",
+                   mine, theirs, theirs, mine, mine, theirs);
+    ck_assert_msg(sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
+    ck_assert_int_eq(sqlite3_step(q), SQLITE_ROW);
+    for (int c = 0; c < 3; c++)
+      ck_assert_msg(sqlite3_column_int(q, c) == 0, "killed at write %ld: %d: %d rows: %s", last, c,
+                    sqlite3_column_int(q, c), parts[i]);
+    sqlite3_finalize(q);
+  }
+  sqlite3_close(db);
+}
+
+/* More than the other spool: a module that goes and another in its place, names, notes, blocks. */
+static void write_rich_spool(void)
+{
+  const uint64_t frames[] = {0x1010, 0x2010, 0x1020};
+  synth_open(synth_dir());
+  for (uint32_t i = 0; i < 20000; i++) {
+    int n = (int)(i % 3);
+    if (i % 2000 == 0) synth_module(n, 0x1000, 0x1000, 0x2fff, i / 2000 & 1 ? "/b" : "/a", NULL, 0);
+    if (i % 500 < 3) synth_stack(n, i / 500 + 1, frames, 1 + i / 500 % 3);
+    if (i % 1000 == 0) synth_extended(n, WEIR_EV_NOTE, 0, 0, "a note", 6);
+    if (i % 10 < 2)
+      synth_alloc(n, i * 100, 50, 0x10000 + (uint64_t)i / 10 * 512, 256, 0, WEIR_MEM_DEVICE);
+    else
+      synth_event(n, i * 100, 50,
+                  (weir_trace_event){.kind = WEIR_EV_CALL, .a = i, .stack = i / 500 + 1});
+  }
+  synth_close();
+}
+
+/* 0: chunks stay, as for weir import; 1: they are handed back, as by a collector. */
+START_TEST(killed_at_any_write_an_importer_is_gone_on_with)
+{
+  char whole[600], broken[600];
+  long last, kills = 0;
+  (void)snprintf(whole, sizeof(whole), "%s/whole.db", synth_dir());
+  (void)snprintf(broken, sizeof(broken), "%s/broken.db", synth_dir());
+  disk_install();
+  write_rich_spool();
+  ck_assert(!import_until_killed(whole, 0, false));
+  char *spool = strdup(synth_spool()), copy[800];
+  (void)snprintf(copy, sizeof(copy), "cp --sparse=always %s %s/kept", spool, synth_dir());
+  ck_assert_int_eq(system(copy), 0);
+  for (last = 1;; last += 1 + last / 2) {
+    if (!import_until_killed(broken, last, _i)) break;
+    kills++;
+    if (last & 1) (void)import_until_killed(broken, last / 2 + 1, false); /* and again */
+    ck_assert(!import_until_killed(broken, 0, false));
+    expect_same_rows(whole, broken, last);
+    (void)unlink(broken);
+    (void)snprintf(copy, sizeof(copy), "cp --sparse=always %s/kept %s", synth_dir(), spool);
+    ck_assert_int_eq(system(copy), 0);
+  }
+  ck_assert_int_gt(kills, 7);
+  ck_assert(!import_until_killed(broken, 0, false)); /* what is whole stays as it is */
+  expect_same_rows(whole, broken, last);
+  free(spool);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/import_faults");
@@ -459,6 +575,7 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_loop_test(t, whichever_write_fails_the_next_try_completes_the_trace, 0, 2);
+  tcase_add_loop_test(t, killed_at_any_write_an_importer_is_gone_on_with, 0, 2);
   tcase_add_test(t, a_trace_that_cannot_be_created_leaves_no_file);
   tcase_add_test(t, a_full_tmpfs_is_an_error_and_goes_on_when_there_is_room);
   tcase_add_test(t, what_is_in_the_way_is_said_and_left_alone);

@@ -232,6 +232,49 @@ START_TEST(a_bad_spool_is_named_and_the_others_are_imported)
 }
 END_TEST
 
+#define EVENTS_IN "SELECT count(*) FROM event"
+
+START_TEST(an_import_of_nothing_touches_no_trace)
+{
+  make_spools();
+  sh_status(0, "$WEIR import spools -o t.db && cp t.db before && mkdir empty && echo x >bad.spool");
+  sh_status(1, "$WEIR import empty -o t.db");
+  sh_status(1, "$WEIR import --force empty -o t.db");
+  sh_status(1, "$WEIR import --force bad.spool nothing -o t.db");
+  sh_status(0, "cmp t.db before");
+  sh_status(1, "$WEIR import empty -o new.db");
+  sh_status(0, "test ! -e new.db");
+}
+END_TEST
+
+START_TEST(an_import_adds_what_a_trace_lacks_and_nothing_twice)
+{
+  make_spools();
+  sh_status(0, "$WEIR import spools -o whole.db");
+  sh_status(0, "$WEIR import $(ls spools/*.spool | head -1) -o t.db");
+  long long part = ask("t.db", EVENTS_IN), whole = ask("whole.db", EVENTS_IN);
+  ck_assert_int_lt(part, whole);
+  sh_status(0, "$WEIR import $PWD/spools -o t.db");
+  ck_assert_int_eq(ask("t.db", EVENTS_IN), whole);
+  sh_status(0, "$WEIR import spools -o t.db && $WEIR import spools/*.spool -o t.db");
+  ck_assert_int_eq(ask("t.db", EVENTS_IN), whole);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM block"),
+                   ask("whole.db", "SELECT count(*) FROM block"));
+  ck_assert_int_eq(ask("t.db", "SELECT value FROM meta WHERE key = 'finished'"), 1);
+}
+END_TEST
+
+START_TEST(an_import_into_another_runs_trace_is_refused)
+{
+  make_spools();
+  sh_status(0, "$WEIR run --sim -o other.db -- $VICTIM repeat 3 && cp other.db before");
+  outcome *o = sh_status(1, "$WEIR import spools -o other.db");
+  ck_assert_str_eq(o->err, "weir: other.db holds another run: --force replaces it; other-2.db is"
+                           " free.\n");
+  sh_status(0, "cmp other.db before && $WEIR import --force spools -o other.db");
+}
+END_TEST
+
 START_TEST(only_a_trace_or_an_empty_file_is_replaced)
 {
   make_spools();
@@ -243,7 +286,7 @@ START_TEST(only_a_trace_or_an_empty_file_is_replaced)
   sh_status(1, "$WEIR import spools -o .");
   sh_status(1, "$WEIR import spools -o nowhere/t.db");
   sh_status(0, ": >empty; $WEIR import spools -o empty");
-  sh_status(0, "$WEIR import spools/*-0.spool -o empty");
+  sh_status(0, "$WEIR import spools/*-0.spool --force -o empty");
   ck_assert_int_gt(ask("empty", "SELECT count(*) FROM event"), 0);
   ck_assert_int_le(ask("empty", "SELECT count(*) FROM event WHERE kind = 1"), 6);
 }
@@ -327,6 +370,9 @@ int main(void)
   tcase_add_test(traces, spools_and_folders_of_them_are_imported_into_one_trace);
   tcase_add_test(traces, a_spool_is_reported_without_import);
   tcase_add_test(traces, a_bad_spool_is_named_and_the_others_are_imported);
+  tcase_add_test(traces, an_import_of_nothing_touches_no_trace);
+  tcase_add_test(traces, an_import_adds_what_a_trace_lacks_and_nothing_twice);
+  tcase_add_test(traces, an_import_into_another_runs_trace_is_refused);
   tcase_add_test(traces, only_a_trace_or_an_empty_file_is_replaced);
   tcase_add_test(traces, replay_prints_a_row_a_policy_and_json_on_request);
   tcase_add_test(traces, replay_draws_well_formed_svg);

@@ -132,6 +132,27 @@ START_TEST(output_replaces_nothing_but_a_trace_by_force)
 }
 END_TEST
 
+/* The first run writes while the second and the third want its file. */
+START_TEST(a_trace_that_is_being_written_is_not_taken_away)
+{
+  int status;
+  ck_assert_int_eq(mkfifo("up", 0600), 0);
+  ck_assert_int_eq(mkfifo("go", 0600), 0);
+  pid_t pid = start(-1, -1, "exec " RUN "-- sh -c 'echo >up; exec $VICTIM repeat 5 await go call'");
+  sh_status(0, "cat up");
+  outcome *o = sh_status(125, "$WEIR run --sim -o t.db -- touch ran");
+  ck_assert_str_eq(o->err, "weir: t.db is being written by another run; t-2.db is free.\n");
+  sh_status(125, RUN "-- touch ran");
+  sh_status(1, "$WEIR import --force -o t.db .");
+  sh_status(0, "test ! -e ran; $WEIR report t.db"); /* who reads is not kept waiting */
+  (void)close(open("go", O_WRONLY));
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(status, 0);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 6);
+  ck_assert_int_eq(ask("t.db", "SELECT value FROM meta WHERE key = 'finished'"), 1);
+}
+END_TEST
+
 START_TEST(a_trace_is_for_its_owner_alone)
 {
   sh_status(0, "umask 0; " RUN "-- sh -c 'stat -c %%a t.db t.db-wal t.db-shm >modes'");
@@ -377,8 +398,11 @@ START_TEST(a_killed_collector_leaves_the_spools)
   (void)close(go);
   ck_assert_int_gt(waitpid(-1, &status, 0), 0); /* the program, which goes on and is ours now */
   ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 6, "%#x", (unsigned)status);
-  sh_status(0, "$WEIR import $(cat dir) -o rest.db && rm -r $(cat dir)");
+  sh_status(0, "$WEIR import $(cat dir) -o rest.db && $WEIR import $(cat dir) -o t.db &&"
+               " rm -r $(cat dir)");
   ck_assert_int_eq(ask("rest.db", ALLOCS), 10); /* nothing had filled a chunk and been recycled */
+  ck_assert_int_eq(ask("t.db", ALLOCS), 10);    /* its own trace has what it had taken, too */
+  ck_assert_int_eq(ask("t.db", "SELECT value FROM meta WHERE key = 'finished'"), 1);
 }
 END_TEST
 
@@ -521,6 +545,7 @@ int main(void)
   tcase_add_test(t, a_program_without_cuda_leaves_a_trace_without_events);
   tcase_add_test(t, a_clock_that_tells_another_time_is_not_the_trace_s);
   tcase_add_test(t, output_replaces_nothing_but_a_trace_by_force);
+  tcase_add_test(t, a_trace_that_is_being_written_is_not_taken_away);
   tcase_add_test(t, a_trace_is_for_its_owner_alone);
   tcase_add_test(t, what_a_neighbour_has_put_in_place_is_refused);
   tcase_add_test(t, the_environment_tells_the_program_only_what_it_must_know);

@@ -206,9 +206,9 @@ void measure_import(measured *m)
     give_up(m, "the spools could not be written");
     return;
   }
-  const char *const argv[] = {"taskset", "-c",   "0",  bench_text("%s/bin/weir", bench_build),
-                              "import",  folder, "-o", trace,
-                              NULL};
+  const char *const argv[] = {"taskset", "-c",      "0",    bench_text("%s/bin/weir", bench_build),
+                              "import",  "--force", folder, "-o",
+                              trace,     NULL};
   for (int i = 0; i < 3; i++) {
     if (!bench_run(NULL, &wall[i], NULL, argv)) {
       give_up(m, "weir import failed");
@@ -233,7 +233,8 @@ static bool report_10m(measured *m, double *seconds, long *kib)
                *trace = bench_text("%s/ten.db", bench_scratch);
     const char *weir = bench_text("%s/bin/weir", bench_build);
     if (!write_spools(folder, 10) ||
-        !bench_run(NULL, NULL, NULL, (const char *[]){weir, "import", folder, "-o", trace, NULL})) {
+        !bench_run(NULL, NULL, NULL,
+                   (const char *[]){weir, "import", "--force", folder, "-o", trace, NULL})) {
       give_up(m, "the trace could not be made");
       return false;
     }

@@ -31,9 +31,12 @@ const cmd cmd_commands[] = {
      "runs agree in stdout and exit status; 1: they do not, or it did not work; 125 to 127: as\n"
      "'weir run' has them.",
      compare_options, false, compare_main},
-    {"import", "SPOOL... -o FILE", "Make a trace from spools that were left without a collector",
-     "SPOOL is a spool file, or a folder of them. All of them go into one trace.", import_options,
-     false, import_main},
+    {"import", "SPOOL... [--force] -o FILE",
+     "Make a trace from spools that were left without a collector",
+     "SPOOL is a spool file, or a folder of them. All of them go into one trace. A trace of the "
+     "same\n"
+     "run that is there is added to: what it lacks of each spool, and nothing twice.",
+     import_options, false, import_main},
     {"replay",
      "[--policy NAME] [--capacity BYTES] [--set NAME=VALUE]... [--format text|json] [--svg FILE] "
      "FILE",
