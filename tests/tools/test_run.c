@@ -330,6 +330,16 @@ START_TEST(exec_gives_the_process_a_second_spool)
 }
 END_TEST
 
+/* What waits for a forked child stays known for a while after its spool has left the folder; so it
+ * is after a fork() that failed. The third image then takes the first one's name. */
+START_TEST(an_image_may_have_the_name_of_an_earlier_ones_spool)
+{
+  sh_status(0, RUN "-- $VICTIM call fail_fork exec await_drained exec repeat 5");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process"), 3);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event WHERE kind = 1"), 6);
+}
+END_TEST
+
 START_TEST(a_daemon_is_waited_for)
 {
   int status;
@@ -557,6 +567,7 @@ int main(void)
   t = tests(s, "trees");
   tcase_add_test(t, the_whole_tree_is_in_one_trace);
   tcase_add_test(t, exec_gives_the_process_a_second_spool);
+  tcase_add_test(t, an_image_may_have_the_name_of_an_earlier_ones_spool);
   tcase_add_test(t, a_daemon_is_waited_for);
   tcase_add_test(t, no_wait_finishes_with_the_program);
   tcase_add_test(t, an_interrupt_after_the_program_finishes_without_the_rest);

@@ -3,10 +3,16 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,6 +89,32 @@ static void fork_on(int wait)
   exit(WIFEXITED(status) ? WEXITSTATUS(status) : 96);
 }
 
+/* A fork() that fails, as where there are too many processes; so do all later ones, threads can be
+ * made. */
+static void fail_fork(void)
+{
+  static struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VM, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 11 /* EAGAIN */),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  struct sock_fprog filter = {.len = sizeof code / sizeof *code, .filter = code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+    exit(93);
+  if (fork() != -1) _exit(92);
+}
+
+/* Until this process's first spool has left its folder. */
+static void await_drained(void)
+{
+  char path[4096];
+  (void)snprintf(path, sizeof path, "%s/%d-0.spool", getenv("WEIR_SPOOL_DIR"), (int)getpid());
+  while (access(path, F_OK) == 0)
+    (void)sched_yield();
+}
+
 /* Says ready, counts SIGINTs until SIGUSR1 comes, and says how many there were. */
 static void count(void)
 {
@@ -113,6 +145,8 @@ static void act(char **argv, int *at)
   if (!strcmp(what, "count")) return count();
   if (!strcmp(what, "fork")) return fork_on(1);
   if (!strcmp(what, "daemon")) return fork_on(0);
+  if (!strcmp(what, "fail_fork")) return fail_fork();
+  if (!strcmp(what, "await_drained")) return await_drained();
   if (!strcmp(what, "exec")) {
     argv[*at - 1] = argv[0];
     (void)execv("/proc/self/exe", argv + *at - 1);

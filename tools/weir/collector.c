@@ -30,6 +30,7 @@
 #include "core/trace/spool.h"
 #include "tools/weir/cmd.h"
 #include "tools/weir/process.h"
+#include "tools/weir/spool_list.h"
 
 enum { POLL_BUSY_MS = 20, POLL_IDLE_MS = 160, RETRY_MS = 1000, FINISH_TRIES = 3, REMOVE_TRIES = 8 };
 #define NS_A_MS       UINT64_C(1000000)
@@ -38,8 +39,9 @@ enum { POLL_BUSY_MS = 20, POLL_IDLE_MS = 160, RETRY_MS = 1000, FINISH_TRIES = 3,
 enum spool_state { SPOOL_NEW, SPOOL_LIVE, SPOOL_ENDING, SPOOL_DONE };
 
 typedef struct spool {
-  char *path;                /* ours */
-  const char *name;          /* in path */
+  char *path;       /* ours */
+  const char *name; /* in path */
+  uint64_t name_hash;
   weir_spool_reader *reader; /* for its header only, NULL while new */
   uint32_t number;           /* the importer's */
   enum spool_state state;
@@ -151,16 +153,22 @@ static bool trouble(collector *c, weir_status status)
 /* ---- finding spools and their processes --------------------------------------------------------
  */
 
-static bool is_spool_name(const char *name)
+static uint64_t hash_of(const char *name)
 {
-  size_t n = strlen(name), suffix = sizeof WEIR_SPOOL_SUFFIX - 1;
-  return n > suffix && !strcmp(name + n - suffix, WEIR_SPOOL_SUFFIX);
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  while (*name)
+    hash = (hash ^ (unsigned char)*name++) * UINT64_C(0x100000001b3);
+  return hash;
 }
 
+/* The name of a spool that has left the folder is free: the next image of its process takes it. */
 static bool known(const collector *c, const char *name)
 {
+  const uint64_t hash = hash_of(name);
   for (unsigned i = 0; i < c->count; i++)
-    if (!strcmp(c->spools[i].name, name)) return true;
+    if (c->spools[i].name_hash == hash && (c->spools[i].state != SPOOL_DONE || c->spools[i].kept) &&
+        !strcmp(c->spools[i].name, name))
+      return true;
   return false;
 }
 
@@ -176,6 +184,7 @@ static void remember(collector *c, const char *name)
   spool *s = &c->spools[c->count++];
   *s = (spool){.path = cmd_format("%s/%s", c->dir, name), .pidfd = -1, .detail = -1};
   s->name = s->path + strlen(c->dir) + 1;
+  s->name_hash = hash_of(s->name);
 }
 
 /* Finds the process that writes `s`, and a way to hear of its end. */
@@ -242,7 +251,7 @@ void collector_scan(collector *c)
   }
   DIR *d = opendir(c->dir);
   for (struct dirent *e; d && (e = readdir(d));)
-    if (is_spool_name(e->d_name) && !known(c, e->d_name)) remember(c, e->d_name);
+    if (spool_is_name(e->d_name) && !known(c, e->d_name)) remember(c, e->d_name);
   if (d) (void)closedir(d);
   c->refused = false;
   for (unsigned i = 0; i < c->count; i++)
