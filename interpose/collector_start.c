@@ -28,6 +28,7 @@
 
 #define STACK_BYTES (64u << 10)
 #define MOST_FDS    65536 /* closed one by one where close_range is missing */
+#define MOST_STARTS 3     /* while what we start is killed before it is the collector */
 
 /* What both processes work on; shared memory, so errors come back in it. */
 typedef struct start {
@@ -35,7 +36,7 @@ typedef struct start {
   char *const *arguments;
   char *const *environment;
   char *collector_stack; /* its top */
-  volatile int error;    /* errno of whatever failed, 0: running */
+  volatile int error;    /* errno of whatever failed, EINTR: somebody killed it, 0: running */
 } start;
 
 static void close_descriptors(void)
@@ -118,7 +119,7 @@ int weir_collector_start(const char *program, const char *directory, const char 
       output, NULL};
   size_t count = 1, bytes;
   sigset_t all, before;
-  start s = {.program = program, .arguments = (char *const *)(uintptr_t)arguments};
+  start s = {.program = program, .arguments = (char *const *)(uintptr_t)arguments, .error = EINTR};
   char *memory;
 
   if (access(program, X_OK) != 0) return errno;
@@ -134,7 +135,8 @@ int weir_collector_start(const char *program, const char *directory, const char 
   s.collector_stack = memory + 2 * STACK_BYTES;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  run_detached(&s, memory + STACK_BYTES);
+  for (int tries = 0; tries < MOST_STARTS && s.error == EINTR; tries++)
+    run_detached(&s, memory + STACK_BYTES);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   munmap(memory, bytes);
   return s.error;

@@ -56,8 +56,9 @@ static weir_status write_meta(weir_importer *im)
 
 static void free_spool(wr_spool *s)
 {
-  weir_spool_reader_close(s->reader);
+  if (!s) return;
   wr_map *maps[] = {&s->threads, &s->local_stacks, &s->stacks, &s->frames, &s->modules};
+  weir_spool_reader_close(s->reader);
   for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
     wr_map_free(maps[i]);
   free(s->thread);
@@ -354,15 +355,14 @@ weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
   weir_status first = WEIR_OK;
   for (size_t i = 0; i < im->spool_count; i++) {
     wr_spool *s = im->spools[i];
-    if (!s->reader || s->drained) continue;
+    if (!s || s->drained) continue;
     weir_status status = drain(s, false);
     if (status && !first) first = status;
     if (status == WEIR_ENOSPC || status == WEIR_ENOMEM) break; /* it is nobody's fault: later */
   }
   if (!first) first = wr_importer_flush(im);
   for (size_t i = 0; i < im->spool_count && !first; i++)
-    if (im->spools[i]->reader && !im->spools[i]->drained)
-      weir_spool_hand_back(im->spools[i]->reader);
+    if (im->spools[i] && !im->spools[i]->drained) weir_spool_hand_back(im->spools[i]->reader);
   if (events) *events = im->written - before;
   return first;
 }
@@ -407,26 +407,41 @@ static weir_status queue_end(wr_spool *s)
   return status ? status : queue_coverage(s);
 }
 
-weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason,
-                              int detail)
+weir_status weir_importer_drain(weir_importer *im, uint32_t number, weir_end_reason reason,
+                                int detail)
 {
   if (number >= im->spool_count) return weir_fail(WEIR_EINVAL, "there is no spool %u", number);
   wr_spool *s = im->spools[number];
-  if (s->ended) return WEIR_OK;
+  if (!s || s->drained) return WEIR_OK;
   s->reason = reason;
   s->detail = detail;
-  if (!s->drained) {
-    weir_status status = drain(s, true);
-    if (!status) status = queue_end(s);
-    if (status) return status;
-    s->drained = true;
-  }
+  weir_status status = drain(s, true);
+  if (!status) status = queue_end(s);
+  if (!status) s->drained = true;
+  return status;
+}
+
+/* Its end is written: of thousands of short processes none takes memory any more. */
+static void forget_spool(weir_importer *im, size_t number)
+{
+  weir_spool_reader_settle(im->spools[number]->reader);
+  free_spool(im->spools[number]);
+  im->spools[number] = NULL;
+}
+
+weir_status weir_importer_commit(weir_importer *im)
+{
   weir_status status = wr_importer_flush(im);
-  if (status) return status;
-  s->ended = true;
-  weir_spool_reader_close(s->reader);
-  s->reader = NULL;
-  return WEIR_OK;
+  for (size_t i = 0; i < im->spool_count && !status; i++)
+    if (im->spools[i] && im->spools[i]->drained) forget_spool(im, i);
+  return status;
+}
+
+weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason,
+                              int detail)
+{
+  weir_status status = weir_importer_drain(im, number, reason, detail);
+  return status ? status : weir_importer_commit(im);
 }
 
 weir_status weir_importer_finish(weir_importer *im)

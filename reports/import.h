@@ -52,6 +52,15 @@ weir_status weir_importer_poll(weir_importer *im, uint64_t *events);
 weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason,
                               int detail);
 
+/* The same in two steps, for many at once: the ends of all that were drained are in the trace after
+ * the commit. */
+weir_status weir_importer_drain(weir_importer *im, uint32_t number, weir_end_reason reason,
+                                int detail);
+weir_status weir_importer_commit(weir_importer *im);
+
+/* The caller started a program that Weir is not in; `why` in words. */
+weir_status weir_importer_unseen(weir_importer *im, const char *path, const char *why);
+
 /* Indexes, lifetimes (bytes of frees, live and peak), WAL folded in; the trace is then complete. */
 weir_status weir_importer_finish(weir_importer *im);
 

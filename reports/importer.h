@@ -42,7 +42,7 @@ typedef struct wr_timeline { /* timeline.c */
 
 typedef struct wr_spool {
   weir_importer *im;
-  weir_spool_reader *reader; /* NULL once ended */
+  weir_spool_reader *reader;
   char *path;
   int64_t process;                  /* row of process, from 1 */
   uint64_t opening;                 /* weir_spool_reader_opening(), of the spool's boot */
@@ -66,7 +66,6 @@ typedef struct wr_spool {
   int detail;
   bool started; /* its process row is written */
   bool drained; /* final drain done */
-  bool ended;   /* its end is written */
 } wr_spool;
 
 struct weir_importer {

@@ -1,12 +1,21 @@
 # Suites of the weir command. They run build/bin/weir itself, on the software device.
 
-TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command compare run install public deps)
-TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,bundle called)
+TOOLS_TESTS     := $(addprefix $(O)/tests/tools/test_,command compare run install public deps schedules)
+TOOLS_TESTS_ALL := $(addprefix $(O)/tests/tools/test_,bundle called schedules_all)
+TOOLS_TESTS_LONG := $(O)/tests/tools/test_schedules_long
 
-$(TOOLS_TESTS) $(TOOLS_TESTS_ALL): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
+$(TOOLS_TESTS) $(TOOLS_TESTS_ALL) $(TOOLS_TESTS_LONG): $(O)/tests/tools/test_%: $(OBJ)/tests/tools/test_%.o $(OBJ)/tests/tools/command.o
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ $(CHECK_LIBS) $(call pkg_libs,sqlite3) -lutil
+
+# Which walks a program and its collector through their system calls.
+$(addprefix $(O)/tests/tools/test_,schedules schedules_all schedules_long): $(OBJ)/tests/tools/scheduler.o
+
+$(O)/tests/tools/walker: $(OBJ)/tests/tools/walker.o | $(CUDA_STUBS)/libcuda.so
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $(filter %.o,$^) -L$(CUDA_STUBS) -lcudart
 
 $(O)/tests/tools/victim: $(OBJ)/tests/tools/victim.o
 	@mkdir -p $(@D)
@@ -24,4 +33,6 @@ TESTS      += $(TOOLS_TESTS)
 NOT_ASAN   += $(TOOLS_TESTS:$(O)/%=%)
 NOT_TSAN   += $(TOOLS_TESTS:$(O)/%=%)
 TESTS_ALL  += $(TOOLS_TESTS_ALL)
+TESTS_LONG += $(TOOLS_TESTS_LONG)
+TEST_TOOLS += $(O)/tests/tools/walker
 TEST_TOOLS += $(O)/tests/tools/victim $(O)/tests/tools/libother_clock.so

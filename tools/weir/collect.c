@@ -80,7 +80,7 @@ static bool follow(const collect *o, job *j)
       (void)poll(&p, 1, wait < 0 ? FORK_WAIT_MS : wait); /* nothing tells of the starter's end */
       collector_turn(j->collector);
     } while (!over(o, j));
-    drained = job_drain(j, &more);
+    drained = job_drain(j, false, &more);
   }
   return drained;
 }

@@ -8,8 +8,8 @@
  * A process is known by pid and start time, and followed by a pidfd, which also says that it ended
  * when somebody else reaps it; without pidfds /proc is asked at every turn. A newer spool of the
  * same process means that it exec'd. A *stranger* is a process that was not there when its spool
- * was found: gone already, or in another pid namespace; if it did not say good-bye in its header,
- * it is taken as alive until its caller says that nobody can be.
+ * was found: *lost*, that is gone already, or in another pid namespace; there, if it did not say
+ * good-bye in its header, it is taken as alive until its caller says that nobody can be.
  *
  * A trace that cannot grow (disk full) is no end: nothing is lost while the spools hold it, so it
  * is said once and tried again every second.
@@ -18,12 +18,16 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/clock.h"
@@ -53,6 +57,7 @@ typedef struct spool {
   uint64_t opened_ns;  /* CLOCK_MONOTONIC of its opening: tells images of one process apart */
   uint64_t done_ns;    /* CLOCK_MONOTONIC when it became done */
   bool stranger;       /* its process was never found */
+  bool lost;           /* and it is gone for certain */
   bool kept;           /* done, but damaged: its file stays for whoever wants to look */
 } spool;
 
@@ -187,6 +192,16 @@ static void remember(collector *c, const char *name)
   s->name_hash = hash_of(s->name);
 }
 
+/* Whether a process that was not found (`start_time`: of what has its pid, 0: nobody, or there was
+ * no descriptor to look with) is no more: only where the pids of its spool are ours too. */
+static bool is_lost(const weir_spool_header *h, uint64_t start_time)
+{
+  struct stat own;
+  if (!h->pid_namespace || stat("/proc/self/ns/pid", &own) || own.st_ino != h->pid_namespace)
+    return false;
+  return start_time || (kill((pid_t)h->pid, 0) && errno == ESRCH);
+}
+
 /* Finds the process that writes `s`, and a way to hear of its end. */
 static void follow(collector *c, spool *s)
 {
@@ -197,7 +212,9 @@ static void follow(collector *c, spool *s)
   s->pidfd = process_pidfd(s->pid);
   /* The order matters: only a pidfd that was open before the start time agreed is the right one. A
    * zombie is still found, and its pidfd is readable at once. */
-  s->stranger = process_start_time(s->pid) != s->start_time;
+  uint64_t start_time = process_start_time(s->pid);
+  s->stranger = start_time != s->start_time;
+  s->lost = s->stranger && s->start_time && is_lost(h, start_time);
   if (s->pidfd >= 0 && (s->stranger || !watch(c, s->pidfd))) {
     (void)close(s->pidfd);
     s->pidfd = -1;
@@ -274,7 +291,7 @@ static bool reaped(collector *c, spool *s)
 static bool gone(collector *c, spool *s)
 {
   struct pollfd p = {.fd = s->pidfd, .events = POLLIN};
-  if (s->stranger) return closed(s) != 0 || reaped(c, s);
+  if (s->stranger) return s->lost || closed(s) != 0 || reaped(c, s);
   return s->pidfd >= 0 ? poll(&p, 1, 0) > 0 : !process_alive(s->pid, s->start_time);
 }
 
@@ -295,22 +312,30 @@ static void note_ends(collector *c)
     if (c->spools[i].state == SPOOL_LIVE && gone(c, &c->spools[i])) begin_end(c, &c->spools[i]);
 }
 
-/* Last drains; what succeeds is done and leaves the folder. */
+/* What is drained and committed is done and leaves the folder. */
+static void leave_folder(spool *s)
+{
+  s->state = SPOOL_DONE;
+  s->done_ns = weir_clock_monotonic_ns();
+  if (!s->kept) (void)unlink(s->path);
+}
+
+/* Last drains, and one commit for all of them. */
 static void end_spools(collector *c)
 {
+  bool any = false;
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
     if (s->state != SPOOL_ENDING) continue;
-    weir_status status = weir_importer_end(c->importer, s->number, s->reason, s->detail);
+    weir_status status = weir_importer_drain(c->importer, s->number, s->reason, s->detail);
     if (trouble(c, status)) return;
-    s->state = SPOOL_DONE;
-    s->done_ns = weir_clock_monotonic_ns();
+    any = true;
     s->kept = status != WEIR_OK;
-    if (s->kept)
-      cmd_say("%s is kept: %s.", s->path, weir_error_message());
-    else
-      (void)unlink(s->path);
+    if (s->kept) cmd_say("%s is kept: %s.", s->path, weir_error_message());
   }
+  if (!any || trouble(c, weir_importer_commit(c->importer))) return;
+  for (unsigned i = 0; i < c->count; i++)
+    if (c->spools[i].state == SPOOL_ENDING) leave_folder(&c->spools[i]);
 }
 
 static bool awaits_fork(spool *s)
@@ -375,27 +400,31 @@ static bool unfinished(const collector *c)
 }
 
 /* One try at ending all. */
-static bool finish_once(collector *c)
+static bool finish_once(collector *c, bool abandon, bool *lives)
 {
   collector_scan(c);
+  if (!abandon) note_ends(c);
+  *lives = !abandon && collector_live(c);
+  if (*lives) return false;
   for (unsigned i = 0; i < c->count; i++) {
     spool *s = &c->spools[i];
     if (s->state != SPOOL_LIVE) continue;
-    bool lives = !gone(c, s) && !s->stranger;
+    bool abandoned = !gone(c, s) && !s->stranger;
     begin_end(c, s);
-    if (lives) s->reason = WEIR_END_UNKNOWN;
+    if (abandoned) s->reason = WEIR_END_UNKNOWN;
   }
   end_spools(c);
   return !unfinished(c);
 }
 
 /* As long as each try ends some there is no end to them: descriptors may not do for all at once. */
-bool collector_finish(collector *c)
+bool collector_finish(collector *c, bool abandon, bool *lives)
 {
   for (int try = 0; try < FINISH_TRIES; try++) {
     unsigned before = c->count;
     c->stuck = false;
-    if (finish_once(c)) return true;
+    if (finish_once(c, abandon, lives)) return true;
+    if (*lives) return false;
     drop_done(c);
     if (c->count < before)
       try = -1;

@@ -44,9 +44,10 @@ bool collector_live(const collector *c);
 /* A fork's child of a process that is gone has not opened its spool yet. */
 bool collector_expects_forks(const collector *c);
 
-/* Takes in all that is there and ends every spool, whether its process lives or not. Tries a few
- * times when the disk is full. Returns whether everything is in the trace. */
-bool collector_finish(collector *c);
+/* Takes in all that is there and ends every spool. Tries a few times when the disk is full. Returns
+ * whether everything is in the trace. A process that lives, as one that has just opened its spool
+ * may, is ended too if we `abandon` it; else *lives, and its spool is let alone: carry on. */
+bool collector_finish(collector *c, bool abandon, bool *lives);
 
 /* Removes the folder after collector_finish(). False: a spool came meanwhile, carry on. */
 bool collector_remove(collector *c);

@@ -47,10 +47,9 @@ void job_discard(job *j)
   collector_discard(j->dir);
 }
 
-bool job_drain(job *j, bool *more)
+bool job_drain(job *j, bool abandon, bool *more)
 {
-  *more = false;
-  if (!collector_finish(j->collector)) return false;
+  if (!collector_finish(j->collector, abandon, more)) return false;
   *more = !collector_remove(j->collector);
   return !*more;
 }

@@ -23,9 +23,9 @@ typedef struct job {
 bool job_open(job *j, const char *output, bool force, const char *dir, const char *command,
               collector_reap reap, void *context);
 
-/* Takes the rest in and removes the folder. False with *more when a spool came meanwhile: nothing
- * is lost, carry on. */
-bool job_drain(job *j, bool *more);
+/* Takes the rest in and removes the folder. False with *more when a spool came meanwhile, of a
+ * process that lives unless we `abandon` it: nothing is lost, carry on. */
+bool job_drain(job *j, bool abandon, bool *more);
 
 
 /* Completes the trace after job_drain() and closes. `drained`: what that returned; if not, says

@@ -269,10 +269,16 @@ static bool on_reap(void *context, pid_t pid, uint64_t start_time, weir_end_reas
 /* ---- the loop ----------------------------------------------------------------------------------
  */
 
+/* Whether those who outlive the program are waited for. */
+static bool abandons(const run *r)
+{
+  return r->no_wait || signals_interrupts();
+}
+
 static bool over(run *r)
 {
   if (!r->ended) return false;
-  if (r->no_wait || signals_interrupts()) return true;
+  if (abandons(r)) return true;
   if (r->alone && !collector_live(r->job.collector)) return true;
   if (!r->told_waiting && cmd_chatty())
     cmd_say("waiting for processes that '%s' left behind; interrupt to finish without them.",
@@ -306,13 +312,21 @@ static void say_result(const run *r, uint64_t events)
     cmd_say("%s: no CUDA calls were seen; see 'weir report %s'.", r->job.output, r->job.output);
 }
 
+static bool drain(run *r)
+{
+  bool more = true;
+  for (int try = 0; try < 3 && more; try++) {
+    if (job_drain(&r->job, abandons(r), &more)) return true;
+    if (more && !abandons(r)) follow(r);
+  }
+  return false;
+}
+
 static void finish(run *r)
 {
-  bool more = false, drained = false;
   signals_finishing();
   r->job.progress.allowed = true;
-  for (int try = 0; try < 3 && !drained && (try == 0 || more); try++)
-    drained = job_drain(&r->job, &more);
+  bool drained = drain(r);
   uint64_t events = weir_importer_events(r->job.importer);
   if (job_close(&r->job, drained)) say_result(r, events);
 }
