@@ -502,6 +502,7 @@ static void begin_image(void)
 }
 
 static _Atomic int recording_threads; /* of this image: those that end_thread() waits for */
+static _Atomic bool spool_to_come;    /* this is a forked child's image that has none yet */
 static _Atomic bool stacks_left_off;  /* and the trace is still to say so */
 
 /* Another of the parent's threads may have been in the unwinder, holding its locks or the dynamic
@@ -515,8 +516,10 @@ static void leave_stacks_off(void)
   atomic_store(&stacks_left_off, true);
 }
 
-/* In a child. The parent's header is mapped once more for the time being, so that the child can
- * count itself there after its own spool is open (`counted`: the parent knows of the fork). */
+/* In a child. Most call no CUDA, so its spool is opened at its first event; who collects what the
+ * parent recorded is told that there may be one (under `weir run` it knows its children). The
+ * parent's header is mapped once more for the time being, so that the child can count itself there
+ * after that (`counted`: the parent knows of the fork). */
 static void begin_child(bool counted)
 {
   const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
@@ -529,12 +532,13 @@ static void begin_child(bool counted)
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
   if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
   atomic_store(&recording_threads, this_thread);
-  if (parent) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
+  if (parent && counted) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
   weir_spool_after_fork();
   begin_image();
-  if (parent) open_image(false);
+  if (parent) atomic_store(&spool_to_come, true);
+  if (parent && life.automatic && !weir_spool_announce()) open_image(false);
   if (kept == MAP_FAILED) return;
-  if (counted) atomic_fetch_add(&((weir_spool_header *)kept)->forks_done, 1);
+  atomic_fetch_add(&((weir_spool_header *)kept)->forks_done, 1);
   munmap(kept, WEIR_SPOOL_HEADER);
 }
 

@@ -495,6 +495,18 @@ START_TEST(a_preloaded_tree_leaves_one_trace)
 }
 END_TEST
 
+/* Nothing of the tree has a spool any more when the child makes its first call. */
+START_TEST(a_preloaded_childs_first_call_may_be_late)
+{
+  adopt_collectors();
+  sh_status(0, "mkfifo go; export WEIR_OUTPUT=t.db; " PRELOADED
+               "$VICTIM call out x daemon await go call >out 2>err & wait $!; "
+               "while ls /dev/shm/weir-$(id -u)-*/$!-*.spool >/dev/null 2>&1; do :; done; : >go");
+  wait_for_collectors();
+  ck_assert_int_eq(ask("t.db", PROCESSES), 2);
+}
+END_TEST
+
 START_TEST(a_preloaded_programs_trace_replaces_nothing)
 {
   adopt_collectors();
@@ -580,6 +592,7 @@ int main(void)
   t = tests(s, "preloaded");
   tcase_add_test(t, a_preloaded_program_leaves_a_trace);
   tcase_add_test(t, a_preloaded_tree_leaves_one_trace);
+  tcase_add_test(t, a_preloaded_childs_first_call_may_be_late);
   tcase_add_test(t, a_preloaded_programs_trace_replaces_nothing);
   tcase_add_test(t, a_terminated_job_leaves_a_whole_trace);
   return run_suite(s);

@@ -61,6 +61,11 @@ typedef struct spool {
   bool kept;           /* done, but damaged: its file stays for whoever wants to look */
 } spool;
 
+typedef struct announced {
+  uint32_t pid; /* 0: nobody */
+  uint64_t start_time;
+} announced;
+
 struct collector {
   const char *dir; /* borrowed */
   weir_importer *importer;
@@ -74,6 +79,7 @@ struct collector {
   bool refused;      /* at the last scan a spool could not be taken in: disk, descriptors */
   bool told;         /* and that was said */
   uint64_t retry_ns; /* when stuck: CLOCK_MONOTONIC of the next try */
+  announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
 
 /* ---- set-up -----------------------------------------------------------------------------------
@@ -385,11 +391,41 @@ bool collector_live(const collector *c)
   return false;
 }
 
-bool collector_expects_forks(const collector *c)
+/* Whether somebody lives in slot `i` of the announced; who does not is taken out. */
+static bool announced_lives(collector *c, int fd, unsigned i, uint32_t pid)
+{
+  static const uint32_t none;
+  if (c->announced[i].pid != pid)
+    c->announced[i] = (announced){pid, process_start_time((pid_t)pid)};
+  if (c->announced[i].start_time && process_alive((pid_t)pid, c->announced[i].start_time))
+    return true;
+  off_t at = (off_t)(offsetof(weir_spool_budget, announced) + i * sizeof none);
+  (void)!pwrite(fd, &none, sizeof none, at);
+  c->announced[i].pid = 0;
+  return false;
+}
+
+/* Forked children that have no spool yet. */
+static bool announced_live(collector *c)
+{
+  uint32_t pids[WEIR_SPOOL_ANNOUNCED];
+  bool found = false;
+  char *path = cmd_format("%s/" WEIR_SPOOL_BUDGET, c->dir);
+  int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  free(path);
+  if (fd < 0) return false;
+  ssize_t n = pread(fd, pids, sizeof pids, offsetof(weir_spool_budget, announced));
+  for (unsigned i = 0; n > 0 && i < (size_t)n / sizeof *pids; i++)
+    if (pids[i] && announced_lives(c, fd, i, pids[i])) found = true;
+  (void)close(fd);
+  return found;
+}
+
+bool collector_expects_forks(collector *c)
 {
   for (unsigned i = 0; i < c->count; i++)
     if (awaits_fork(&c->spools[i])) return true;
-  return false;
+  return announced_live(c);
 }
 
 static bool unfinished(const collector *c)

@@ -41,8 +41,8 @@ void collector_scan(collector *c);
  * another pid namespace) do not count. */
 bool collector_live(const collector *c);
 
-/* A fork's child of a process that is gone has not opened its spool yet. */
-bool collector_expects_forks(const collector *c);
+/* A forked child lives that has not opened its spool yet, or is about to be announced. */
+bool collector_expects_forks(collector *c);
 
 /* Takes in all that is there and ends every spool. Tries a few times when the disk is full. Returns
  * whether everything is in the trace. A process that lives, as one that has just opened its spool
