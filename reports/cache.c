@@ -7,7 +7,7 @@
 #include "reports/sites.h"
 #include "reports/util.h"
 
-enum { KEPT = WEIR_EVF_CACHED };
+enum { KEPT = WEIR_EVF_CACHED, ENDED = 255 /* no kind of event: a process has ended */ };
 
 typedef struct fact {
   int64_t process, context, time, pointer;
@@ -31,7 +31,9 @@ typedef struct pass {
   wr_map by_pointer; /* process and pointer -> index in `places`, plus 1 */
   place *places;
   size_t count, capacity;
+  wr_map per_process;       /* process -> 1: it has places */
   uint64_t live, cached[2]; /* bytes now; device, page-locked */
+  uint64_t kept[2];         /* what was cached when its process ended */
   int64_t now;              /* of the event before */
   int64_t settling;         /* end of the latest free into a cache */
 } pass;
@@ -69,8 +71,10 @@ static place *place_of(pass *p, const fact *e, bool make)
   uint64_t *known = wr_map_get(&p->by_pointer, key);
   if (known) return &p->places[*known - 1];
   if (!make || !wr_grow(&p->places, &p->capacity, p->count + 1, sizeof(place))) return NULL;
+  uint64_t *has = wr_map_put(&p->per_process, (uint64_t)e->process, NULL);
   known = wr_map_put(&p->by_pointer, key, NULL);
-  if (!known) return NULL;
+  if (!known || !has) return NULL;
+  *has = 1;
   p->places[p->count] = (place){.process = e->process};
   *known = ++p->count;
   return &p->places[p->count - 1];
@@ -90,7 +94,7 @@ static void settle(pass *p, int64_t until)
   uint64_t device = p->cached[WR_CACHE_DEVICE], held = p->live + device;
   for (int i = 0; i < 2; i++) {
     wr_cache_side *s = &c->side[i];
-    s->cached_end_bytes = p->cached[i];
+    s->cached_end_bytes = p->kept[i] + p->cached[i];
     if (p->cached[i] <= s->cached_peak_bytes) continue;
     s->cached_peak_bytes = p->cached[i];
     s->cached_peak_at_ns = p->now > 0 ? (uint64_t)p->now : 0;
@@ -130,6 +134,19 @@ static void reset(pass *p, const fact *e)
     if (x->process != e->process) continue;
     if (e->bytes == 1 ? e->context && x->context == e->context : x->device == e->device)
       leave(p, x);
+  }
+}
+
+/* A process is gone, its caches with it. */
+static void end_process(pass *p, const fact *e)
+{
+  if (!wr_map_get(&p->per_process, (uint64_t)e->process)) return;
+  p->c->ended++;
+  for (size_t i = 0; i < p->count; i++) {
+    place *x = &p->places[i];
+    if (x->process != e->process) continue;
+    if (x->state == CACHED) p->kept[x->host] += x->bytes;
+    leave(p, x);
   }
 }
 
@@ -228,6 +245,7 @@ static weir_status take(void *context, sqlite3_stmt *q)
   if (e.kind == WEIR_EV_FREE) s = take_free(p, &e);
   if (e.kind == WEIR_EV_RESET) reset(p, &e);
   if (e.kind == WEIR_EV_CACHE) take_cache(p, &e);
+  if (e.kind == ENDED) end_process(p, &e);
   return s;
 }
 
@@ -236,9 +254,10 @@ static weir_status walk(pass *p)
   weir_status s = wr_db_each(
       p->db,
       "SELECT kind, CASE WHEN kind = 2 THEN start ELSE \"end\" END AS t, process, context, device,"
-      " a, b, bytes, flags, copy, mem, \"end\" - start FROM event WHERE kind IN (1, 2, 10, 13) AND "
-      "status = 0 AND NOT (flags & 16)"
-      " ORDER BY t, id",
+      " a, b, bytes, flags, copy, mem, \"end\" - start, id FROM event WHERE kind IN (1, 2, 10, 13)"
+      " AND status = 0 AND NOT (flags & 16) UNION ALL"
+      " SELECT 255, \"end\", id, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 9223372036854775807 FROM process"
+      " WHERE \"end\" IS NOT NULL ORDER BY t, id",
       take, p);
   if (!s) settle(p, (int64_t)p->c->end_ns);
   return s;
@@ -345,6 +364,7 @@ weir_status wr_cache_load(wr_cache *c, const wr_db *db)
   if (!s) s = wr_db_each(db, copies_sql, take_copies, c);
   if (!s) s = load_unwritten(c, db);
   wr_map_free(&p.by_pointer);
+  wr_map_free(&p.per_process);
   free(p.places);
   return s;
 }

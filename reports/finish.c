@@ -139,7 +139,7 @@ static weir_status complete(weir_importer *im)
   if (!s) s = add_programs(db);
   if (!s) s = place_frames(db);
   if (!s) s = look_at_modules(db);
-  if (!s) s = wr_lifetimes(&im->batch);
+  if (!s) s = wr_lifetimes(&im->batch, im->merging ? NULL : &im->memory, im->least);
   if (!s) s = wr_batch_flush(&im->batch, true);
   if (!s) s = wr_schema_index(db);
   if (!s) s = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");

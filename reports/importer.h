@@ -16,6 +16,7 @@
 #include "core/trace/spool.h"
 #include "reports/batch.h"
 #include "reports/import.h"
+#include "reports/lifetime.h"
 #include "reports/trace_file.h"
 #include "reports/util.h"
 
@@ -74,7 +75,8 @@ struct weir_importer {
   char *command;
   weir_importer_options options;
   wr_batch batch;
-  wr_spool **spools; /* by number */
+  wr_memory_log memory; /* events taken by this importer */
+  wr_spool **spools;    /* by number; NULL: its end is written */
   size_t spool_count, spool_capacity;
   bool origin_known;
   uint64_t origin;          /* CLOCK_MONOTONIC ns of the first spool's boot */

@@ -120,6 +120,7 @@ static weir_status open_trace(wr_db *db, const char *file)
     free(uri);
   }
   if (!s) s = wr_db_exec(db, "PRAGMA cache_size = -65536");
+  if (!s) s = wr_db_exec(db, "BEGIN"); /* all that is read is of one moment */
   if (!s) s = check_tables(db);
   return s;
 }

@@ -131,6 +131,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
   else
     row->nulls |= 1u << 19, t->last_call = e->kind == WEIR_EV_CACHE ? t->last_call : id;
   s->events++;
+  wr_memory_keep(&im->memory, id, row);
   return WEIR_OK;
 }
 

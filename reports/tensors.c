@@ -7,20 +7,23 @@
 #include <string.h>
 #include "core/trace/event.h"
 
-enum { NONE = 0 }; /* the text "" */
+enum { NONE = 0, ENDED = 255 }; /* the text ""; no fact of a tensor: a process has ended */
 
 typedef struct life { /* of one storage */
   uint64_t bytes;
   size_t begin, end; /* which fact; end SIZE_MAX: never */
+  int64_t process;
+  bool left; /* never given back */
   uint32_t place, name, module, dtype, shape;
 } life;
 
 typedef struct pass {
   wr_tensors *t;
   const wr_db *db;
-  wr_map texts;  /* hash -> place in t->text, plus 1 */
-  wr_map live;   /* process and storage -> place in lives, plus 1 */
-  wr_map places; /* device and kind -> place in t->place, plus 1 */
+  wr_map texts;       /* hash -> place in t->text, plus 1 */
+  wr_map live;        /* process and storage -> place in lives, plus 1 */
+  wr_map per_process; /* process -> how many of its are live */
+  wr_map places;      /* device and kind -> place in t->place, plus 1 */
   life *lives;
   size_t life_count, life_room, text_room, place_room;
   size_t *peak; /* by place: the fact at which it was */
@@ -81,13 +84,35 @@ static size_t find_place(pass *p, int device, bool pinned)
 /* ---- facts ------------------------------------------------------------------------------------
  */
 
-static void gone(pass *p, uint64_t *slot, uint64_t key)
+static void end_life(pass *p, life *l)
 {
-  life *l = &p->lives[*slot - 1];
+  uint64_t *live = wr_map_get(&p->per_process, (uint64_t)l->process);
+  if (l->end != SIZE_MAX) return; /* with its process */
   l->end = p->facts;
   p->now[l->place] -= l->bytes;
   p->tensors_now[l->place]--;
+  if (live) --*live;
+}
+
+static void gone(pass *p, const uint64_t *slot, uint64_t key)
+{
+  life *l = &p->lives[*slot - 1];
+  l->left = false;
+  end_life(p, l);
   wr_map_delete(&p->live, key);
+}
+
+/* What the process never gave back goes with it. */
+static void end_process(pass *p, int64_t process)
+{
+  size_t at = 0;
+  uint64_t key, *slot;
+  const uint64_t *live = wr_map_get(&p->per_process, (uint64_t)process);
+  if (!live || !*live) return;
+  while (wr_map_next(&p->live, &at, &key, &slot)) {
+    life *l = &p->lives[*slot - 1];
+    if (l->process == process && l->end == SIZE_MAX) end_life(p, l);
+  }
 }
 
 static weir_status made(pass *p, sqlite3_stmt *q, uint64_t key)
@@ -98,16 +123,27 @@ static weir_status made(pass *p, sqlite3_stmt *q, uint64_t key)
   if (place == SIZE_MAX || dtype == SIZE_MAX || shape == SIZE_MAX || module == SIZE_MAX ||
       !wr_grow(&p->lives, &p->life_room, p->life_count + 1, sizeof(life)))
     return out_of_memory(p);
+  int64_t process = sqlite3_column_int64(q, 0);
+  uint64_t *live = wr_map_put(&p->per_process, (uint64_t)process, NULL);
   uint64_t *slot = wr_map_put(&p->live, key, NULL);
-  if (!slot) return out_of_memory(p);
+  if (!slot || !live) return out_of_memory(p);
   if (*slot) { /* its end went unseen */
     gone(p, slot, key);
     if (!(slot = wr_map_put(&p->live, key, NULL))) return out_of_memory(p);
   }
   uint64_t bytes = (uint64_t)sqlite3_column_int64(q, 4);
-  p->lives[p->life_count++] = (life){bytes, p->facts,         SIZE_MAX,        (uint32_t)place,
-                                     NONE,  (uint32_t)module, (uint32_t)dtype, (uint32_t)shape};
+  p->lives[p->life_count++] = (life){.bytes = bytes,
+                                     .begin = p->facts,
+                                     .end = SIZE_MAX,
+                                     .process = process,
+                                     .left = true,
+                                     .place = (uint32_t)place,
+                                     .name = NONE,
+                                     .module = (uint32_t)module,
+                                     .dtype = (uint32_t)dtype,
+                                     .shape = (uint32_t)shape};
   *slot = p->life_count;
+  ++*live;
   wr_tensor_place *t = &p->t->place[place];
   t->made++;
   t->made_bytes += bytes;
@@ -128,6 +164,10 @@ static weir_status take(void *context, sqlite3_stmt *q)
   uint64_t key = wr_mix((uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 3));
   int fact = sqlite3_column_int(q, 2);
   p->facts++;
+  if (fact == ENDED) {
+    end_process(p, sqlite3_column_int64(q, 0));
+    return WEIR_OK;
+  }
   if (fact == WEIR_TENSOR_MADE) return made(p, q, key);
   uint64_t *slot = wr_map_get(&p->live, key);
   if (!slot) return WEIR_OK; /* made before the trace began */
@@ -204,7 +244,7 @@ static weir_status sum_place(pass *p, size_t place, int top)
   for (size_t i = 0; good && i < p->life_count; i++) {
     const life *l = &p->lives[i];
     if (l->place != place) continue;
-    if (l->end == SIZE_MAX) {
+    if (l->left) {
       t->end_tensors++;
       t->end_bytes += l->bytes;
     }
@@ -255,7 +295,9 @@ weir_status wr_tensors_load(wr_tensors *t, const wr_db *db, int top)
   if (!s)
     s = wr_db_each(db,
                    "SELECT process, time, fact, storage, bytes, mem, device, dtype, shape, name,"
-                   " module FROM tensor ORDER BY time, id",
+                   " module, id FROM tensor UNION ALL SELECT id, \"end\", 255, 0, 0, 0, NULL, NULL,"
+                   " NULL, NULL, NULL, 9223372036854775807 FROM process WHERE \"end\" IS NOT NULL"
+                   " ORDER BY time, 12",
                    take, &p);
   if (!s) s = name_modules(&p);
   for (size_t i = 0; !s && i < t->count; i++)
@@ -263,6 +305,7 @@ weir_status wr_tensors_load(wr_tensors *t, const wr_db *db, int top)
   if (!s && t->count) qsort(t->place, t->count, sizeof *t->place, by_place);
   wr_map_free(&p.texts);
   wr_map_free(&p.live);
+  wr_map_free(&p.per_process);
   wr_map_free(&p.places);
   free(p.lives);
   free(p.peak);

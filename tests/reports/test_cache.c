@@ -178,6 +178,31 @@ START_TEST(a_reset_takes_what_its_device_had)
 }
 END_TEST
 
+START_TEST(caches_go_with_their_process)
+{
+  char first[512];
+  begin(1);
+  alloc(100, 0x1000, 3 * MIB, WEIR_WHY_FIRST);
+  release(200, 0x1000, 4 * MIB, 0, 0);
+  synth_close();
+  (void)snprintf(first, sizeof first, "%s", synth_spool());
+  begin(1);
+  alloc(100, 0x1000, 3 * MIB, WEIR_WHY_FIRST);
+  release(200, 0x1000, 4 * MIB, 0, 0);
+  synth_close();
+  const char *both[] = {first, synth_spool(), NULL};
+  const char *t = synth_import("t.db", both);
+  char *text = synth_text(t, 100);
+  ck_assert_ptr_nonnull(strstr(text, "cached at most 4.00 MiB, 8.00 MiB at the ends of"));
+  free(text);
+  json_t *j = cache_of(t);
+  ck_assert_int_eq(at(j, "device.cached_peak_bytes"), 4 * MIB);
+  ck_assert_int_eq(at(j, "held_peak_bytes"), 4 * MIB);
+  ck_assert_int_eq(at(j, "device.cached_end_bytes"), 8 * MIB);
+  json_decref(j);
+}
+END_TEST
+
 START_TEST(taints_and_staging_are_told)
 {
   begin(1);
@@ -360,6 +385,7 @@ int main(void)
   tcase_add_test(t, hits_and_misses_are_told_with_their_reasons);
   tcase_add_test(t, cached_memory_is_followed_from_the_free_to_the_next_use_or_the_way_back);
   tcase_add_test(t, a_reset_takes_what_its_device_had);
+  tcase_add_test(t, caches_go_with_their_process);
   tcase_add_test(t, taints_and_staging_are_told);
   tcase_add_test(t, a_fact_is_no_call);
   tcase_add_test(t, an_observed_run_has_no_caches);

@@ -232,6 +232,7 @@ START_TEST(a_spool_that_opened_before_the_trace_shifts_it)
   synth_open(synth_dir());
   uint64_t base = weir_spool_current()->clock_first.mono_ns;
   synth_sync(0, 5000, 10, WEIR_SYNC_CONTEXT);
+  synth_alloc(0, 6000, 10, 0x1000, 64, 0, WEIR_MEM_DEVICE);
   synth_close();
   (void)snprintf(later, sizeof(later), "%s", synth_spool());
   synth_open(synth_dir());
@@ -242,13 +243,14 @@ START_TEST(a_spool_that_opened_before_the_trace_shifts_it)
   ck_assert_int_eq(weir_importer_open(&im, t, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_add(im, later, true, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_poll(im, NULL), WEIR_OK);
-  ck_assert_int_eq(synth_number(t, "SELECT start FROM event"), 5000);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE kind = 5"), 5000);
   ck_assert_int_eq(weir_importer_add(im, synth_spool(), true, NULL), WEIR_OK);
   ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
   weir_importer_close(im);
   ck_assert_int_eq(synth_number(t, "SELECT start FROM process WHERE id=1"), 3000);
-  ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=1"), 8000);
-  ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM event WHERE process=1"), 8010);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=1 AND kind = 5"), 8000);
+  ck_assert_int_eq(synth_number(t, "SELECT \"end\" FROM event WHERE process=1 AND kind = 5"), 8010);
+  ck_assert_int_eq(synth_number(t, "SELECT start FROM block"), 9010);
   ck_assert_int_eq(synth_number(t, "SELECT start FROM event WHERE process=2"), 100);
   ck_assert_int_eq(synth_number(t, "SELECT start FROM process WHERE id=2"), 0);
 }

@@ -1,5 +1,6 @@
 /* test_lifetime.c: which free ends which allocation, live and peak bytes, against an oracle. */
 #include <check.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +246,67 @@ START_TEST(processes_do_not_free_each_others_blocks)
 }
 END_TEST
 
+static const char *import_three(char spools[3][512])
+{
+  const char *all[] = {spools[0], spools[1], spools[2], NULL};
+  return synth_import("t.db", all);
+}
+
+/* Allocates at `at`, frees nothing, ends at `until`. */
+static void leaky_process(char spool[512], uint64_t at, uint64_t until, uint64_t bytes)
+{
+  synth_open(synth_dir());
+  synth_alloc(0, at, 5, 0x1000, bytes, 0, WEIR_MEM_DEVICE);
+  synth_event(0, at + 10, 5,
+              (weir_trace_event){.kind = WEIR_EV_CACHE,
+                                 .copy = WEIR_CACHE_RESERVED,
+                                 .bytes = 2 * bytes,
+                                 .mem = WEIR_MEM_DEVICE,
+                                 .device = 0,
+                                 .src_device = HOST});
+  synth_sync(0, until, 5, WEIR_SYNC_CONTEXT);
+  synth_close();
+  (void)snprintf(spool, 512, "%s", synth_spool());
+}
+
+/* A spool opens later than the one before it has closed, by the clock of the machine. */
+START_TEST(what_a_process_leaks_is_not_there_while_the_next_ones_run)
+{
+  char spools[3][512];
+  for (int i = 0; i < 3; i++)
+    leaky_process(spools[i], 100, 200, 2 << 20);
+  const char *t = import_three(spools);
+  json_t *j = synth_json(t);
+  json_t *gpu = json_array_get(json_object_get(j, "devices"), 0);
+  ck_assert_int_eq(synth_total(j, "peak_bytes"), 2 << 20);
+  ck_assert_int_eq(synth_total(j, "weir_reserved_peak_bytes"), 4 << 20);
+  ck_assert_int_eq(json_integer_value(json_object_get(gpu, "peak_bytes")), 2 << 20);
+  ck_assert_int_eq(json_integer_value(json_object_get(
+                       json_array_get(json_object_get(gpu, "peak_owners"), 0), "bytes")),
+                   2 << 20);
+  ck_assert_int_eq(synth_total(j, "live_at_exit_bytes"), 6 << 20);
+  ck_assert_int_eq(synth_total(j, "live_at_exit_blocks"), 3);
+  json_decref(j);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM block WHERE how = 0 AND \"end\" IS NULL"),
+                   3);
+}
+END_TEST
+
+START_TEST(what_processes_have_at_one_moment_adds_up)
+{
+  const uint64_t second = 1000000000;
+  char spools[3][512];
+  leaky_process(spools[0], 100, 1000 * second, 2 << 20);
+  leaky_process(spools[1], 100, 1001 * second, 2 << 20);
+  leaky_process(spools[2], 9000 * second, 9001 * second, 1 << 20); /* when they are gone */
+  json_t *j = synth_json(import_three(spools));
+  ck_assert_int_eq(synth_total(j, "peak_bytes"), 4 << 20);
+  ck_assert_int_eq(synth_total(j, "weir_reserved_peak_bytes"), 8 << 20);
+  ck_assert_int_eq(synth_total(j, "live_at_exit_bytes"), 5 << 20);
+  json_decref(j);
+}
+END_TEST
+
 /* ---- the oracle ------------------------------------------------------------------------------ */
 
 #define SLOTS   300
@@ -334,6 +396,45 @@ START_TEST(peaks_and_leaks_are_those_of_the_oracle)
 }
 END_TEST
 
+static void change(const char *trace, const char *sql)
+{
+  sqlite3 *db = NULL;
+  ck_assert_int_eq(sqlite3_open(trace, &db), SQLITE_OK);
+  ck_assert_msg(!sqlite3_exec(db, sql, NULL, NULL, NULL), "%s", sqlite3_errmsg(db));
+  sqlite3_close(db);
+}
+
+/* An importer that takes all events of a trace has kept those of memory; one that finds them there
+ * reads them from the rows. */
+START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
+{
+  oracle o = {0};
+  weir_importer *im = NULL;
+  weir_importer_options merge = {.merge = true};
+  random_state = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(_i + 1);
+  synth_open(synth_dir());
+  for (uint64_t i = 1; i <= 2000; i++)
+    oracle_step(&o, i * 50);
+  synth_event(0, 120000, 10, (weir_trace_event){.kind = WEIR_EV_RESET, .device = 1});
+  for (uint64_t i = 2500; i <= 3000; i++)
+    oracle_step(&o, i * 50);
+  synth_close();
+  const char *t = trace();
+  change(t, "CREATE TABLE kept AS SELECT * FROM block; CREATE TABLE sums AS SELECT * FROM memory");
+  ck_assert_int_eq(weir_importer_open(&im, t, &merge), WEIR_OK);
+  ck_assert_int_eq(weir_importer_add(im, synth_spool(), false, NULL), WEIR_OK);
+  ck_assert_int_eq(weir_importer_finish(im), WEIR_OK);
+  weir_importer_close(im);
+  ck_assert_int_gt(synth_number(t, "SELECT count(*) FROM kept WHERE how = 1"), 500);
+  ck_assert_int_gt(synth_number(t, "SELECT count(*) FROM kept WHERE how = 2"), 0);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) = (SELECT count(*) FROM kept) FROM block"), 1);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT count(*) FROM (SELECT * FROM block EXCEPT SELECT * FROM kept)"), 0);
+  ck_assert_int_eq(
+      synth_number(t, "SELECT count(*) FROM (SELECT * FROM memory EXCEPT SELECT * FROM sums)"), 0);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/lifetime");
@@ -351,7 +452,10 @@ int main(void)
   tcase_add_test(t, a_block_whose_free_was_not_seen_ends_when_its_address_returns);
   tcase_add_test(t, an_array_handle_is_no_address);
   tcase_add_test(t, processes_do_not_free_each_others_blocks);
+  tcase_add_test(t, what_a_process_leaks_is_not_there_while_the_next_ones_run);
+  tcase_add_test(t, what_processes_have_at_one_moment_adds_up);
   tcase_add_loop_test(t, peaks_and_leaks_are_those_of_the_oracle, 0, 25);
+  tcase_add_loop_test(t, lifetimes_of_what_was_kept_are_those_of_the_rows, 0, 5);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

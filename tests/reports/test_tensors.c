@@ -1,5 +1,6 @@
 /* test_tensors.c: memory by tensor and module, from facts written as programs write them. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/tensor_record.h"
@@ -186,6 +187,26 @@ START_TEST(a_payload_that_is_wrong_is_left_out)
 }
 END_TEST
 
+START_TEST(tensors_of_a_process_go_with_it)
+{
+  char first[512];
+  begin();
+  make(0, 100, 1, 1000, 0, "net");
+  synth_close();
+  (void)snprintf(first, sizeof first, "%s", synth_spool());
+  begin();
+  make(0, 100, 1, 700, 0, "net");
+  synth_close();
+  const char *both[] = {first, synth_spool(), NULL};
+  json_t *report = synth_json(synth_import("t.db", both)), *gpu = place(report, 0);
+  ck_assert_int_eq(number(gpu, "peak_bytes"), 1000);
+  ck_assert_int_eq(number(gpu, "peak_tensors"), 1);
+  ck_assert_int_eq(number(gpu, "live_at_exit_bytes"), 1700);
+  ck_assert_int_eq(number(gpu, "live_at_exit_tensors"), 2);
+  json_decref(report);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/tensors");
@@ -196,6 +217,7 @@ int main(void)
   tcase_add_test(c, an_end_that_went_unseen_is_one_all_the_same);
   tcase_add_test(c, text_has_the_section_also_without_a_cuda_call);
   tcase_add_test(c, a_trace_without_tensors_has_no_section);
+  tcase_add_test(c, tensors_of_a_process_go_with_it);
   tcase_add_test(c, a_payload_that_is_wrong_is_left_out);
   suite_add_tcase(s, c);
   SRunner *r = srunner_create(s);

@@ -47,11 +47,11 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
   /* born and died number the memory operations in the order in which the program saw them */
   static const char sql[] =
       "SELECT b.process, b.device, b.mem, 0, b.start, b.pointer, b.bytes, e.thread, e.stream,"
-      " b.born AS place FROM block b JOIN event e ON e.id = b.alloc"
+      " b.born AS place, b.stack FROM block b JOIN event e ON e.id = b.alloc"
       " WHERE NOT b.registered UNION ALL "
       "SELECT b.process, b.device, b.mem, 1, b.\"end\", b.pointer, b.bytes, e.thread, e.stream,"
-      " b.died FROM block b LEFT JOIN event e ON e.id = b.free"
-      " WHERE NOT b.registered AND b.died IS NOT NULL ORDER BY place, 4 DESC";
+      " b.died, e.stack FROM block b LEFT JOIN event e ON e.id = b.free"
+      " WHERE NOT b.registered AND b.how <> 0 AND b.died IS NOT NULL ORDER BY place, 4 DESC";
   wr_input in;
   from_trace t = {.ops = ops};
   weir_status s = wr_input_open(&in, path);
