@@ -85,6 +85,21 @@ static weir_status write_duration(const weir_importer *im)
   return s;
 }
 
+static weir_status write_no_gpu(const weir_importer *im)
+{
+  sqlite3_stmt *q = NULL;
+  char *why = weir_importer_no_gpu(im);
+  if (!why) return WEIR_OK;
+  weir_status s = wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('no_gpu', ?)", &q);
+  if (!s) {
+    sqlite3_bind_text(q, 1, why, -1, SQLITE_STATIC);
+    s = wr_db_run(&im->db, q);
+  }
+  sqlite3_finalize(q);
+  free(why);
+  return s;
+}
+
 /* The module of a frame: the one whose code holds the byte before the return address, loaded when
  * the frame was first met; records of several threads may cross, so the nearest load serves as
  * well. */
@@ -136,6 +151,7 @@ static weir_status complete(weir_importer *im)
   const wr_db *db = &im->db;
   weir_status s = shift_times(im);
   if (!s) s = write_duration(im);
+  if (!s) s = write_no_gpu(im);
   if (!s) s = add_programs(db);
   if (!s) s = place_frames(db);
   if (!s) s = look_at_modules(db);

@@ -78,6 +78,7 @@ static void close_and_leave(weir_importer *im, bool remove)
   sqlite3_close(im->db.handle);
   wr_trace_file_leave(&im->file, remove);
   free(im->command);
+  free(im->no_driver);
   free(im);
 }
 
@@ -134,6 +135,26 @@ uint64_t weir_importer_events(const weir_importer *im)
 bool weir_importer_merges(const weir_importer *im)
 {
   return im->merging;
+}
+
+bool weir_importer_reached(const weir_importer *im)
+{
+  return im->reached;
+}
+
+void weir_importer_no_driver(weir_importer *im, const char *why)
+{
+  free(im->no_driver);
+  im->no_driver = wr_text(why, strlen(why), true);
+}
+
+char *weir_importer_no_gpu(const weir_importer *im)
+{
+  char name[24];
+  if (im->reached) return NULL;
+  if (im->no_driver) return wr_format("%s", im->no_driver);
+  if (!im->refused_api) return NULL;
+  return wr_format("%s returned %u", wr_api_name(im->refused_api, name), (unsigned)im->refused);
 }
 
 /* ---- adding a spool -------------------------------------------------------------------------- */

@@ -58,6 +58,15 @@ weir_status weir_importer_drain(weir_importer *im, uint32_t number, weir_end_rea
                                 int detail);
 weir_status weir_importer_commit(weir_importer *im);
 
+/* Whether a call succeeded that only a device can do: memory, a copy, a launch. */
+bool weir_importer_reached(const weir_importer *im);
+
+/* The caller found that there is no driver, and why; for a trace that reached no device. */
+void weir_importer_no_driver(weir_importer *im, const char *why);
+
+/* Why no GPU was reached (new), or NULL: one was, or nobody knows. */
+char *weir_importer_no_gpu(const weir_importer *im);
+
 /* The caller started a program that Weir is not in; `why` in words. */
 weir_status weir_importer_unseen(weir_importer *im, const char *path, const char *why);
 

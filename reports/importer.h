@@ -94,6 +94,10 @@ struct weir_importer {
   uint32_t api_count;    /* of functions, of the spool added last */
   uint64_t api_hash;     /* of the first so many of our table */
   bool finished;
+  bool reached;         /* a call succeeded that needs a device */
+  uint16_t refused_api; /* the first call that was told that there is no device, 0: none */
+  uint16_t refused;     /* what it returned */
+  char *no_driver;      /* as the caller said, or NULL */
 };
 
 weir_status wr_out_of_memory(const weir_importer *im);

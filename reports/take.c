@@ -94,6 +94,22 @@ static void fill_event(wr_row *row, const wr_spool *s, const weir_trace_event *e
   row->nulls = nulls;
 }
 
+/* CUDA_ERROR_STUB_LIBRARY, cudaErrorInsufficientDriver, CUDA_ERROR_NO_DEVICE,
+ * CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE; the runtime's have
+ * the same numbers. */
+static bool says_no_device(unsigned status)
+{
+  return status == 34 || status == 35 || status == 100 || status == 803 || status == 804;
+}
+
+static void note_reach(weir_importer *im, const weir_trace_event *e)
+{
+  if (!e->status && (e->kind <= WEIR_EV_MEMSET || e->kind == WEIR_EV_LAUNCH)) im->reached = true;
+  if (im->refused_api || !says_no_device(e->status)) return;
+  im->refused_api = e->api;
+  im->refused = e->status;
+}
+
 static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
                               const weir_trace_event *e)
 {
@@ -132,6 +148,7 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
     row->nulls |= 1u << 19, t->last_call = e->kind == WEIR_EV_CACHE ? t->last_call : id;
   s->events++;
   wr_memory_keep(&im->memory, id, row);
+  if (!im->reached) note_reach(im, e);
   return WEIR_OK;
 }
 

@@ -96,6 +96,7 @@ static bool collect_into(collect *o, const char *wanted)
   bool complete = output && job_open(&j, output, false, o->dir, NULL, NULL, NULL);
   if (complete) {
     bool drained = follow(o, &j);
+    job_look_for_driver(&j);
     complete = job_close(&j, drained);
   }
   free(reserved);

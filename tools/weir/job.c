@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/weir/cmd.h"
+#include "tools/weir/driver.h"
 
 /* What is a limit for the program need not be one for us: each live process of its takes three
  * descriptors here, and a trace that is too long for a file is an error, not our end. */
@@ -52,6 +53,13 @@ bool job_drain(job *j, bool abandon, bool *more)
   if (!collector_finish(j->collector, abandon, more)) return false;
   *more = !collector_remove(j->collector);
   return !*more;
+}
+
+void job_look_for_driver(job *j)
+{
+  char *why = weir_importer_reached(j->importer) ? NULL : driver_missing();
+  if (why) weir_importer_no_driver(j->importer, why);
+  free(why);
 }
 
 bool job_close(job *j, bool drained)

@@ -27,6 +27,8 @@ bool job_open(job *j, const char *output, bool force, const char *dir, const cha
  * process that lives unless we `abandon` it: nothing is lost, carry on. */
 bool job_drain(job *j, bool abandon, bool *more);
 
+/* Where the programs reached no device: whether there is a driver for them. */
+void job_look_for_driver(job *j);
 
 /* Completes the trace after job_drain() and closes. `drained`: what that returned; if not, says
  * what is missing and where it is kept. Returns whether the trace is complete. */

@@ -301,10 +301,12 @@ static void follow(run *r)
   } while (!over(r));
 }
 
-static void say_result(const run *r, uint64_t events)
+static void say_result(const run *r, uint64_t events, const char *no_gpu)
 {
   char text[32];
   if (!cmd_chatty()) return;
+  if (no_gpu)
+    cmd_say("no GPU was found; 'weir run --sim -- %s' needs none (%s).", r->argv[0], no_gpu);
   if (events)
     cmd_say("%s: %s events; see 'weir report %s'.", r->job.output, cmd_grouped(text, events),
             r->job.output);
@@ -328,7 +330,10 @@ static void finish(run *r)
   r->job.progress.allowed = true;
   bool drained = drain(r);
   uint64_t events = weir_importer_events(r->job.importer);
-  if (job_close(&r->job, drained)) say_result(r, events);
+  if (!r->env.sim) job_look_for_driver(&r->job);
+  char *no_gpu = r->env.sim ? NULL : weir_importer_no_gpu(r->job.importer);
+  if (job_close(&r->job, drained)) say_result(r, events, no_gpu);
+  free(no_gpu);
 }
 
 /* Ends as the program did: the same status, or the same signal without a second core dump. */
