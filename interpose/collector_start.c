@@ -70,7 +70,8 @@ static int become_collector(void *context)
   for (int fd = 0; null >= 0 && fd < 3; fd++)
     if (fd != null) dup2((int)null, fd);
   close_descriptors();
-  execve(s->program, s->arguments, s->environment);
+  s->error = 0;
+  syscall(SYS_execve, s->program, s->arguments, s->environment); /* ours is no program's exec */
   s->error = errno;
   _exit(127);
 }

@@ -21,6 +21,7 @@
 
 #define VERSION_HIDDEN 0x8000u /* bit of a DT_VERSYM entry: not the default version */
 
+weir_exec_functions weir_real_exec;
 void *(*weir_real_dlsym)(void *, const char *);
 void *(*weir_real_dlvsym)(void *, const char *, const char *);
 void *(*weir_real_dlopen)(const char *, int);
@@ -675,5 +676,12 @@ void weir_loader_find(void)
   find_next("dlclose", &weir_real_dlclose);
   find_next("dlmopen", &weir_real_dlmopen);
   find_next("dlsym", &weir_real_dlsym);
+  find_next("execve", &weir_real_exec.execve);
+  find_next("execv", &weir_real_exec.execv);
+  find_next("execvp", &weir_real_exec.execvp);
+  find_next("execvpe", &weir_real_exec.execvpe);
+  find_next("fexecve", &weir_real_exec.fexecve);
+  find_next("posix_spawn", &weir_real_exec.posix_spawn);
+  find_next("posix_spawnp", &weir_real_exec.posix_spawnp);
   atomic_store_explicit(&done, true, memory_order_release);
 }

@@ -8,6 +8,7 @@
 #define WEIR_INTERPOSE_LOADER_H
 
 #include <link.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -87,6 +88,20 @@ static inline bool weir_is_own(const void *address)
 
 extern void *(*weir_real_dlmopen)(long, const char *, int);
 
+typedef int weir_spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                                const posix_spawnattr_t *, char *const[], char *const[]);
+
+/* What is behind our exec (exec.c); NULL: nobody has it. */
+typedef struct weir_exec_functions {
+  int (*execve)(const char *, char *const[], char *const[]);
+  int (*execv)(const char *, char *const[]);
+  int (*execvp)(const char *, char *const[]);
+  int (*execvpe)(const char *, char *const[], char *const[]);
+  int (*fexecve)(int, char *const[], char *const[]);
+  weir_spawn_function *posix_spawn, *posix_spawnp;
+} weir_exec_functions;
+extern weir_exec_functions weir_real_exec;
+
 /* The program has opened a library in a namespace of its own, where we see nothing (process.c):
  * goes into the trace, now or with its first event. */
 void weir_note_namespace(void);
@@ -117,5 +132,11 @@ void weir_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A remark in the trace; any program may call it (process.c). */
 __attribute__((visibility("default"))) void weir_note(const char *text);
+
+/* Whether this image has a spool, or is a forked child's that will have one when there is something
+ * to say; and the spool's header, opened now where it is not, NULL when that can't be. Both may be
+ * called in a vfork()ed child, whose image is its parent's. Keep errno. */
+bool weir_has_spool(void);
+struct weir_spool_header *weir_own_spool(void);
 
 #endif

@@ -65,6 +65,7 @@ static struct {
   uint32_t images;      /* epochs given out in this and its parents' memory */
   bool configured;      /* options read, handlers registered: once, forked children inherit it */
   bool tried;           /* this image has tried to open its spool */
+  uint32_t pid;         /* of this image, which a vfork()ed child shares */
   bool off;             /* never record (AT_SECURE) */
   bool automatic;       /* nobody runs us: folder and collector are our business */
   unsigned depth;       /* of stacks, 0: off */
@@ -360,6 +361,7 @@ static weir_status open_spool(void)
   weir_spool_options options = {.directory = life.directory,
                                 .limit_bytes = life.limit,
                                 .api_count = weir_api_count,
+                                .pid = life.pid,
                                 .mode = weir_mode_now()};
   weir_status status;
 
@@ -497,6 +499,7 @@ static void open_image(bool for_event)
 static void begin_image(void)
 {
   life.tried = false;
+  life.pid = (uint32_t)getpid();
   atomic_store(&weir_recording, false);
   atomic_store(&wiped.epoch, ++life.images);
 }
@@ -540,6 +543,24 @@ static void begin_child(bool counted)
   if (kept == MAP_FAILED) return;
   atomic_fetch_add(&((weir_spool_header *)kept)->forks_done, 1);
   munmap(kept, WEIR_SPOOL_HEADER);
+}
+
+bool weir_has_spool(void)
+{
+  return weir_spool_current() || atomic_load(&spool_to_come);
+}
+
+weir_spool_header *weir_own_spool(void)
+{
+  int saved = errno;
+
+  if (!weir_spool_current() && atomic_load(&spool_to_come) &&
+      pthread_mutex_trylock(&life.lock) == 0) {
+    open_image(false);
+    pthread_mutex_unlock(&life.lock);
+  }
+  errno = saved;
+  return weir_spool_current();
 }
 
 static void fork_prepare(void)

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "core/base/image.h"
 #include "core/trace/api.h"
 #include "core/weir.h"
 #include "reports/importer.h"
@@ -316,6 +315,50 @@ static weir_status queue_changes(wr_spool *s)
   return status;
 }
 
+static weir_status queue_unseen_row(weir_importer *im, int64_t id, int64_t process,
+                                    const char *path, const char *why, uint64_t count)
+{
+  wr_op op = {.sql = "INSERT OR REPLACE INTO unseen(id, process, count, path, why)"
+                     " VALUES(?1, NULLIF(?2, 0), ?3, ?4, ?5)",
+              .v = {id, process, (int64_t)count},
+              .numbers = 3,
+              .texts = 2};
+  op.text[0] = wr_text(path, strlen(path), false);
+  op.text[1] = wr_format("%s", why);
+  bool whole = op.text[0] && op.text[1];
+  weir_status status = wr_batch_op(&im->batch, op);
+  return whole ? status : wr_out_of_memory(im);
+}
+
+weir_status weir_importer_unseen(weir_importer *im, const char *path, const char *why)
+{
+  return queue_unseen_row(im, 1, 0, path, why, 1);
+}
+
+/* Programs that the process has started and that Weir was not in, when there are more. */
+static weir_status queue_unseen(wr_spool *s)
+{
+  const weir_spool_header *h = weir_spool_reader_coverage(s->reader);
+  uint64_t more = atomic_load(&h->unseen_more), sum = more;
+  int64_t first = s->process * (WEIR_SPOOL_UNSEEN + 1) + 2;
+  weir_status status = WEIR_OK;
+  for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN; i++)
+    if (atomic_load(&h->unseen[i].state) == WEIR_UNSEEN_THERE)
+      sum += atomic_load(&h->unseen[i].count);
+  if (sum == s->seen_unseen) return WEIR_OK;
+  for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN && !status; i++) {
+    const weir_unseen_entry *e = &h->unseen[i];
+    if (atomic_load(&e->state) == WEIR_UNSEEN_THERE)
+      status = queue_unseen_row(s->im, first + i, s->process, e->path, weir_unseen_words(e->why),
+                                atomic_load(&e->count));
+  }
+  if (more && !status)
+    status = queue_unseen_row(s->im, first + WEIR_SPOOL_UNSEEN, s->process, "",
+                              weir_unseen_words(0), more);
+  if (!status) s->seen_unseen = sum;
+  return status;
+}
+
 /* ---- polling --------------------------------------------------------------------------------- */
 
 static void tell_progress(weir_importer *im)
@@ -368,6 +411,7 @@ static weir_status drain(wr_spool *s, bool final)
   visitor.context = s;
   status = weir_spool_drain(s->reader, &visitor, final);
   if (!status) status = queue_changes(s);
+  if (!status) status = queue_unseen(s);
   return status;
 }
 

@@ -63,6 +63,7 @@ typedef struct wr_spool {
   uint64_t unloads;    /* modules gone so far: addresses may mean something else since */
   uint64_t events;
   uint64_t seen_losses; /* sum of the loss counts last written */
+  uint64_t seen_unseen; /* starts of programs without Weir last written */
   weir_end_reason reason;
   int detail;
   bool started; /* its process row is written */

@@ -30,6 +30,11 @@ CREATE TABLE api(id INTEGER PRIMARY KEY, name TEXT, layer TEXT, category TEXT, h
 CREATE TABLE coverage(process INTEGER, api INTEGER, looked_up INTEGER, passed INTEGER,
                       called INTEGER, PRIMARY KEY(process, api)) WITHOUT ROWID;
 
+CREATE TABLE unseen(id INTEGER PRIMARY KEY, process INTEGER, path TEXT, why TEXT, count INTEGER);
+
+CREATE TABLE resume(process INTEGER, what INTEGER, key INTEGER, value INTEGER,
+                    PRIMARY KEY(process, what, key)) WITHOUT ROWID;
+
 CREATE TABLE event_kind(id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE cache_reason(id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE mem_kind(id INTEGER PRIMARY KEY, name TEXT, nsys INTEGER);

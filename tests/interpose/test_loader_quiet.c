@@ -80,8 +80,9 @@ START_TEST(test_what_we_need_is_libc_alone)
 }
 END_TEST
 
-/* Exactly: dlsym, its kin, weir_note and weir_note_engine without a version, CUDA's names under the
- * four nodes, and the nodes themselves. What CUDA names there are is the table's business. */
+/* Exactly: dlsym, its kin, exec and its kin, weir_note and weir_note_engine without a version,
+ * CUDA's names under the four nodes, and the nodes themselves. What CUDA names there are is the
+ * table's business. */
 START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
 {
   static const char list[] =
@@ -94,7 +95,8 @@ START_TEST(test_what_we_export_is_our_hooks_and_nothing_else)
   o = shell(WITHOUT, command, quiet_env());
   ck_assert_str_eq(o.out, "A libcudart.so.11.0 A libcudart.so.12 A libcudart.so.13 A weir_driver "
                           "T __asan_default_options T dlclose T dlmopen T dlopen T dlsym T dlvsym "
-                          "T weir_note T weir_note_engine ");
+                          "T execl T execle T execlp T execv T execve T execvp T execvpe "
+                          "T fexecve T posix_spawn T posix_spawnp T weir_note T weir_note_engine ");
   (void)snprintf(command, sizeof command, "%s%s", list,
                  "grep ' _*cu' | grep -cv '^T "
                  "\\(cu[A-Z][A-Za-z0-9_]*@weir_driver\\|\\(__\\)\\?cuda[A-Z][A-Za-z0-9_]*"

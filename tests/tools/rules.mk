@@ -22,6 +22,18 @@ $(O)/tests/tools/victim: $(OBJ)/tests/tools/victim.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -ldl
 
+# A program that no library is loaded into.
+$(O)/tests/tools/static_program: tests/tools/static_program.c
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -O2 -Wall -Wextra -static -nostdlib -ffreestanding -o $@ $<
+
+# Starts a program by each function of libc's that can.
+$(O)/tests/tools/starter: tests/tools/starter.c
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) -O2 -Wall -Wextra -D_GNU_SOURCE -o $@ $<
+
 $(O)/tests/tools/libother_clock.so: tests/tools/other_clock.c
 	@mkdir -p $(@D)
 	$(say) LD $@
@@ -35,4 +47,5 @@ NOT_TSAN   += $(TOOLS_TESTS:$(O)/%=%)
 TESTS_ALL  += $(TOOLS_TESTS_ALL)
 TESTS_LONG += $(TOOLS_TESTS_LONG)
 TEST_TOOLS += $(O)/tests/tools/walker
+TEST_TOOLS += $(O)/tests/tools/static_program $(O)/tests/tools/starter
 TEST_TOOLS += $(O)/tests/tools/victim $(O)/tests/tools/libother_clock.so

@@ -99,6 +99,36 @@ START_TEST(a_program_without_cuda_leaves_a_trace_without_events)
 }
 END_TEST
 
+START_TEST(each_way_to_start_a_program_is_watched)
+{
+  static const char *const ways[] = {"execve",  "execv",       "execvp",      "execvpe",
+                                     "fexecve", "fork",        "execl",       "execlp",
+                                     "execle",  "posix_spawn", "posix_spawnp"};
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    sh_status(0, RUN "-- $BUILD/tests/tools/starter %s $BUILD/tests/tools/static_program", ways[i]);
+    ck_assert_msg(ask("t.db", "SELECT sum(count) FROM unseen WHERE why = 'statically linked'") == 1,
+                  "%s", ways[i]);
+    sh_status(0, RUN "-- $BUILD/tests/tools/starter %s $VICTIM", ways[i]);
+    ck_assert_msg(ask("t.db", "SELECT count(*) FROM unseen") == 0, "%s", ways[i]);
+    sh_status(127, RUN "-- $BUILD/tests/tools/starter %s-bare ./none", ways[i]);
+    ck_assert_msg(ask("t.db", "SELECT sum(count) IS NOT NULL AND sum(count) <> 0 FROM unseen") == 0,
+                  "%s", ways[i]);
+  }
+  sh_status(0, RUN "-- $BUILD/tests/tools/starter posix_spawn-bare $VICTIM");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM unseen WHERE why = 'LD_PRELOAD was changed'"),
+                   1);
+}
+END_TEST
+
+START_TEST(a_set_uid_program_is_said)
+{
+  if (geteuid() != 0) return; /* only root can give a file to another */
+  sh_status(0, "cp $BUILD/tests/tools/starter other; chown 4711 other; chmod 4755 other;"
+               " chmod 711 .; " RUN "-- sh -c './other; :'");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM unseen WHERE why LIKE 'set-uid%'"), 1);
+}
+END_TEST
+
 START_TEST(a_clock_that_tells_another_time_is_not_the_trace_s)
 {
   sh_status(0, RUN "-- sh -c 'LD_PRELOAD=$LD_PRELOAD:$BUILD/tests/tools/libother_clock.so"
@@ -565,6 +595,8 @@ int main(void)
   tcase_add_test(t, streams_are_untouched);
   tcase_add_test(t, the_default_trace_is_named_after_the_program);
   tcase_add_test(t, a_program_without_cuda_leaves_a_trace_without_events);
+  tcase_add_test(t, each_way_to_start_a_program_is_watched);
+  tcase_add_test(t, a_set_uid_program_is_said);
   tcase_add_test(t, a_clock_that_tells_another_time_is_not_the_trace_s);
   tcase_add_test(t, output_replaces_nothing_but_a_trace_by_force);
   tcase_add_test(t, a_trace_that_is_being_written_is_not_taken_away);

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/image.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/environment.h"
 #include "tools/weir/job.h"
@@ -377,6 +378,20 @@ static char *open_trace(run *r)
   return output;
 }
 
+/* Whether Weir will be in the program at all. */
+static void look_at_program(run *r)
+{
+  char path[4096];
+  if (!weir_image_find(path, sizeof path, r->argv[0], getenv("PATH"))) return;
+  weir_unseen_reason why = weir_image_look(path);
+  if (!why) return;
+  if (cmd_chatty())
+    cmd_say("'%s' runs without Weir (%s): what it does is not in the trace.", r->argv[0],
+            weir_unseen_words(why));
+  if (weir_importer_unseen(r->job.importer, path, weir_unseen_words(why)) != WEIR_OK)
+    cmd_say("%s.", weir_error_message());
+}
+
 static int run_program(run *r)
 {
   (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -387,6 +402,7 @@ static int run_program(run *r)
     (void)rmdir(r->env.spool_dir);
     return CMD_RUN_FAILED;
   }
+  look_at_program(r);
   int error = open_gate(r);
   int status;
   if (error) {

@@ -1,0 +1,36 @@
+/* image.h: will a library that is preloaded (LD_PRELOAD) be in a program that is about to be
+ * exec'd?
+ *
+ * What says no is the file: it has no dynamic linker, it gains privileges, or it is another
+ * processor's. Only system calls and the caller's stack: it may be asked in a vfork()ed child.
+ */
+#ifndef WEIR_BASE_IMAGE_H
+#define WEIR_BASE_IMAGE_H
+
+#include <stdbool.h>
+
+/* Why an image runs without Weir. One row a reason: identifier, value, words. Append only. */
+#define WEIR_UNSEEN_MAP(X)                                                                         \
+  X(ENVIRONMENT, 1, "LD_PRELOAD was changed")                                                      \
+  X(STATIC, 2, "statically linked")                                                                \
+  X(PRIVILEGED, 3, "set-uid, set-gid or capabilities")                                             \
+  X(PROCESSOR, 4, "for another processor")
+
+typedef enum weir_unseen_reason {
+  WEIR_UNSEEN_NOT = 0, /* it is seen, or cannot be looked at */
+#define WEIR_UNSEEN_ENUM(id, value, words) WEIR_UNSEEN_##id = value,
+  WEIR_UNSEEN_MAP(WEIR_UNSEEN_ENUM)
+#undef WEIR_UNSEEN_ENUM
+} weir_unseen_reason;
+
+/* Looks at the file at `path`, of a script at its interpreter. Changes errno. */
+weir_unseen_reason weir_image_look(const char *path);
+
+/* A reason in words, "unknown" for a number that is none. */
+const char *weir_unseen_words(unsigned reason);
+
+/* Finds `name` as execvp() does, in `search` (a PATH, NULL: the default), in `room` bytes. False:
+ * not there. */
+bool weir_image_find(char *out, unsigned room, const char *name, const char *search);
+
+#endif
