@@ -68,6 +68,7 @@ static struct {
   uint32_t pid;         /* of this image, which a vfork()ed child shares */
   bool off;             /* never record (AT_SECURE) */
   bool automatic;       /* nobody runs us: folder and collector are our business */
+  bool redact;          /* no arguments of the program in its trace */
   unsigned depth;       /* of stacks, 0: off */
   uint64_t limit;       /* bytes a spool, 0: the default */
   uint64_t api_hash;    /* of our table of functions, 0: not made yet */
@@ -197,6 +198,17 @@ static bool flag_of(const char *name)
   return on;
 }
 
+/* What is no answer means yes: who asks at all has something to hide. */
+static bool redact_of(void)
+{
+  bool on = false;
+  const char *text = getenv("WEIR_REDACT");
+  if (!text || weir_option_bool(&on, "WEIR_REDACT", text) == WEIR_OK) return on;
+  weir_say("%s; arguments are left out of the trace.", weir_error_message());
+  setenv("WEIR_REDACT", "1", 1);
+  return true;
+}
+
 static void read_fill(void)
 {
   bool zero = flag_of("WEIR_ZERO"), poison = flag_of("WEIR_POISON");
@@ -261,6 +273,7 @@ static void read_options(void)
     if (s == WEIR_OK) life.route.stage.use = (enum weir_stage_use)choice;
     bad_option("WEIR_STAGING", s);
   }
+  life.redact = redact_of();
   read_fill();
   read_rules();
   if ((text = getenv("WEIR_CACHE_LIMIT")))
@@ -361,6 +374,7 @@ static weir_status open_spool(void)
   weir_spool_options options = {.directory = life.directory,
                                 .limit_bytes = life.limit,
                                 .api_count = weir_api_count,
+                                .redact = life.redact,
                                 .pid = life.pid,
                                 .mode = weir_mode_now()};
   weir_status status;

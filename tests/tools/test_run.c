@@ -82,6 +82,31 @@ START_TEST(streams_are_untouched)
 }
 END_TEST
 
+#define SECRET "hunter2-of-the-arguments"
+
+START_TEST(arguments_stay_out_of_a_redacted_trace)
+{
+  sh_status(0, RUN "-- sh -c '$VICTIM call; : " SECRET "'");
+  sh_status(0, "grep -aq " SECRET " t.db");
+  sh_status(0, "rm t.db; " RUN "--redact -- sh -c '$VICTIM call; : " SECRET "'");
+  sh_status(1, "cat t.db* | grep -aq " SECRET);
+  sh_status(1, "rm t.db; WEIR_REDACT=1 " RUN "-- sh -c '$VICTIM call; : " SECRET "';"
+               " cat t.db* | grep -aq " SECRET);
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process WHERE command LIKE '% %'"), 0);
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM meta WHERE key = 'command' AND value = 'sh'"),
+                   1);
+}
+END_TEST
+
+START_TEST(what_is_no_answer_redacts)
+{
+  outcome *o = sh_status(0, "WEIR_REDACT=perhaps " RUN "-- sh -c '$VICTIM call; : " SECRET "'");
+  ck_assert_ptr_nonnull(strstr(o->err, "arguments are left out of the trace"));
+  sh_status(1, "cat t.db* | grep -aq " SECRET);
+}
+END_TEST
+
 START_TEST(the_default_trace_is_named_after_the_program)
 {
   sh_status(0, "$WEIR run --sim -- sh -c 'echo $$ >pid; exec $VICTIM call'");
@@ -593,6 +618,8 @@ int main(void)
   tcase_add_test(t, death_by_signal_is_the_programs);
   tcase_add_test(t, a_program_that_cannot_run_is_127_or_126);
   tcase_add_test(t, streams_are_untouched);
+  tcase_add_test(t, arguments_stay_out_of_a_redacted_trace);
+  tcase_add_test(t, what_is_no_answer_redacts);
   tcase_add_test(t, the_default_trace_is_named_after_the_program);
   tcase_add_test(t, a_program_without_cuda_leaves_a_trace_without_events);
   tcase_add_test(t, each_way_to_start_a_program_is_watched);

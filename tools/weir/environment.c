@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/base/options.h"
 #include "core/base/rules.h"
 #include "tools/weir/cmd.h"
 
@@ -96,6 +97,14 @@ bool environment_rules(environment *e)
   return e->rules_path != NULL;
 }
 
+bool environment_redacts(void)
+{
+  bool on = false;
+  const char *text = getenv("WEIR_REDACT");
+  /* What is no answer is taken for yes here: the preload library says what is wrong with it. */
+  return text && (weir_option_bool(&on, "WEIR_REDACT", text) != WEIR_OK || on);
+}
+
 /* ---- the spools' folder ------------------------------------------------------------------------
  */
 
@@ -172,5 +181,6 @@ void environment_apply(const environment *e)
   set("WEIR_RULES", e->rules_path);
   set("WEIR_ZERO", e->zero ? "1" : NULL);
   set("WEIR_POISON", e->poison ? "1" : NULL);
+  set("WEIR_REDACT", e->redact ? "1" : NULL);
   environment_apply_bare(e);
 }

@@ -4,6 +4,7 @@
 #define WEIR_TOOLS_ENVIRONMENT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef struct environment {
   bool sim;                /* --sim */
@@ -11,6 +12,7 @@ typedef struct environment {
   const char *mode;        /* --mode, or NULL */
   const char *stacks;      /* --stacks, or NULL */
   bool zero, poison;       /* --zero, --poison */
+  bool redact;             /* --redact */
   const char *rules;       /* --rules, or NULL */
   char *rules_path;        /* the same, absolute */
   char *preload;           /* our preload library */
@@ -25,6 +27,9 @@ bool environment_siblings(environment *e);
 /* Whether the rules, if there are any, can be used; makes their path absolute. False after a
  * sentence. */
 bool environment_rules(environment *e);
+
+/* Whether the environment asks for a trace without arguments (WEIR_REDACT). */
+bool environment_redacts(void);
 
 /* Makes a new folder for spools, mode 0700: in /dev/shm when there is room, else in $TMPDIR, else
  * in /tmp. False after a sentence. */

@@ -40,6 +40,7 @@ enum {
   OPT_RULES,
   OPT_ZERO,
   OPT_POISON,
+  OPT_REDACT,
   OPT_NO_WAIT,
   OPT_UNSUPPORTED
 };
@@ -58,6 +59,8 @@ const cmd_option run_options[] = {
     [OPT_ZERO] = {"zero", 0, CMD_ARG_NONE, NULL, "zero the memory that a cache hands out again"},
     [OPT_POISON] = {"poison", 0, CMD_ARG_NONE, NULL,
                     "fill device memory with a pattern, report what of it is copied back"},
+    [OPT_REDACT] = {"redact", 0, CMD_ARG_NONE, NULL,
+                    "leave the arguments of PROGRAM and its children out of the trace"},
     [OPT_NO_WAIT] = {"no-wait", 0, CMD_ARG_NONE, NULL,
                      "finish when PROGRAM ends, though others of its tree live"},
     [OPT_UNSUPPORTED] = {"list-unsupported", 0, CMD_ARG_NONE, NULL,
@@ -114,6 +117,9 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     return true;
   case OPT_POISON:
     r->env.poison = true;
+    return true;
+  case OPT_REDACT:
+    r->env.redact = true;
     return true;
   case OPT_SIM:
     r->env.sim = true;
@@ -351,9 +357,10 @@ static int end_like(const reaped *end)
 /* ---- the command -------------------------------------------------------------------------------
  */
 
-static char *command_line(char **argv)
+static char *command_line(char **argv, bool redact)
 {
   size_t bytes = 0;
+  if (redact) return cmd_format("%s", argv[0]);
   for (char **a = argv; *a; a++)
     bytes += strlen(*a) + 1;
   char *line = cmd_alloc(bytes), *at = line;
@@ -367,7 +374,7 @@ static char *open_trace(run *r)
 {
   char *wanted = r->output ? cmd_format("%s", r->output) : cmd_format("weir.%d.db", (int)r->child);
   char *output = r->output ? wanted : output_reserve(wanted);
-  char *command = command_line(r->argv);
+  char *command = command_line(r->argv, r->env.redact || environment_redacts());
   if (output != wanted) free(wanted);
   if (output &&
       !job_open(&r->job, output, r->output && r->force, r->env.spool_dir, command, on_reap, r)) {
