@@ -23,6 +23,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -324,18 +325,30 @@ static bool good_place(const char *path, uint64_t room)
          (uint64_t)fs.f_bavail * fs.f_frsize >= room;
 }
 
+/* So that nobody can make the folder before us. Where the kernel has no number yet, the clock and
+ * an address serve: a squatted folder is refused in any case. */
+static unsigned long long random_part(void)
+{
+  unsigned long long number;
+  if (syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
+  return weir_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
+}
+
 /* Nobody runs us: this process chooses the names for itself and all its children. Nothing is made
  * yet: most programs never call CUDA. */
 static void choose_directory(void)
 {
-  const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT");
+  const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT"),
+             *root = getenv("WEIR_SPOOL_ROOT");
   char name[64];
 
   if (!good_place(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
   if (!good_place(place, 0)) place = "/tmp";
-  if (snprintf(life.directory, sizeof life.directory, "%s/weir-%u-%d-%llu", place,
+  if (root && *root) place = root;
+  if (snprintf(life.directory, sizeof life.directory, "%s/weir-%u-%d-%llu-%016llx", place,
                (unsigned)geteuid(), (int)getpid(),
-               (unsigned long long)start_time("/proc/self/stat")) >= (int)sizeof life.directory) {
+               (unsigned long long)start_time("/proc/self/stat"),
+               random_part()) >= (int)sizeof life.directory) {
     life.directory[0] = 0;
     return;
   }
@@ -471,7 +484,8 @@ static weir_status own_directory(bool *made)
   if (*made) return WEIR_OK;
   if (errno != EEXIST)
     return weir_fail_errno(WEIR_EIO, errno, "cannot make the folder %s", life.directory);
-  if (lstat(life.directory, &s) == 0 && (!S_ISDIR(s.st_mode) || s.st_uid != geteuid()))
+  if (lstat(life.directory, &s) == 0 &&
+      (!S_ISDIR(s.st_mode) || s.st_uid != geteuid() || s.st_mode & 077))
     return weir_fail(WEIR_EIO, "%s is not a folder of ours", life.directory);
   return WEIR_OK;
 }

@@ -578,6 +578,26 @@ START_TEST(a_preloaded_programs_trace_replaces_nothing)
 }
 END_TEST
 
+START_TEST(a_folder_of_spools_cannot_be_guessed)
+{
+  sh_status(0, "for i in 1 2; do " PRELOADED "sh -c 'echo ${WEIR_SPOOL_DIR##*/}' >>names; done;"
+               " test $(grep -cE '^weir-[0-9]+-[0-9]+-[0-9]+-[0-9a-f]{16}$' names) = 2;"
+               " test $(sed 's/.*-//' names | sort -u | wc -l) = 2");
+}
+END_TEST
+
+START_TEST(a_log_is_written_to_no_file_of_anothers)
+{
+  sh_status(0, "echo precious >mine; ln -s mine t.db.log");
+  sh_status(1, "$WEIR collect --spool-dir /nonexistent -o t.db");
+  sh_status(0, "test \"$(cat mine)\" = precious && rm t.db.log && ln mine t.db.log");
+  sh_status(1, "$WEIR collect --spool-dir /nonexistent -o t.db");
+  sh_status(0, "test \"$(cat mine)\" = precious && rm t.db.log");
+  sh_status(1, "$WEIR collect --spool-dir /nonexistent -o t.db");
+  sh_status(0, "grep -q 'no folder of spools' t.db.log && test $(stat -c %%a t.db.log) = 600");
+}
+END_TEST
+
 /* Batch systems send SIGTERM to all of a job, and give the program time to end. */
 START_TEST(a_terminated_job_leaves_a_whole_trace)
 {
@@ -653,6 +673,8 @@ int main(void)
   tcase_add_test(t, a_preloaded_tree_leaves_one_trace);
   tcase_add_test(t, a_preloaded_childs_first_call_may_be_late);
   tcase_add_test(t, a_preloaded_programs_trace_replaces_nothing);
+  tcase_add_test(t, a_folder_of_spools_cannot_be_guessed);
+  tcase_add_test(t, a_log_is_written_to_no_file_of_anothers);
   tcase_add_test(t, a_terminated_job_leaves_a_whole_trace);
   return run_suite(s);
 }

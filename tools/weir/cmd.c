@@ -2,11 +2,13 @@
 #include "tools/weir/cmd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- messages ---------------------------------------------------------------------------------
@@ -19,10 +21,25 @@ void cmd_log_to(const char *path)
   log_path = path;
 }
 
+/* In a folder that others may write in, the log's name may be a link of theirs, or their file: then
+ * nothing is logged. */
+static FILE *open_log(void)
+{
+  struct stat st;
+  int fd =
+      open(log_path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+           0600);
+  if (fd < 0) return NULL;
+  if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1)
+    return fdopen(fd, "a");
+  (void)close(fd);
+  return NULL;
+}
+
 static void say(const char *format, va_list args)
 {
   char text[2048];
-  FILE *to = log_path ? fopen(log_path, "ae") : stderr;
+  FILE *to = log_path ? open_log() : stderr;
   if (!to) return;
   (void)vsnprintf(text, sizeof text, format, args);
   (void)fprintf(to, "weir: %s\n", text); /* one write: lines of several processes stay whole */

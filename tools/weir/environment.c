@@ -14,8 +14,9 @@
 #include "core/base/rules.h"
 #include "tools/weir/cmd.h"
 
-/* Free bytes below which /dev/shm is no place for spools: a few megabyte chunks for each of many
- * threads. In containers it is often 64 MiB in all. */
+/* Free bytes below which /dev/shm is no place for spools: what many threads record while the
+ * collector is behind. In containers it is often 64 MiB in all. */
+#define SHM      "/dev/shm"
 #define SHM_ROOM (UINT64_C(256) << 20)
 
 /* ---- siblings ----------------------------------------------------------------------------------
@@ -119,17 +120,32 @@ static char *make_in(const char *parent)
 static bool shm_has_room(void)
 {
   struct statvfs v;
-  return statvfs("/dev/shm", &v) == 0 && (uint64_t)v.f_bavail * v.f_frsize >= SHM_ROOM;
+  return statvfs(SHM, &v) == 0 && (uint64_t)v.f_bavail * v.f_frsize >= SHM_ROOM;
+}
+
+size_t environment_spool_places(const char *places[ENVIRONMENT_SPOOL_PLACES])
+{
+  size_t n = 0;
+  const char *root = getenv("WEIR_SPOOL_ROOT"), *tmpdir = getenv("TMPDIR");
+  if (root && *root) {
+    places[n++] = root;
+    return n;
+  }
+  places[n++] = SHM;
+  if (tmpdir && *tmpdir && strcmp(tmpdir, "/tmp") != 0) places[n++] = tmpdir;
+  places[n++] = "/tmp";
+  return n;
 }
 
 bool environment_spool_dir(environment *e)
 {
-  const char *tmpdir = getenv("TMPDIR");
-  if (shm_has_room()) e->spool_dir = make_in("/dev/shm");
-  if (!e->spool_dir && tmpdir) e->spool_dir = make_in(tmpdir);
-  if (!e->spool_dir) e->spool_dir = make_in("/tmp");
+  const char *places[ENVIRONMENT_SPOOL_PLACES];
+  size_t count = environment_spool_places(places);
+  for (size_t i = 0; i < count && !e->spool_dir; i++)
+    if (strcmp(places[i], SHM) != 0 || shm_has_room()) e->spool_dir = make_in(places[i]);
   if (e->spool_dir) return true;
-  cmd_say("cannot make a folder for spools in /tmp: %s.", strerror(errno));
+  cmd_say("cannot make a folder for spools in %s: %s.", places[count - 1],
+          *places[count - 1] == '/' ? strerror(errno) : "it is no absolute path");
   return false;
 }
 

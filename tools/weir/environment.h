@@ -31,8 +31,13 @@ bool environment_rules(environment *e);
 /* Whether the environment asks for a trace without arguments (WEIR_REDACT). */
 bool environment_redacts(void);
 
-/* Makes a new folder for spools, mode 0700: in /dev/shm when there is room, else in $TMPDIR, else
- * in /tmp. False after a sentence. */
+/* Where folders for spools are made, the first of them that will do: in $WEIR_SPOOL_ROOT alone if
+ * it is set, else in /dev/shm when there is room, in $TMPDIR, in /tmp. How many `places` there are
+ * (borrowed). */
+enum { ENVIRONMENT_SPOOL_PLACES = 3 };
+size_t environment_spool_places(const char *places[ENVIRONMENT_SPOOL_PLACES]);
+
+/* Makes a new folder for spools, mode 0700. False after a sentence. */
 bool environment_spool_dir(environment *e);
 
 /* Sets it all; in the child, before exec. */
