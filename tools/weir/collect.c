@@ -11,13 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/weir/commands.h"
 #include "tools/weir/job.h"
 #include "tools/weir/output.h"
 #include "tools/weir/process.h"
+#include "tools/weir/recover.h"
+#include "tools/weir/spool_list.h"
 
 enum { OPT_DIR, OPT_OUTPUT, OPT_PID };
 enum { FORK_WAIT_MS = 50 };
@@ -56,10 +57,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 /* The folder is going to be removed with its spools, so it must be one of ours. */
 static bool is_spool_folder(const char *dir)
 {
-  struct stat st;
-  if (*dir == '/' && lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-      (st.st_mode & 077) == 0)
-    return true;
+  if (*dir == '/' && spool_folder_is_ours(dir)) return true;
   cmd_say("%s is no folder of spools: an absolute path, owned by you, mode 0700.", dir);
   return false;
 }
@@ -98,6 +96,7 @@ static bool collect_into(collect *o, const char *wanted)
     bool drained = follow(o, &j);
     job_look_for_driver(&j);
     complete = job_close(&j, drained);
+    recover_left_behind();
   }
   free(reserved);
   free(output);

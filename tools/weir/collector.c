@@ -26,6 +26,7 @@
 #include <string.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,6 +69,7 @@ typedef struct announced {
 
 struct collector {
   const char *dir; /* borrowed */
+  int lock;        /* WEIR_SPOOL_COLLECTOR in dir: held until we end; -1: none */
   weir_importer *importer;
   collector_reap reap;
   void *context;
@@ -91,11 +93,34 @@ static bool watch(collector *c, int fd)
   return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-collector *collector_new(const char *dir, weir_importer *importer, collector_reap reap,
-                         void *context)
+/* A file that others find locked from its first moment on, so that whoever can lock it knows that
+ * we are gone. It says where the trace is. Without it the folder is only not recovered by itself.
+ */
+static int make_lock(const char *dir, const char *trace)
+{
+  char *path = realpath(trace, NULL);
+  char *made = cmd_format("%s/" WEIR_SPOOL_COLLECTOR WEIR_SPOOL_UNBORN, dir);
+  char *name = cmd_format("%s/" WEIR_SPOOL_COLLECTOR, dir);
+  int fd = open(made, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd >= 0 &&
+      (flock(fd, LOCK_EX | LOCK_NB) != 0 || !path ||
+       write(fd, path, strlen(path)) != (ssize_t)strlen(path) || rename(made, name) != 0)) {
+    (void)unlink(made);
+    (void)close(fd);
+    fd = -1;
+  }
+  free(path);
+  free(made);
+  free(name);
+  return fd;
+}
+
+collector *collector_new(const char *dir, const char *trace, weir_importer *importer,
+                         collector_reap reap, void *context)
 {
   collector *c = cmd_alloc(sizeof *c);
   *c = (collector){.dir = dir, .importer = importer, .reap = reap, .context = context};
+  c->lock = make_lock(dir, trace);
   c->wait_ms = POLL_BUSY_MS;
   c->epoll = epoll_create1(EPOLL_CLOEXEC);
   c->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -127,6 +152,7 @@ void collector_free(collector *c)
   for (unsigned i = 0; i < c->count; i++)
     spool_clear(&c->spools[i]);
   free(c->spools);
+  if (c->lock >= 0) (void)close(c->lock);
   if (c->inotify >= 0) (void)close(c->inotify);
   if (c->epoll >= 0) (void)close(c->epoll);
   free(c);

@@ -20,10 +20,10 @@ typedef struct collector collector;
 typedef bool (*collector_reap)(void *context, pid_t pid, uint64_t start_time,
                                weir_end_reason *reason, int *detail);
 
-/* `dir`: absolute, exists, becomes ours: removed by collector_remove(). Both borrowed. New; NULL
- * after a sentence. */
-collector *collector_new(const char *dir, weir_importer *importer, collector_reap reap,
-                         void *context);
+/* `dir`: absolute, exists, becomes ours: locked while we live, removed by collector_remove().
+ * `trace`: the path of what is made of it. All borrowed. New; NULL after a sentence. */
+collector *collector_new(const char *dir, const char *trace, weir_importer *importer,
+                         collector_reap reap, void *context);
 
 /* Readable when something happened that a turn should see: a new spool, an ended process. */
 int collector_fd(const collector *c);

@@ -35,7 +35,7 @@ bool job_open(job *j, const char *output, bool force, const char *dir, const cha
     cmd_say("%s.", weir_error_message());
     return false;
   }
-  j->collector = collector_new(dir, j->importer, reap, context);
+  j->collector = collector_new(dir, output, j->importer, reap, context);
   if (j->collector) return true;
   job_discard(j);
   return false;

@@ -29,6 +29,7 @@
 #include "tools/weir/job.h"
 #include "tools/weir/output.h"
 #include "tools/weir/process.h"
+#include "tools/weir/recover.h"
 #include "tools/weir/signals.h"
 
 enum {
@@ -419,6 +420,7 @@ static int run_program(run *r)
   } else {
     follow(r);
     finish(r);
+    recover_left_behind();
     status = -1;
   }
   free(output);
