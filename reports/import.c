@@ -364,14 +364,9 @@ static weir_status queue_unseen(wr_spool *s)
 static void tell_progress(weir_importer *im)
 {
   if (!im->options.progress) return;
-  uint64_t guess = 0;
-  for (size_t i = 0; i < im->spool_count; i++) {
-    const wr_spool *s = im->spools[i];
-    uint64_t room = 0;
-    if (s->reader)
-      room = (uint64_t)atomic_load(&weir_spool_reader_header(s->reader)->chunks) * WEIR_SPOOL_SLOTS;
-    guess += room > s->events ? room : s->events;
-  }
+  uint64_t guess = im->written;
+  for (size_t i = 0; i < im->spool_count; i++)
+    if (im->spools[i]) guess += weir_spool_reader_left(im->spools[i]->reader);
   im->options.progress(im->options.progress_context, im->written, guess);
 }
 

@@ -47,7 +47,7 @@ static bool same_run(weir_importer *im, const target *t, const spool_list *l)
 static int import_all(const target *t, const spool_list *l, bool good)
 {
   weir_importer *im;
-  progress p = {.allowed = true};
+  progress p = {.trace = t->output, .allowed = true};
   weir_importer_options o = {.overwrite = t->force,
                              .merge = !t->force,
                              .progress = progress_report,

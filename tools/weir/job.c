@@ -27,7 +27,7 @@ bool job_open(job *j, const char *output, bool force, const char *dir, const cha
               collector_reap reap, void *context)
 {
   weir_importer_options o = {.overwrite = force, .command = command};
-  *j = (job){.output = output, .dir = dir};
+  *j = (job){.output = output, .dir = dir, .progress.trace = output};
   widen_limits();
   o.progress = progress_report;
   o.progress_context = &j->progress;

@@ -1,4 +1,4 @@
-/* progress.c: one line on a terminal that tells how far an import is. */
+/* progress.c: see progress.h. */
 #include "tools/weir/progress.h"
 
 #include <stdio.h>
@@ -8,12 +8,27 @@
 
 #define NS_PATIENCE UINT64_C(1000000000)
 #define NS_REDRAW   UINT64_C(200000000)
+#define MUCH_LEFT                                                                                  \
+  UINT64_C(400000) /* events: half a second's work or more; a count, so that it                    \
+                      does not hang on the machine whether the line is there */
+
+static void tell_once(progress *p, uint64_t left)
+{
+  char text[32];
+  if (p->told || left < MUCH_LEFT) return;
+  p->told = true;
+  cmd_say("%s: about %s events still to import.", p->trace, cmd_grouped(text, left));
+}
 
 void progress_report(void *context, uint64_t done, uint64_t total_guess)
 {
   progress *p = context;
   char text[32];
-  if (!p->allowed || !cmd_chatty()) return;
+  if (!p->allowed) return;
+  if (!cmd_chatty()) {
+    tell_once(p, total_guess - done);
+    return;
+  }
   uint64_t now = weir_clock_monotonic_ns();
   if (!p->since_ns) p->since_ns = now;
   if (now - p->since_ns < NS_PATIENCE || now - p->last_ns < NS_REDRAW) return;

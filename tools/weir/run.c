@@ -305,6 +305,7 @@ static void follow(run *r)
     collector_scan(r->job.collector); /* while the ended can still be found in /proc */
     while (reap_one(r, 0)) {
     }
+    r->job.progress.allowed = r->ended && r->alone; /* nobody else's terminal now */
     collector_turn(r->job.collector);
   } while (!over(r));
 }
