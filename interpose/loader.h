@@ -119,6 +119,9 @@ void *weir_own_dlopen(const char *file, int mode);
 void *weir_own_dlmopen(long space, const char *file, int mode);
 int weir_own_dlclose(void *handle);
 
+/* At the end of a process: says what its trace lacks (losses.c). `automatic`: nobody runs us. */
+void weir_say_losses(const char *directory, bool automatic);
+
 /* Reads the options and prepares for threads and forks (process.c). Idempotent; before main. */
 void weir_set_up(void);
 

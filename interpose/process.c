@@ -69,6 +69,7 @@ static struct {
   uint32_t pid;         /* of this image, which a vfork()ed child shares */
   bool off;             /* never record (AT_SECURE) */
   bool automatic;       /* nobody runs us: folder and collector are our business */
+  bool said;            /* by this image or its parents: nothing is recorded */
   bool redact;          /* no arguments of the program in its trace */
   unsigned depth;       /* of stacks, 0: off */
   uint64_t limit;       /* bytes a spool, 0: the default */
@@ -505,9 +506,18 @@ static weir_status open_automatic(void)
   return status;
 }
 
+/* A folder of the name that `weir run` gives: that it is gone means that the run this process came
+ * from is over, which is no mistake of anybody's. */
+static bool is_of_a_run(void)
+{
+  unsigned uid;
+  const char *name = strrchr(life.directory, '/');
+
+  return name && sscanf(name, "/weir-%u-", &uid) == 1 && uid == (unsigned)geteuid();
+}
+
 /* Once an image, or, where it fails before there is an event, once more for the first one: a
- * program without CUDA is not told of what it has no need of. That the folder is gone means that
- * the run this process came from is over, which is no mistake of anybody's. */
+ * program without CUDA is not told of what it has no need of. */
 static void open_image(bool for_event)
 {
   weir_status status;
@@ -517,8 +527,10 @@ static void open_image(bool for_event)
   life.tried = for_event || status == WEIR_OK;
   if (status == WEIR_OK)
     atomic_store(&weir_recording, true);
-  else if (for_event && (life.automatic || status != WEIR_ENOENT))
+  else if (for_event && !life.said && (life.automatic || status != WEIR_ENOENT || !is_of_a_run())) {
     weir_say("nothing is recorded: %s.", weir_error_message());
+    life.said = true;
+  }
 }
 
 /* ---- images -----------------------------------------------------------------------------------
@@ -889,6 +901,7 @@ __attribute__((destructor(101))) static void at_end(void)
   int saved = errno;
 
   weir_poison_flush();
+  weir_say_losses(life.directory, life.automatic);
   weir_spool_close();
   errno = saved;
 }

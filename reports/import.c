@@ -131,6 +131,20 @@ uint64_t weir_importer_events(const weir_importer *im)
   return im->written;
 }
 
+uint64_t weir_importer_dropped(const weir_importer *im, int *why)
+{
+  uint64_t dropped = 0;
+  sqlite3_stmt *q = NULL;
+  static const char sql[] = "SELECT sum(dropped), drop_errno FROM process WHERE dropped > 0";
+  if (sqlite3_prepare_v2(im->db.handle, sql, -1, &q, NULL) == SQLITE_OK &&
+      sqlite3_step(q) == SQLITE_ROW) {
+    dropped = (uint64_t)sqlite3_column_int64(q, 0);
+    *why = sqlite3_column_int(q, 1);
+  }
+  sqlite3_finalize(q);
+  return dropped;
+}
+
 bool weir_importer_merges(const weir_importer *im)
 {
   return im->merging;

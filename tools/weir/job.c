@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/trace/spool.h"
 #include "tools/weir/cmd.h"
 #include "tools/weir/driver.h"
 
@@ -62,9 +63,21 @@ void job_look_for_driver(job *j)
   free(why);
 }
 
+/* Whoever watches no terminal is told as well: a trace that lacks events looks like any other. */
+static void say_dropped(const job *j)
+{
+  int why = 0;
+  char text[32];
+  uint64_t dropped = weir_importer_dropped(j->importer, &why);
+  if (dropped)
+    cmd_say("%s: %s events were dropped (%s): its report says which numbers are lower bounds.",
+            j->output, cmd_grouped(text, dropped), weir_spool_drop_reason(why));
+}
+
 bool job_close(job *j, bool drained)
 {
   bool good = drained;
+  say_dropped(j);
   if (!drained)
     cmd_say("%s is incomplete; what it lacks is kept in %s: once there is room for it, run "
             "'weir import %s -o %s'.",
