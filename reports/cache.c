@@ -267,20 +267,23 @@ static weir_status take_copies(void *context, sqlite3_stmt *q)
 {
   wr_cache *c = context;
   wr_staging *s = staging_of(c, sqlite3_column_int64(q, 0));
-  uint64_t n[3];
+  uint64_t n[5];
   if (!s) return WEIR_OK;
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 5; i++)
     n[i] = (uint64_t)sqlite3_column_int64(q, 2 + i);
   if (sqlite3_column_int(q, 1))
     s->copies = n[0], s->bytes = n[1], s->ns = n[2];
   else
-    s->left_copies = n[0], s->left_bytes = n[1], s->left_ns = n[2];
+    s->left_copies = n[0], s->left_bytes = n[1], s->left_ns = n[2], s->left_timed_bytes = n[3],
+    s->left_timed_ns = n[4];
   return WEIR_OK;
 }
 
-/* 1 h2d, 2 d2h, 10 p2p; 1 pageable; 1048576: what is smaller is never staged */
+/* 1 h2d, 2 d2h, 10 p2p; 1 pageable; 1048576: what is smaller is never staged; flags 3: 2 without 1,
+ * a call that lasts as long as its copy */
 static const char copies_sql[] =
-    "SELECT copy, flags & 128 AS staged, count(*), sum(bytes), sum(\"end\" - start) FROM event"
+    "SELECT copy, flags & 128 AS staged, count(*), sum(bytes), sum(\"end\" - start),"
+    " sum((flags & 3 = 2) * bytes), sum((flags & 3 = 2) * (\"end\" - start)) FROM event"
     " WHERE kind = 3 AND status = 0 AND NOT (flags & 16) AND copy IN (1, 2, 10) AND (flags & 128"
     " OR (bytes >= 1048576 AND CASE copy WHEN 1 THEN src_mem WHEN 2 THEN mem ELSE 1"
     " END = 1)) GROUP BY 1, 2";

@@ -37,6 +37,7 @@ typedef struct wr_cache_side { /* of device memory, or of page-locked host memor
 typedef struct wr_staging {   /* copies of 1 MiB and more: of pageable memory, or between devices */
   uint64_t copies, bytes, ns; /* staged */
   uint64_t left_copies, left_bytes, left_ns; /* the driver's */
+  uint64_t left_timed_bytes, left_timed_ns;  /* of those, the ones whose call waits */
   uint64_t percent;   /* of the driver's time to ours, as measured; 0: not measured */
   bool told, earlier; /* there was a verdict; an earlier program measured it */
 } wr_staging;

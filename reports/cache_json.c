@@ -62,7 +62,7 @@ static json_t *staging(const wr_staging *s, const char *direction, bool timed)
   json_object_set_new(o, "left_bytes", number(s->left_bytes));
   json_object_set_new(o, "left_ns", number(s->left_ns));
   json_object_set_new(o, "left_bytes_per_second",
-                      timed ? speed(s->left_bytes, s->left_ns) : json_null());
+                      timed ? speed(s->left_timed_bytes, s->left_timed_ns) : json_null());
   bool known = s->told && s->percent;
   json_object_set_new(o, "gain", known ? json_real((double)s->percent / 100) : json_null());
   json_object_set_new(o, "measured_by",

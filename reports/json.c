@@ -90,6 +90,8 @@ static json_t *apis(const wr_model *m)
     json_object_set_new(o, "sync_ns", number(r->sync_ns));
     json_object_set_new(o, "implicit_calls", number(r->implicit_calls));
     json_object_set_new(o, "implicit_ns", number(r->implicit_ns));
+    json_object_set_new(o, "init_calls", number(r->init_calls));
+    json_object_set_new(o, "init_ns", number(r->init_ns));
     json_array_append_new(a, o);
   }
   return a;

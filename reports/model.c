@@ -4,8 +4,16 @@
 #include <string.h>
 #include "core/trace/api.h"
 #include "core/trace/event.h"
+#include "reports/first.h"
 #include "reports/lifetime.h"
 #include "reports/sites.h"
+
+typedef struct event_row {
+  int64_t process, thread, context, kind, api, start, ns, status, stack, copy, mem, src_mem, flags;
+  uint64_t bytes;
+  int device, src_device; /* WR_HOST: none */
+  bool first;             /* of its call */
+} event_row;
 
 /* Sums that the pass keeps by number and the model gets as lists. */
 typedef struct load {
@@ -16,6 +24,10 @@ typedef struct load {
   uint64_t split[2][8][3]; /* h2d, d2h; host weir_mem; calls, bytes, asynchronous calls */
   wr_map per_process;      /* process -> events */
   wr_site_sums sums;
+  wr_firsts firsts;
+  event_row *undecided; /* calls that may have made a context */
+  size_t undecided_count, undecided_capacity;
+  uint32_t graph_launch[4]; /* functions */
   wr_device_totals nowhere; /* of events without a device: counted and forgotten */
 } load;
 
@@ -37,16 +49,9 @@ static uint64_t number_of(sqlite3_stmt *q, int column)
 
 /* ---- the pass over the events ---------------------------------------------------------------- */
 
-typedef struct event_row {
-  int64_t process, kind, api, ns, status, stack, copy, mem, src_mem, flags, pointer;
-  uint64_t bytes;
-  int device, src_device; /* WR_HOST: none */
-  bool first;             /* of its call */
-} event_row;
-
-static const char events_sql[] = "SELECT process, kind, api, \"end\" - start, status, stack, "
+static const char events_sql[] = "SELECT process, kind, api, \"end\", status, stack, "
                                  "device, src_device, copy, mem, src_mem,"
-                                 " flags, bytes, call IS NULL, a FROM event";
+                                 " flags, bytes, call IS NULL, thread, context, start FROM event";
 
 static int device_of(sqlite3_stmt *q, int column)
 {
@@ -59,7 +64,7 @@ static void read_event(sqlite3_stmt *q, event_row *e)
   *e = (event_row){.process = sqlite3_column_int64(q, 0),
                    .kind = sqlite3_column_int64(q, 1),
                    .api = sqlite3_column_int64(q, 2) & 0xffff,
-                   .ns = sqlite3_column_int64(q, 3),
+                   .ns = (int64_t)(number_of(q, 3) - number_of(q, 16)),
                    .status = sqlite3_column_int64(q, 4),
                    .stack = sqlite3_column_int64(q, 5),
                    .device = device_of(q, 6),
@@ -70,7 +75,9 @@ static void read_event(sqlite3_stmt *q, event_row *e)
                    .flags = sqlite3_column_int64(q, 11),
                    .bytes = number_of(q, 12),
                    .first = sqlite3_column_int64(q, 13) != 0,
-                   .pointer = sqlite3_column_int64(q, 14)};
+                   .thread = sqlite3_column_int64(q, 14),
+                   .context = sqlite3_column_int64(q, 15),
+                   .start = sqlite3_column_int64(q, 16)};
   if (e->ns < 0) e->ns = 0;
 }
 
@@ -102,12 +109,27 @@ static void count_split(load *l, const event_row *e, int direction, int64_t host
   s[2] += !!(e->flags & WEIR_EVF_ASYNC);
 }
 
+/* "Memory copies from host to device of a memory block of 64 KB or less" are asynchronous with
+ * respect to the host (CUDA C++ Programming Guide, "Concurrent Execution between Host and Device").
+ */
+#define SMALL_UPLOAD 65536
+
+/* Whether the call lasts until its copy is done, so that the host's time is the copy's, with what
+ * it waited for before. The interposer marks what waits by the documentation ("API synchronization
+ * behavior"); an asynchronous call from pageable memory only may. */
+static bool lasts(const event_row *e)
+{
+  if (e->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH) || !(e->flags & WEIR_EVF_IMPLICIT_SYNC))
+    return false;
+  return e->ns && !(e->copy == WEIR_COPY_HTOD && e->bytes <= SMALL_UPLOAD);
+}
+
 static void count_route(load *l, const event_row *e, int src, int dst)
 {
   wr_route *r = &l->by_route[src * WR_PLACES + dst];
   r->calls++;
   r->bytes += e->bytes;
-  if (e->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH) || !e->ns) return;
+  if (!lasts(e)) return;
   r->timed_bytes += e->bytes;
   r->timed_ns += (uint64_t)e->ns;
 }
@@ -178,12 +200,40 @@ static void count_done(load *l, const event_row *e)
   default:
     break;
   }
+  for (int i = 0; i < 4; i++)
+    t->graph_launches += e->api && (uint32_t)e->api == l->graph_launch[i];
+}
+
+static void count_wait(load *l, const event_row *e)
+{
+  wr_totals *t = &l->m->total;
+  wr_device_totals *d = device_totals(l, e->device);
+  wr_api_row *a = &l->by_api[e->api];
+  uint64_t ns = (uint64_t)e->ns;
   if (is_wait(e)) {
-    t->sync_explicit_calls++, t->sync_explicit_ns += (uint64_t)e->ns;
-    d->sync_explicit_calls++, d->sync_explicit_ns += (uint64_t)e->ns;
+    t->sync_explicit_calls++, t->sync_explicit_ns += ns;
+    d->sync_explicit_calls++, d->sync_explicit_ns += ns;
+    a->sync_calls++, a->sync_ns += ns;
   } else if (e->flags & WEIR_EVF_IMPLICIT_SYNC && e->first) {
-    t->sync_implicit_calls++, t->sync_implicit_ns += (uint64_t)e->ns;
+    t->sync_implicit_calls++, t->sync_implicit_ns += ns;
+    a->implicit_calls++, a->implicit_ns += ns;
   }
+}
+
+/* What the call put into a graph. It runs with each launch of the graph, and not before. */
+static void count_captured(load *l, const event_row *e)
+{
+  wr_totals *t = &l->m->total;
+  t->captured_events++;
+  if (e->kind == WEIR_EV_COPY) t->captured_copies++, t->captured_copy_bytes += e->bytes;
+  if (e->kind == WEIR_EV_MEMSET) t->captured_memsets++;
+  if (e->kind == WEIR_EV_LAUNCH) t->captured_launches++;
+}
+
+static bool has_bytes(const event_row *e)
+{
+  return e->kind == WEIR_EV_ALLOC || e->kind == WEIR_EV_COPY || e->kind == WEIR_EV_MEMSET ||
+         e->kind == WEIR_EV_HOSTREG;
 }
 
 static void count_api(load *l, const event_row *e, bool done)
@@ -197,28 +247,76 @@ static void count_api(load *l, const event_row *e, bool done)
     /* a query's "not ready" (600) is an answer, not an error */
     if (e->status && !(query && e->status == 600)) a->errors++, l->m->total.failed_calls++;
   }
-  if (!done) return;
-  if (e->kind == WEIR_EV_ALLOC || e->kind == WEIR_EV_COPY || e->kind == WEIR_EV_MEMSET ||
-      e->kind == WEIR_EV_HOSTREG)
-    a->bytes += e->bytes;
-  if (is_wait(e))
-    a->sync_calls++, a->sync_ns += (uint64_t)e->ns;
-  else if (e->flags & WEIR_EVF_IMPLICIT_SYNC && e->first)
-    a->implicit_calls++, a->implicit_ns += (uint64_t)e->ns;
+  if (done && has_bytes(e)) a->bytes += e->bytes;
 }
 
-static weir_status count_site(load *l, const event_row *e)
+/* `init`: the call's time is no time of what it did. */
+static weir_status count_site(load *l, const event_row *e, bool init)
 {
-  bool implicit = e->flags & WEIR_EVF_IMPLICIT_SYNC && e->first;
-  bool alloc = e->kind == WEIR_EV_ALLOC, copy = e->kind == WEIR_EV_COPY, wait = is_wait(e);
+  bool implicit = !init && e->flags & WEIR_EVF_IMPLICIT_SYNC && e->first;
+  bool alloc = e->kind == WEIR_EV_ALLOC, copy = e->kind == WEIR_EV_COPY;
+  bool wait = !init && is_wait(e);
+  uint64_t ns = init || !e->first ? 0 : (uint64_t)e->ns;
   if (!alloc && !copy && !wait && !implicit) return WEIR_OK;
   wr_site_sum *s = wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api);
   if (!s) return out_of_memory(l->db);
-  if (alloc) s->alloc_calls++, s->alloc_bytes += e->bytes, s->alloc_ns += (uint64_t)e->ns;
-  if (copy)
-    s->copy_calls++, s->copy_bytes += e->bytes, s->copy_ns += e->first ? (uint64_t)e->ns : 0;
+  if (alloc) s->alloc_calls++, s->alloc_bytes += e->bytes, s->alloc_ns += ns;
+  if (copy) s->copy_calls++, s->copy_bytes += e->bytes, s->copy_ns += ns;
   if (wait || implicit) s->sync_calls++, s->sync_ns += (uint64_t)e->ns, s->implicit |= implicit;
   return WEIR_OK;
+}
+
+static wr_first_call first_call(const event_row *e)
+{
+  return (wr_first_call){.process = e->process,
+                         .thread = e->thread,
+                         .context = e->context,
+                         .start = e->start,
+                         .end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns),
+                         .api = (uint32_t)e->api,
+                         .device = e->device,
+                         .worked = !e->status};
+}
+
+/* All that is not yet known to be the call's own time. */
+static weir_status count_time(load *l, const event_row *e, bool init)
+{
+  wr_api_row *a = &l->by_api[e->api];
+  uint64_t ns = (uint64_t)e->ns;
+  bool done = !e->status && !(e->flags & WEIR_EVF_CAPTURE);
+  if (init && e->first) {
+    l->m->total.init_calls++, l->m->total.init_ns += ns;
+    a->init_calls++, a->init_ns += ns;
+    if (ns > a->init_max_ns) a->init_max_ns = ns;
+  } else if (e->first && ns > a->later_max_ns) {
+    a->later_max_ns = ns;
+  }
+  if (!done) return WEIR_OK;
+  if (init && has_bytes(e)) a->init_bytes += e->bytes;
+  if (!init) count_wait(l, e);
+  return count_site(l, e, init);
+}
+
+static weir_status take_call(load *l, const event_row *e)
+{
+  wr_first_call c = first_call(e);
+  bool maybe = false;
+  if (!wr_firsts_take(&l->firsts, &c, &maybe)) return out_of_memory(l->db);
+  if (!maybe) return count_time(l, e, false);
+  if (!wr_grow(&l->undecided, &l->undecided_capacity, l->undecided_count + 1, sizeof(*e)))
+    return out_of_memory(l->db);
+  l->undecided[l->undecided_count++] = *e;
+  return WEIR_OK;
+}
+
+static weir_status decide(load *l)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < l->undecided_count; i++) {
+    wr_first_call c = first_call(&l->undecided[i]);
+    s = count_time(l, &l->undecided[i], wr_firsts_made(&l->firsts, &c));
+  }
+  return s;
 }
 
 static weir_status take_event(void *context, sqlite3_stmt *q)
@@ -233,12 +331,11 @@ static weir_status take_event(void *context, sqlite3_stmt *q)
   if (!e.stack) l->m->coverage.stackless++;
   bool captured = e.flags & WEIR_EVF_CAPTURE;
   bool done = !e.status && !captured;
-  if (captured) l->m->total.captured_events++;
   if (e.kind == WEIR_EV_CACHE) return WEIR_OK; /* no call: cache.c */
+  if (captured && !e.status) count_captured(l, &e);
   count_api(l, &e, done);
-  if (!done) return WEIR_OK;
-  count_done(l, &e);
-  return count_site(l, &e);
+  if (done) count_done(l, &e);
+  return take_call(l, &e);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -407,6 +504,35 @@ static weir_status take_coverage(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+/* A process's main thread lasts as long as the process; of another only its calls tell. */
+static weir_status take_main_thread(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  const uint64_t *at = wr_map_get(&l->firsts.by_thread, number_of(q, 0));
+  if (!at) return WEIR_OK;
+  wr_first_thread *t = &l->firsts.threads[*at];
+  int64_t start = sqlite3_column_int64(q, 1), end = sqlite3_column_int64(q, 2);
+  bool ended = sqlite3_column_type(q, 2) != SQLITE_NULL;
+  if (start < t->start) t->start = start;
+  if (ended && end > t->end) t->end = end;
+  return WEIR_OK;
+}
+
+static weir_status load_threads(load *l)
+{
+  wr_totals *t = &l->m->total;
+  weir_status s = wr_db_each(l->db,
+                             "SELECT t.id, p.start, p.\"end\" FROM thread t JOIN process p"
+                             " ON p.id = t.process WHERE t.tid = p.pid",
+                             take_main_thread, l);
+  for (size_t i = 0; i < l->firsts.thread_count; i++) {
+    const wr_first_thread *x = &l->firsts.threads[i];
+    t->threads++;
+    if (x->end > x->start) t->thread_time_ns += (uint64_t)x->end - (uint64_t)x->start;
+  }
+  return s;
+}
+
 static weir_status load_tables(load *l)
 {
   static const struct {
@@ -430,7 +556,7 @@ static weir_status load_tables(load *l)
        take_passed},
       {"SELECT DISTINCT path FROM module WHERE embeds_cuda AND NOT needs_cudart ORDER BY 1",
        take_embedding},
-      {"SELECT DISTINCT text FROM note ORDER BY id LIMIT 100", take_note}};
+      {"SELECT DISTINCT text FROM note ORDER BY id", take_note}};
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < sizeof(tables) / sizeof(tables[0]); i++)
     s = wr_db_each(l->db, tables[i].sql, tables[i].row, l);
@@ -521,7 +647,10 @@ static void list_split(load *l)
 static weir_status run(load *l, int top)
 {
   weir_status s = wr_db_each(l->db, "SELECT key, value FROM meta", take_meta, l);
+  if (!s) s = wr_firsts_open(&l->firsts, l->db);
   if (!s) s = wr_db_each(l->db, events_sql, take_event, l);
+  if (!s) s = decide(l);
+  if (!s) s = load_threads(l);
   if (!s) s = load_memory(l);
   if (!s) s = load_tables(l);
   if (!s) s = list_apis(l);
@@ -531,7 +660,7 @@ static weir_status run(load *l, int top)
   if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
   if (s) return s;
   list_split(l);
-  for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished trace has no duration yet */
+  for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished one may lack it */
     if (l->m->processes[i].end > l->m->duration_ns) l->m->duration_ns = l->m->processes[i].end;
   return wr_sites_make(l->m, &l->sums, l->db, top);
 }
@@ -544,6 +673,10 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
             .db = db,
             .by_api = calloc(65536, sizeof(wr_api_row)),
             .by_route = calloc((size_t)WR_PLACES * WR_PLACES, sizeof(wr_route))};
+  static const char *const launches[] = {"cuGraphLaunch", "cuGraphLaunch_ptsz", "cudaGraphLaunch",
+                                         "cudaGraphLaunch_ptsz"};
+  for (int i = 0; i < 4; i++)
+    l.graph_launch[i] = weir_api_find_name(launches[i]);
   weir_status s = WEIR_OK;
   if (!m->path || !m->devices || !l.by_api || !l.by_route) s = out_of_memory(db);
   if (!s) s = run(&l, top);
@@ -553,6 +686,8 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
   free(l.by_route);
   wr_map_free(&l.per_process);
   wr_site_sums_free(&l.sums);
+  wr_firsts_close(&l.firsts);
+  free(l.undecided);
   if (s) wr_model_free(m);
   return s;
 }

@@ -23,8 +23,10 @@
   X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes) X(other_copy_calls) X(other_copy_bytes)      \
   X(memset_calls) X(memset_bytes)                                                                  \
   X(sync_explicit_calls) X(sync_explicit_ns) X(sync_implicit_calls) X(sync_implicit_ns)            \
+  X(init_calls) X(init_ns) X(threads) X(thread_time_ns)                                            \
   X(launches) X(events) X(dropped)                                                                 \
-  X(failed_calls) X(captured_events) X(unmatched_frees)                                            \
+  X(failed_calls) X(captured_events) X(captured_copies) X(captured_copy_bytes)                     \
+  X(captured_memsets) X(captured_launches) X(graph_launches) X(unmatched_frees)                    \
   X(weir_reserved_peak_bytes) X(weir_pinned_reserved_peak_bytes)
 
 /* The same for one device. A peer copy is "out" where it reads and "in" where it writes. */
@@ -53,16 +55,18 @@ typedef struct wr_api_row {
   char *name; /* owned */
   const char *layer, *category;
   uint64_t calls, errors, bytes, ns, max_ns;
-  uint64_t sync_calls, sync_ns;         /* explicit waits */
-  uint64_t implicit_calls, implicit_ns; /* calls that may wait by the documentation */
+  uint64_t init_calls, init_bytes, init_ns; /* of them, those that brought up a context */
+  uint64_t init_max_ns, later_max_ns;       /* the longest of these, and of the others */
+  uint64_t sync_calls, sync_ns;             /* explicit waits */
+  uint64_t implicit_calls, implicit_ns;     /* calls that may wait by the documentation */
 } wr_api_row;
 
-/* One cell of the transfer matrix. Bandwidth is known for blocking copies only: an asynchronous
- * call returns before its copy is done. */
+/* One cell of the transfer matrix. The host's time tells a speed only where the call waits for the
+ * copy. */
 typedef struct wr_route {
   int src, dst; /* device ordinal or WR_HOST */
   uint64_t calls, bytes;
-  uint64_t timed_bytes, timed_ns; /* of the blocking ones */
+  uint64_t timed_bytes, timed_ns; /* of those that wait */
 } wr_route;
 
 /* Host memory at the host end of h2d and d2h copies. */
