@@ -321,6 +321,7 @@ static weir_status take_unwritten(void *context, sqlite3_stmt *q)
                     .block = (uint64_t)sqlite3_column_int64(q, 4),
                     .offset = (uint64_t)sqlite3_column_int64(q, 5),
                     .first = (uint64_t)sqlite3_column_int64(q, 6)};
+  c->unwritten_places++;
   c->unwritten_copies += u.copies;
   c->unwritten_bytes += u.bytes;
   if (c->unwritten_count == WR_UNWRITTEN) return WEIR_OK;

@@ -78,7 +78,7 @@ typedef struct wr_cache {
   uint64_t curve[WR_CURVE];                   /* most device bytes cached in each slice of end_ns */
   wr_staging staging[3];                      /* h2d, d2h, p2p */
   wr_unwritten unwritten[WR_UNWRITTEN];       /* the earliest first */
-  size_t unwritten_count;                     /* of these */
+  size_t unwritten_count, unwritten_places;   /* of these; there are */
   uint64_t unwritten_copies, unwritten_bytes; /* in all */
   wr_pool *pools;                             /* owned; the ones that had most first */
   size_t pool_count;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reports/cache_render.h"
+#include "reports/util.h"
 
 enum { POOLS_WHOLE = 40, POOLS_SUMMARY = 4 }; /* listed */
 
@@ -59,7 +60,7 @@ static void reasons(wr_page *p, const wr_cache *c)
   if (!any(c->missed) && !any(c->left) && !any(c->freed) && !any(c->given) && !any(c->tainted))
     return;
   wr_page_begin(p, "lfrrrrr");
-  TITLES(p, "what", "why", "count", "bytes", "time", "first", "last");
+  TITLES(p, "what", "why", "count", "bytes", "host time", "first", "last");
   tally_rows(p, c->missed, "miss");
   tally_rows(p, c->left, "alloc by the driver");
   tally_rows(p, c->freed, "free by the driver");
@@ -68,19 +69,20 @@ static void reasons(wr_page *p, const wr_cache *c)
   wr_page_end(p);
 }
 
-static void side_line(wr_page *p, const wr_cache_side *s, const char *what)
+static void side_line(wr_page *p, const wr_cache *c, const wr_cache_side *s, const char *what)
 {
   if (!s->hits && !s->misses) return;
-  LINE(p, false, "%s: %s of %s allocations from a cache (%s), cached at most %s, %s at the end",
-       what, COUNT(s->hits), COUNT(s->hits + s->misses),
+  LINE(p, false, "%s: %s of %s from a cache (%s), cached at most %s, %s at the end%s", what,
+       COUNT(s->hits), COUNTED(s->hits + s->misses, "allocation"),
        wr_percent(s->hits, s->hits + s->misses).text, BYTES(s->cached_peak_bytes),
-       s->cached_end_bytes ? BYTES(s->cached_end_bytes) : "0");
+       s->cached_end_bytes ? BYTES(s->cached_end_bytes) : "0",
+       c->ended > 1 ? "s of all processes" : "");
 }
 
 /* "miss because: the first of its size 3, all of its size in use 12" */
 static void why_line(wr_page *p, const wr_tally *list, const char *what)
 {
-  char text[640];
+  char text[2048];
   size_t used = (size_t)snprintf(text, sizeof(text), "%s:", what), start = used;
   for (unsigned i = 0; i < WR_REASONS && used < sizeof(text); i++)
     if (list[i].calls)
@@ -92,10 +94,11 @@ static void why_line(wr_page *p, const wr_tally *list, const char *what)
 static void waits(wr_page *p, const wr_cache *c)
 {
   if (c->waits_kept)
-    LINE(p, false, "waits: %s in %s frees%s", DURATION(c->waits_kept_ns), COUNT(c->waits_kept),
+    LINE(p, false, "waits: %s host time in %s%s", DURATION(c->waits_kept_ns),
+         COUNTED(c->waits_kept, "free"),
          strcmp(c->mode, "strict") ? "" : ", which relaxed would not have waited");
   if (c->waits_avoided)
-    LINE(p, false, "waits: %s frees did not wait for work under way", COUNT(c->waits_avoided));
+    LINE(p, false, "waits: %s did not wait for work under way", COUNTED(c->waits_avoided, "free"));
 }
 
 static void staging(wr_page *p, const wr_staging *s, const char *what, bool peers)
@@ -105,9 +108,10 @@ static void staging(wr_page *p, const wr_staging *s, const char *what, bool peer
     LINE(p, false, "%s: %s staged (%s), %s by the driver (%s)", what, COUNT(s->copies),
          BYTES(s->bytes), COUNT(s->left_copies), BYTES(s->left_bytes));
   else if (any_copy)
-    LINE(p, false, "%s, pageable: %s staged (%s at %s), %s by the driver (%s at %s)", what,
-         COUNT(s->copies), BYTES(s->bytes), wr_speed(s->bytes, s->ns).text, COUNT(s->left_copies),
-         BYTES(s->left_bytes), wr_speed(s->left_bytes, s->left_ns).text);
+    LINE(p, false, "%s, pageable, by host time: %s staged (%s at %s), %s by the driver (%s at %s)",
+         what, COUNT(s->copies), BYTES(s->bytes), wr_speed(s->bytes, s->ns).text,
+         COUNT(s->left_copies), BYTES(s->left_bytes),
+         wr_speed(s->left_timed_bytes, s->left_timed_ns).text);
   if (s->told && s->percent)
     LINE(p, false, "%s: staging was measured at %.2f times the driver's speed%s", what,
          (double)s->percent / 100, s->earlier ? ", by an earlier program" : "");
@@ -115,11 +119,23 @@ static void staging(wr_page *p, const wr_staging *s, const char *what, bool peer
     LINE(p, false, "%s: staging could not be measured, and is left off", what);
 }
 
+/* "function  file:line": the latter is never cut. */
+static void where_cell(wr_page *p, const char *words)
+{
+  const char *kept = words + strlen(words);
+  for (const char *at = words; (at = strstr(at, "  ")); at++)
+    kept = at;
+  char *head = wr_format("%.*s", (int)(kept - words), words);
+  if (!head) p->failed = true;
+  wr_grid_cell_kept(&p->grid, head ? head : "", kept);
+  free(head);
+}
+
 static void unwritten(wr_page *p, const wr_cache *c, bool whole)
 {
   if (!c->unwritten_copies) return;
-  LINE(p, false, "uninitialised: %s copies to the host brought back %s that nothing had written",
-       COUNT(c->unwritten_copies), BYTES(c->unwritten_bytes));
+  LINE(p, false, "uninitialised: %s to the host brought back %s that nothing had written",
+       OF(c->unwritten_copies, "copy", "copies"), BYTES(c->unwritten_bytes));
   if (!whole) return;
   wr_page_begin(p, "rrrrrf");
   TITLES(p, "copies", "bytes", "first in block", "at", "bytes", "copied in");
@@ -131,9 +147,11 @@ static void unwritten(wr_page *p, const wr_cache *c, bool whole)
     CELL(p, "0x%llx", (unsigned long long)u->block);
     CELL(p, "+%llu", (unsigned long long)u->offset);
     CELL(p, "%llu", (unsigned long long)u->first);
-    CELL(p, "%s", u->where);
+    where_cell(p, u->where);
   }
   wr_page_end(p);
+  if (c->unwritten_places > c->unwritten_count)
+    LINE(p, false, "… in %s", COUNTED(c->unwritten_places - c->unwritten_count, "more place"));
 }
 
 static uint64_t bar_top(const wr_cache *c)
@@ -150,13 +168,14 @@ static void curve(wr_page *p, const wr_cache *c)
   static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   uint64_t top = bar_top(c);
   char text[4 * WR_CURVE + 64];
-  int slices = p->width < WR_CURVE + 12 ? 50 : WR_CURVE;
+  int slices = p->width > 0 && p->width < WR_CURVE + 12 ? 50 : WR_CURVE;
+  if (slices == 50 && p->width < 62) slices = 25;
   if (!top) return;
   size_t used = (size_t)snprintf(text, sizeof(text), "cached ");
   for (int i = 0; i < slices; i++) {
-    int from = i * WR_CURVE / slices;
-    uint64_t most = c->curve[from];
-    if (slices < WR_CURVE && c->curve[from + 1] > most) most = c->curve[from + 1];
+    uint64_t most = 0;
+    for (int k = i * WR_CURVE / slices; k < (i + 1) * WR_CURVE / slices; k++)
+      if (c->curve[k] > most) most = c->curve[k];
     double height = (double)most * 8 / (double)top;
     int level = most && height < 1 ? 1 : (int)height;
     used += (size_t)snprintf(text + used, sizeof(text) - used, "%s", blocks[level]);
@@ -195,7 +214,8 @@ static void pools(wr_page *p, const wr_cache *c, size_t most)
   for (size_t i = 0; i < c->pool_count && i < most; i++)
     pool_row(p, &c->pools[i]);
   wr_page_end(p);
-  if (c->pool_count > most) LINE(p, false, "and %s smaller ones", COUNT(c->pool_count - most));
+  if (c->pool_count > most)
+    LINE(p, false, "and %s", OF(c->pool_count - most, "smaller one", "smaller ones"));
 }
 
 void wr_cache_section(wr_page *p, const wr_cache *c, bool whole)
@@ -211,8 +231,8 @@ void wr_cache_section(wr_page *p, const wr_cache *c, bool whole)
   if (!d->hits && !d->misses && !h->hits && !h->misses)
     wr_page_line(p, false, "no allocation went through a cache");
   unwritten(p, c, whole);
-  side_line(p, d, "device");
-  side_line(p, h, "host, pinned");
+  side_line(p, c, d, "device");
+  side_line(p, c, h, "host, pinned");
   if (whole)
     curve(p, c);
   else
@@ -235,15 +255,17 @@ weir_status wr_cache_render_text(FILE *out, const wr_cache *c, const char *path,
 {
   wr_page *p = calloc(1, sizeof(*p));
   if (!p) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);
-  *p = (wr_page){
-      .out = out, .width = options->width > 0 ? options->width : 100, .color = options->color != 0};
-  if (p->width < 40) p->width = 40;
+  *p = (wr_page){.out = out,
+                 .width = options->width > 0 && options->width < 40 ? 40 : options->width,
+                 .color = options->color != 0};
   wr_page_paint(p, "\033[1m");
-  wr_put_fit(out, path, (size_t)p->width);
+  wr_put_fit(out, path, p->width > 0 ? (size_t)p->width : SIZE_MAX);
   wr_page_paint(p, "\033[0m");
   (void)fputc('\n', out);
   wr_cache_section(p, c, true);
+  bool whole = wr_page_done(p);
   free(p);
+  if (!whole) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", path);
   if (ferror(out) || fflush(out))
     return weir_fail(WEIR_EIO, "the report on %s cannot be written", path);
   return WEIR_OK;

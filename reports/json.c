@@ -2,6 +2,7 @@
 #include <jansson.h>
 #include "reports/cache_render.h"
 #include "reports/render.h"
+#include "reports/sites.h"
 #include "reports/tensors_render.h"
 
 /* Every text of a model is valid UTF-8 (wr_text), so these fail for lack of memory only; jansson's
@@ -33,22 +34,71 @@ static json_t *strings(char *const *list, size_t count)
   return a;
 }
 
-static json_t *sites(const wr_sites *s)
+/* The frames of a stack, a text each. */
+static json_t *frames(const wr_model *m, const wr_site_stack *x)
+{
+  json_t *a = json_array();
+  for (uint32_t i = 0; i < x->count; i++) {
+    const wr_frame_name *f = &m->frames[x->frames[i]];
+    json_array_append_new(a, f->file ? json_sprintf("%s (%s:%d)", f->function, f->file, f->line)
+                             : f->known && *f->module
+                                 ? json_sprintf("%s (%s)", f->function, f->module)
+                                 : text(f->function));
+  }
+  return a;
+}
+
+static void put_sums(json_t *o, const wr_sums *s)
+{
+  json_object_set_new(o, "calls", number(s->calls));
+  json_object_set_new(o, "bytes", number(s->bytes));
+  json_object_set_new(o, "ns", number(s->ns));
+}
+
+/* The heaviest stacks of a site, and the sums of those left out. */
+static void put_stacks(json_t *o, const wr_model *m, const wr_site *x)
+{
+  json_t *list = json_array(), *more = json_object();
+  wr_sums rest = {0};
+  size_t shown = x->stack_count < (size_t)m->top ? x->stack_count : (size_t)m->top;
+  for (size_t i = 0; i < x->stack_count; i++) {
+    const wr_site_stack *s = &x->stacks[i];
+    if (i >= shown) {
+      rest.calls += s->sums.calls, rest.bytes += s->sums.bytes, rest.ns += s->sums.ns;
+      continue;
+    }
+    json_t *one = json_object();
+    put_sums(one, &s->sums);
+    json_object_set_new(one, "implicit", json_boolean(s->implicit));
+    json_object_set_new(one, "frames", frames(m, s));
+    json_array_append_new(list, one);
+  }
+  json_object_set_new(more, "stacks", number(x->stack_count - shown));
+  put_sums(more, &rest);
+  json_object_set_new(o, "stacks", list);
+  json_object_set_new(o, "more_stacks", more);
+}
+
+static json_t *sites(const wr_model *m, const wr_sites *s)
 {
   json_t *a = json_array();
   for (size_t i = 0; i < s->count; i++) {
     const wr_site *x = &s->site[i];
     json_t *o = json_object();
     if (x->api) json_object_set_new(o, "api", text(x->api));
+    if (x->direction >= 0) {
+      json_object_set_new(o, "direction", text(wr_direction_name(x->direction)));
+      json_object_set_new(o, "src_memory", text(wr_mem_name(x->src_mem)));
+      json_object_set_new(o, "dst_memory", text(wr_mem_name(x->mem)));
+    }
     json_object_set_new(o, "function", text(x->function));
     json_object_set_new(o, "file", text(x->file));
     json_object_set_new(o, "line", json_integer(x->line));
     json_object_set_new(o, "module", text(x->module));
-    json_object_set_new(o, "calls", number(x->calls));
-    json_object_set_new(o, "bytes", number(x->bytes));
-    json_object_set_new(o, "ns", number(x->ns));
+    put_sums(o, &(wr_sums){x->calls, x->bytes, x->ns});
     json_object_set_new(o, "implicit", json_boolean(x->implicit));
-    json_object_set_new(o, "frames", strings(x->frames, x->frame_count));
+    json_object_set_new(o, "frames", x->stack_count ? frames(m, &x->stacks[0]) : json_array());
+    put_stacks(o, m, x);
     json_array_append_new(a, o);
   }
   return a;
@@ -66,7 +116,7 @@ static json_t *devices(const wr_model *m)
 #define FIELD(name) json_object_set_new(o, #name, number(d->total.name));
     WR_DEVICE_MAP(FIELD)
 #undef FIELD
-    json_object_set_new(o, "peak_owners", sites(&d->owners));
+    json_object_set_new(o, "peak_owners", sites(m, &d->owners));
     json_array_append_new(a, o);
   }
   return a;
@@ -159,6 +209,31 @@ static json_t *processes(const wr_model *m)
   return a;
 }
 
+static json_t *unseen_programs(const wr_coverage *c)
+{
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->unseen_count; i++) {
+    json_t *o = json_object();
+    json_object_set_new(o, "path", text(c->unseen[i].path));
+    json_object_set_new(o, "why", text(c->unseen[i].why));
+    json_object_set_new(o, "count", number(c->unseen[i].count));
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
+static json_t *lacking(const wr_coverage *c)
+{
+  json_t *list = json_array();
+  for (size_t i = 0; i < c->lacking_count; i++) {
+    json_t *o = json_object();
+    json_object_set_new(o, "path", text(c->lacking[i].path));
+    json_object_set_new(o, "why", text(c->lacking[i].why));
+    json_array_append_new(list, o);
+  }
+  return list;
+}
+
 static json_t *coverage(const wr_model *m)
 {
   const wr_coverage *c = &m->coverage;
@@ -170,7 +245,10 @@ static json_t *coverage(const wr_model *m)
   json_object_set_new(o, "unknown_lookups", number(c->unknown_lookups));
   json_object_set_new(o, "unknown_name", text(c->unknown_name));
   json_object_set_new(o, "modules_embedding_cudart", strings(c->embedding, c->embedding_count));
+  json_object_set_new(o, "modules_without_names", lacking(c));
+  json_object_set_new(o, "unseen_programs", unseen_programs(c));
   json_object_set_new(o, "events_without_stack", number(c->stackless));
+  json_object_set_new(o, "nested_calls", number(c->nested));
   json_object_set_new(o, "dropped_events", number(m->total.dropped));
   json_object_set_new(o, "dropped_names_and_stacks", number(c->dropped_extended));
   json_object_set_new(o, "damaged_chunks", number(c->damaged_chunks));
@@ -181,11 +259,20 @@ static json_t *coverage(const wr_model *m)
 
 static json_t *site_lists(const wr_model *m)
 {
-  json_t *o = json_object();
-  json_object_set_new(o, "alloc", sites(&m->alloc));
-  json_object_set_new(o, "copy", sites(&m->copy));
-  json_object_set_new(o, "sync", sites(&m->sync));
-  json_object_set_new(o, "live_at_exit", sites(&m->leak));
+  const struct {
+    const char *name;
+    const wr_sites *list;
+  } lists[] = {
+      {"alloc", &m->alloc}, {"copy", &m->copy}, {"sync", &m->sync}, {"live_at_exit", &m->leak}};
+  json_t *o = json_object(), *more = json_object();
+  for (size_t i = 0; i < 4; i++) {
+    json_t *rest = json_object();
+    json_object_set_new(o, lists[i].name, sites(m, lists[i].list));
+    json_object_set_new(rest, "sites", number(lists[i].list->all - lists[i].list->count));
+    put_sums(rest, &lists[i].list->rest);
+    json_object_set_new(more, lists[i].name, rest);
+  }
+  json_object_set_new(o, "more", more);
   return o;
 }
 
@@ -199,6 +286,7 @@ weir_status wr_render_json(FILE *out, const wr_model *m)
   json_object_set_new(o, "weir_version", text(m->version));
   json_object_set_new(o, "start_realtime_ns", json_integer(m->start_realtime_ns));
   json_object_set_new(o, "duration_ns", json_integer(m->duration_ns));
+  json_object_set_new(o, "no_gpu", m->no_gpu ? text(m->no_gpu) : json_null());
   json_object_set_new(o, "totals", totals(&m->total));
   json_object_set_new(o, "devices", devices(m));
   json_object_set_new(o, "apis", apis(m));

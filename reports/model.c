@@ -258,7 +258,8 @@ static weir_status count_site(load *l, const event_row *e, bool init)
   bool wait = !init && is_wait(e);
   uint64_t ns = init || !e->first ? 0 : (uint64_t)e->ns;
   if (!alloc && !copy && !wait && !implicit) return WEIR_OK;
-  wr_site_sum *s = wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api);
+  uint32_t kind = copy ? WR_SITE_COPY(e->copy, e->mem, e->src_mem) : 0;
+  wr_site_sum *s = wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api, kind);
   if (!s) return out_of_memory(l->db);
   if (alloc) s->alloc_calls++, s->alloc_bytes += e->bytes, s->alloc_ns += ns;
   if (copy) s->copy_calls++, s->copy_bytes += e->bytes, s->copy_ns += ns;
@@ -416,6 +417,7 @@ static weir_status take_meta(void *context, sqlite3_stmt *q)
   if (!strcmp(key, "start_realtime_ns")) m->start_realtime_ns = sqlite3_column_int64(q, 1);
   char **text = !strcmp(key, "command")        ? &m->command
                 : !strcmp(key, "weir_version") ? &m->version
+                : !strcmp(key, "no_gpu")       ? &m->no_gpu
                                                : NULL;
   if (!text || *text) return WEIR_OK;
   *text = text_of(q, 1);
@@ -504,6 +506,12 @@ static weir_status take_coverage(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
+static weir_status take_nested(void *context, sqlite3_stmt *q)
+{
+  ((load *)context)->m->coverage.nested = number_of(q, 0);
+  return WEIR_OK;
+}
+
 /* A process's main thread lasts as long as the process; of another only its calls tell. */
 static weir_status take_main_thread(void *context, sqlite3_stmt *q)
 {
@@ -560,7 +568,9 @@ static weir_status load_tables(load *l)
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < sizeof(tables) / sizeof(tables[0]); i++)
     s = wr_db_each(l->db, tables[i].sql, tables[i].row, l);
-  return s;
+  if (!s && wr_db_has_column(l->db, "process", "nested_calls")) /* else of an older Weir */
+    s = wr_db_each(l->db, "SELECT sum(nested_calls) FROM process", take_nested, l);
+  return s ? s : wr_unseen_load(&l->m->coverage, l->db);
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -667,7 +677,8 @@ static weir_status run(load *l, int top)
 
 weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
 {
-  *m = (wr_model){.path = wr_text(db->path, strlen(db->path), true),
+  *m = (wr_model){.top = top,
+                  .path = wr_text(db->path, strlen(db->path), true),
                   .devices = calloc(256, sizeof(wr_device))};
   load l = {.m = m,
             .db = db,
@@ -719,10 +730,17 @@ void wr_model_free(wr_model *m)
   free_strings(m->coverage.passed_names, m->coverage.passed_count);
   free_strings(m->coverage.embedding, m->coverage.embedding_count);
   free(m->coverage.unknown_name);
+  wr_unseen_free(&m->coverage);
   wr_sites_free(&m->alloc);
   wr_sites_free(&m->copy);
   wr_sites_free(&m->sync);
   wr_sites_free(&m->leak);
+  for (size_t i = 0; i < m->frame_count; i++) {
+    free(m->frames[i].function);
+    free(m->frames[i].file);
+    free(m->frames[i].module);
+  }
+  free(m->frames);
   free(m->devices);
   free(m->apis);
   free(m->routes);
@@ -730,5 +748,6 @@ void wr_model_free(wr_model *m)
   free(m->path);
   free(m->command);
   free(m->version);
+  free(m->no_gpu);
   *m = (wr_model){0};
 }

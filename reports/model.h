@@ -75,22 +75,43 @@ typedef struct wr_host_split {
   uint64_t calls, bytes, async_calls;
 } wr_host_split;
 
-/* A place in the program, and what it cost. */
+/* A frame as a person reads it; equal ones are one. */
+typedef struct wr_frame_name {
+  char *function, *file, *module; /* owned; file may be NULL, no other is */
+  int line;
+  bool known; /* false: the function is "module+0x12" */
+} wr_frame_name;
+
+typedef struct wr_sums {
+  uint64_t calls, bytes, ns;
+} wr_sums;
+
+/* One whole stack that leads to a place. */
+typedef struct wr_site_stack {
+  uint32_t *frames;   /* owned; numbers of wr_model.frames, innermost first */
+  uint32_t count, at; /* at: the place's own frame; count where no frame is the program's */
+  bool implicit;
+  wr_sums sums;
+} wr_site_stack;
+
+/* A place in the program, and what it cost: all stacks that lead to it. */
 typedef struct wr_site {
   char *function, *file, *module; /* owned; function is never NULL: "module+0x12" where unknown */
   int line;
-  char *api;     /* owned; NULL in memory lists */
-  int64_t stack; /* one of the stacks that lead here */
+  bool known;                  /* the function has a name */
+  char *api;                   /* owned; NULL in memory lists */
+  int direction, mem, src_mem; /* of copies: weir_copy_kind, weir_mem; else -1 */
   uint64_t calls, bytes, ns;
-  bool implicit; /* some of its waits are implicit ones */
-  char **frames; /* owned; that stack, innermost first, a line each */
-  size_t frame_count;
+  bool implicit;         /* some of its waits are implicit ones */
+  wr_site_stack *stacks; /* owned; the heaviest first */
+  size_t stack_count;
 } wr_site;
 
 typedef struct wr_sites {
   wr_site *site;
   size_t count; /* those kept */
   size_t all;   /* places there are */
+  wr_sums rest; /* of those not kept */
 } wr_sites;
 
 typedef struct wr_process_row {
@@ -109,6 +130,17 @@ typedef struct wr_device {
   wr_sites owners; /* at this device's peak */
 } wr_device;
 
+typedef struct wr_unseen { /* a program that ran without Weir */
+  char *path, *why;        /* owned; path "": others */
+  uint64_t count;
+} wr_unseen;
+
+struct wr_symbols; /* symbolize.h */
+
+typedef struct wr_lacking { /* a module whose names are not known */
+  char *path, *why;         /* owned */
+} wr_lacking;
+
 typedef struct wr_coverage {
   uint64_t looked_up, passed, called;
   char **passed_names; /* owned; functions that were looked up and went by unseen */
@@ -117,12 +149,19 @@ typedef struct wr_coverage {
   char *unknown_name; /* owned, or NULL */
   char **embedding;   /* owned; modules with device code and no shared cudart */
   size_t embedding_count;
+  wr_unseen *unseen; /* the most often started first */
+  size_t unseen_count;
+  wr_lacking *lacking;
+  size_t lacking_count;
   uint64_t stackless; /* events without a stack */
+  uint64_t nested;    /* calls within calls that are no events */
   uint64_t damaged_chunks, torn, bytes_cut, dropped_extended;
 } wr_coverage;
 
 typedef struct wr_model {
+  int top;                        /* places that its lists hold */
   char *path, *command, *version; /* owned */
+  char *no_gpu;                   /* owned; why none was reached, NULL: one was, or nobody knows */
   bool finished;
   int64_t duration_ns, start_realtime_ns;
   wr_totals total;
@@ -141,6 +180,8 @@ typedef struct wr_model {
   wr_cache cache;
   wr_tensors tensors;
   wr_sites alloc, copy, sync, leak;
+  wr_frame_name *frames; /* owned; of the sites' stacks */
+  size_t frame_count;
 } wr_model;
 
 /* Computes the model of an open trace; `top` places a list. */
@@ -149,5 +190,10 @@ void wr_model_free(wr_model *m);
 
 /* reserved.c: what libweir's allocator had from the driver, at most. */
 weir_status wr_reserved_load(wr_model *m, const wr_db *db);
+
+/* unseen.c: programs that ran without Weir; modules whose names are not known. */
+weir_status wr_unseen_load(wr_coverage *c, const wr_db *db);
+weir_status wr_lacking_load(wr_coverage *c, const struct wr_symbols *symbols);
+void wr_unseen_free(wr_coverage *c);
 
 #endif

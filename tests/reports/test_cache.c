@@ -282,7 +282,7 @@ START_TEST(the_summary_of_a_rerouted_run_has_a_section_of_it)
   ck_assert_ptr_nonnull(strstr(text, "device: 1 of 2 allocations from a cache (50 %)"));
   ck_assert_ptr_nonnull(strstr(text, "misses: the first of its size 1"));
   ck_assert_ptr_nonnull(
-      strstr(text, "waits: 5.00 ms in 1 frees, which relaxed would not have waited"));
+      strstr(text, "waits: 5.00 ms host time in 1 free, which relaxed would not have waited"));
   ck_assert_ptr_nonnull(strstr(text, "never to be cached: shared with another process 1"));
   free(text);
 }

@@ -83,7 +83,7 @@ static void random_event(oracle *o, uint64_t at)
   if (random_below(3) == 0) e.flags |= WEIR_EVF_IMPLICIT_SYNC;
   o->events++;
   o->failed += e.status != 0;
-  o->captured += (e.flags & WEIR_EVF_CAPTURE) != 0;
+  o->captured += e.flags & WEIR_EVF_CAPTURE && !e.status;
   bool done = !e.status && !(e.flags & WEIR_EVF_CAPTURE);
   switch (random_below(4)) {
   case 0:
@@ -340,6 +340,223 @@ START_TEST(a_trace_in_the_making_has_a_report_with_lifetimes)
 }
 END_TEST
 
+/* ---- times ----------------------------------------------------------------------------------- */
+
+static json_t *route(const json_t *j, int src, int dst) /* -1: the host */
+{
+  size_t i;
+  json_t *r;
+  json_array_foreach(json_object_get(j, "matrix"), i, r)
+  {
+    const json_t *s = json_object_get(r, "src"), *d = json_object_get(r, "dst");
+    if ((json_is_null(s) ? -1 : json_integer_value(s)) == src &&
+        (json_is_null(d) ? -1 : json_integer_value(d)) == dst)
+      return r;
+  }
+  ck_abort_msg("no copies from %d to %d", src, dst);
+}
+
+/* Calls that return before their copy is done, one after the other: 5 GB in 2 us. */
+START_TEST(a_call_that_does_not_wait_for_its_copy_tells_no_speed)
+{
+  const uint64_t big = 5000000000;
+  synth_open(synth_dir());
+  synth_copy(0, 1000, 2000, WEIR_COPY_DTOD, big, 0, 0, WEIR_MEM_DEVICE, WEIR_MEM_DEVICE, 0);
+  synth_copy(0, 4000, 2000, WEIR_COPY_PTOP, big, 1, 0, WEIR_MEM_DEVICE, WEIR_MEM_DEVICE, 0);
+  synth_copy(0, 7000, 2000, WEIR_COPY_HTOD, 65536, 0, HOST, WEIR_MEM_DEVICE, WEIR_MEM_PAGEABLE,
+             WEIR_EVF_IMPLICIT_SYNC); /* as small ones do */
+  synth_copy(0, 10000, 2000, WEIR_COPY_HTOD, big, 1, HOST, WEIR_MEM_DEVICE, WEIR_MEM_PAGEABLE,
+             WEIR_EVF_IMPLICIT_SYNC | WEIR_EVF_ASYNC);
+  synth_copy(0, 13000, 1000, WEIR_COPY_DTOH, 1000000, HOST, 0, WEIR_MEM_PAGEABLE, WEIR_MEM_DEVICE,
+             WEIR_EVF_IMPLICIT_SYNC);
+  synth_close();
+  const char *t = trace();
+  json_t *j = synth_json(t);
+  const int silent[][2] = {{0, 0}, {0, 1}, {-1, 0}, {-1, 1}};
+  for (size_t i = 0; i < 4; i++) {
+    json_t *r = route(j, silent[i][0], silent[i][1]);
+    ck_assert_msg(json_is_null(json_object_get(r, "bytes_per_second")), "%d to %d", silent[i][0],
+                  silent[i][1]);
+    ck_assert_int_eq(json_integer_value(json_object_get(r, "timed_ns")), 0);
+  }
+  ck_assert_double_eq_tol(json_real_value(json_object_get(route(j, 0, -1), "bytes_per_second")),
+                          1e12, 1);
+  json_decref(j);
+  char *text = synth_text(t, 100);
+  ck_assert_ptr_null(strstr(text, "2500 GB/s"));
+  free(text);
+}
+END_TEST
+
+static void in_context(int n, uint64_t at, uint64_t ns, const char *api, weir_event_kind kind,
+                       unsigned context, int device)
+{
+  bool waits = kind == WEIR_EV_ALLOC || kind == WEIR_EV_FREE;
+  synth_event(n, at, ns,
+              (weir_trace_event){.kind = (uint8_t)kind,
+                                 .api = synth_api(api),
+                                 .flags = WEIR_EVF_RUNTIME | (waits ? WEIR_EVF_IMPLICIT_SYNC : 0),
+                                 .copy = kind == WEIR_EV_SYNC ? WEIR_SYNC_CONTEXT : 0,
+                                 .bytes = kind == WEIR_EV_ALLOC ? 64 : 0,
+                                 .a = at,
+                                 .mem = WEIR_MEM_PINNED,
+                                 .device = (uint8_t)device,
+                                 .src_device = HOST,
+                                 .stack = context << 24});
+}
+
+static int64_t of_api(const json_t *j, const char *name, const char *member)
+{
+  size_t i;
+  json_t *a;
+  json_array_foreach(json_object_get(j, "apis"), i,
+                     a) if (!strcmp(json_string_value(json_object_get(a, "name")),
+                                    name)) return json_integer_value(json_object_get(a, member));
+  ck_abort_msg("%s is not there", name);
+}
+
+/* The first call into a context makes it; two threads that come at once both wait for it. What
+ * comes later, on whatever thread, is a call like others, until a reset. */
+START_TEST(the_making_of_a_context_is_initialisation_and_no_wait)
+{
+  synth_open(synth_dir());
+  in_context(0, 1000, 500000, "cudaHostAlloc", WEIR_EV_ALLOC, 1, HOST);
+  in_context(1, 2000, 500000, "cudaDeviceSynchronize", WEIR_EV_SYNC, 1, 0);
+  in_context(0, 600000, 70, "cudaHostAlloc", WEIR_EV_ALLOC, 1, HOST);
+  in_context(1, 700000, 30, "cudaDeviceSynchronize", WEIR_EV_SYNC, 1, 0);
+  in_context(2, 800000, 5, "cudaFreeHost", WEIR_EV_FREE, 1, HOST); /* its thread's first */
+  in_context(0, 900000, 100, "cudaDeviceReset", WEIR_EV_RESET, 0, 0);
+  in_context(0, 1000000, 300000, "cudaDeviceSynchronize", WEIR_EV_SYNC, 1, 0);
+  in_context(0, 2000000, 40, "cudaDeviceSynchronize", WEIR_EV_SYNC, 1, 0);
+  synth_close();
+  const char *t = trace();
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "init_calls"), 3);
+  ck_assert_int_eq(synth_total(j, "init_ns"), 1300000);
+  ck_assert_int_eq(synth_total(j, "sync_implicit_ns"), 75);
+  ck_assert_int_eq(synth_total(j, "sync_implicit_calls"), 2);
+  ck_assert_int_eq(synth_total(j, "sync_explicit_ns"), 70);
+  ck_assert_int_eq(synth_total(j, "sync_explicit_calls"), 2);
+  ck_assert_int_eq(of_api(j, "cudaHostAlloc", "ns"), 500070);
+  ck_assert_int_eq(of_api(j, "cudaHostAlloc", "init_ns"), 500000);
+  ck_assert_int_eq(of_api(j, "cudaHostAlloc", "implicit_ns"), 70);
+  ck_assert_int_eq(of_api(j, "cudaDeviceSynchronize", "init_calls"), 2);
+  ck_assert_int_eq(synth_total(j, "pinned_alloc_calls"), 2); /* the allocation counts */
+  json_decref(j);
+  char *text = synth_text(t, 100);
+  ck_assert_ptr_nonnull(strstr(text, "initialisation, in cudaHostAlloc"));
+  free(text);
+}
+END_TEST
+
+/* Who asks for a context by name has the time; the first call into it is one like others. The end
+ * of one context is not the other's. */
+START_TEST(a_context_made_by_name_is_not_made_again_by_its_first_use)
+{
+  synth_open(synth_dir());
+  in_context(0, 100, 400, "cuInit", WEIR_EV_CONTEXT, 0, HOST);
+  in_context(0, 1000, 90000, "cuDevicePrimaryCtxRetain", WEIR_EV_CONTEXT, 0, 0);
+  in_context(0, 100000, 9000, "cuCtxSynchronize", WEIR_EV_SYNC, 1, 0);
+  in_context(0, 110000, 50, "cuDevicePrimaryCtxRetain", WEIR_EV_CONTEXT, 1, 0);
+  in_context(0, 120000, 70000, "cuCtxCreate_v4", WEIR_EV_CONTEXT, 2, 0);
+  synth_event(0, 200000, 10,
+              (weir_trace_event){.kind = WEIR_EV_RESET, .bytes = 1, .stack = 2u << 24});
+  in_context(0, 210000, 600, "cuCtxSynchronize", WEIR_EV_SYNC, 1, 0);
+  synth_close();
+  json_t *j = synth_json(trace());
+  ck_assert_int_eq(synth_total(j, "init_calls"), 3);
+  ck_assert_int_eq(synth_total(j, "init_ns"), 160400);
+  ck_assert_int_eq(synth_total(j, "sync_explicit_ns"), 9600);
+  ck_assert_int_eq(of_api(j, "cuDevicePrimaryCtxRetain", "init_calls"), 1);
+  json_decref(j);
+}
+END_TEST
+
+/* The largest of all "NN %" in a text. */
+static double largest_percentage(const char *text)
+{
+  double most = -1;
+  for (const char *at = text; (at = strstr(at, " %")); at++) {
+    const char *digits = at;
+    while (digits > text && strchr("0123456789.", digits[-1]))
+      digits--;
+    double value = strtod(digits, NULL);
+    if (digits < at && value > most) most = value;
+  }
+  return most;
+}
+
+START_TEST(waits_of_many_threads_are_a_part_of_their_time)
+{
+  synth_open(synth_dir());
+  for (int n = 0; n < 15; n++)
+    for (uint64_t i = 0; i < 10; i++)
+      synth_sync(n, 1000000000 * (i + 1), 950000000, WEIR_SYNC_CONTEXT);
+  synth_close();
+  const char *t = trace();
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "threads"), 15);
+  ck_assert_int_ge(synth_total(j, "thread_time_ns"), INT64_C(15) * 9950000000);
+  json_decref(j);
+  char *text = synth_text(t, 100);
+  ck_assert_ptr_nonnull(strstr(text, "of thread time"));
+  ck_assert_double_le(largest_percentage(text), 100);
+  ck_assert_double_ge(largest_percentage(text), 80);
+  free(text);
+}
+END_TEST
+
+START_TEST(all_times_are_the_hosts_by_name)
+{
+  synth_open(synth_dir());
+  synth_sync(0, 1000, 950, WEIR_SYNC_CONTEXT);
+  synth_copy(0, 3000, 100, WEIR_COPY_DTOH, 10, HOST, 0, WEIR_MEM_PAGEABLE, WEIR_MEM_DEVICE, 0);
+  synth_alloc(0, 4000, 5, 0x9000, 10, 0, WEIR_MEM_DEVICE);
+  synth_close();
+  char *text = synth_text(trace(), 100);
+  size_t named = 0;
+  for (const char *at = text; (at = strstr(at, "host time")); at++)
+    named++;
+  ck_assert_uint_eq(named, 6); /* transfers, waiting, functions, three lists of places */
+  ck_assert_ptr_null(strstr(text, "blocked"));
+  free(text);
+}
+END_TEST
+
+/* What a graph holds ran, as often as the graph was launched: nobody may read that it did not. */
+START_TEST(what_was_captured_is_said_to_run_with_its_graphs)
+{
+  synth_open(synth_dir());
+  for (uint64_t i = 0; i < 4; i++)
+    synth_copy(0, 1000 + i * 100, 10, WEIR_COPY_HTOD, 1 << 20, 0, HOST, WEIR_MEM_DEVICE,
+               WEIR_MEM_PINNED, WEIR_EVF_ASYNC | WEIR_EVF_CAPTURE);
+  synth_event(0, 1500, 10,
+              (weir_trace_event){.kind = WEIR_EV_LAUNCH,
+                                 .api = synth_api("cudaLaunchKernel"),
+                                 .flags = WEIR_EVF_CAPTURE});
+  for (uint64_t i = 0; i < 7; i++)
+    synth_event(0, 2000 + i * 100, 10,
+                (weir_trace_event){.kind = WEIR_EV_CALL, .api = synth_api("cuGraphLaunch")});
+  synth_close();
+  const char *t = trace();
+  json_t *j = synth_json(t);
+  ck_assert_int_eq(synth_total(j, "captured_events"), 5);
+  ck_assert_int_eq(synth_total(j, "captured_copies"), 4);
+  ck_assert_int_eq(synth_total(j, "captured_copy_bytes"), 4 << 20);
+  ck_assert_int_eq(synth_total(j, "captured_launches"), 1);
+  ck_assert_int_eq(synth_total(j, "captured_memsets"), 0);
+  ck_assert_int_eq(synth_total(j, "graph_launches"), 7);
+  ck_assert_int_eq(synth_total(j, "h2d_calls"), 0);
+  json_decref(j);
+  char *text = synth_text(t, 100);
+  ck_assert_ptr_null(strstr(text, "not run"));
+  ck_assert_ptr_nonnull(strstr(text, "captured into graphs: 5 operations, of them 4 copies"));
+  ck_assert_ptr_nonnull(strstr(text, "1 kernel;"));
+  ck_assert_ptr_nonnull(strstr(text, "7 graph launches: what ran in them, copies included"));
+  free(text);
+}
+END_TEST
+
 static size_t columns_of(const char *line, size_t bytes)
 {
   size_t n = 0;
@@ -401,6 +618,12 @@ int main(void)
   tcase_add_test(t, an_empty_trace_has_a_report);
   tcase_add_test(t, a_spool_serves_where_a_trace_is_wanted);
   tcase_add_test(t, a_trace_in_the_making_has_a_report_with_lifetimes);
+  tcase_add_test(t, a_call_that_does_not_wait_for_its_copy_tells_no_speed);
+  tcase_add_test(t, the_making_of_a_context_is_initialisation_and_no_wait);
+  tcase_add_test(t, a_context_made_by_name_is_not_made_again_by_its_first_use);
+  tcase_add_test(t, waits_of_many_threads_are_a_part_of_their_time);
+  tcase_add_test(t, all_times_are_the_hosts_by_name);
+  tcase_add_test(t, what_was_captured_is_said_to_run_with_its_graphs);
   tcase_add_test(t, text_keeps_to_its_width_and_says_what_was_lost);
   tcase_add_test(t, control_characters_of_a_program_do_not_reach_the_terminal);
   suite_add_tcase(s, t);

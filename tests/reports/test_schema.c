@@ -135,7 +135,7 @@ START_TEST(every_member_of_the_report_is_documented_and_no_other)
   json_t *j = synth_json(make_trace());
   for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++)
     add_members(&there, sections[i], json_object_get(j, sections[i]));
-  add_members(&there, "sites", json_object_get(json_object_get(j, "sites"), "alloc"));
+  add_members(&there, "sites", json_object_get(json_object_get(j, "sites"), "copy"));
   json_decref(j);
   qsort(there.word, there.count, sizeof(there.word[0]), by_text);
   compare(&said, &there);

@@ -370,6 +370,69 @@ START_TEST(a_module_without_build_id_is_known_by_size_and_time)
 }
 END_TEST
 
+static char *report_with(const char *trace, const char *symbols)
+{
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *f = open_memstream(&text, &bytes);
+  weir_report_options o = {.symbols = symbols, .width = 200};
+  ck_assert_int_eq(weir_report_summary(f, trace, &o), WEIR_OK);
+  (void)fclose(f);
+  return text;
+}
+
+static const char *trace_of_an_allocation(const char *module, const void *id, size_t id_bytes)
+{
+  const char *one[] = {NULL, NULL};
+  synth_open(synth_dir());
+  synth_module(0, self.base, self.start, self.end, module, id, id_bytes);
+  synth_stack(0, 1, &seen, 1);
+  synth_event(0, 100, 10,
+              (weir_trace_event){.kind = WEIR_EV_ALLOC,
+                                 .api = synth_api("cudaMalloc"),
+                                 .a = 0x1000,
+                                 .bytes = 4096,
+                                 .mem = WEIR_MEM_DEVICE,
+                                 .stack = 1});
+  synth_close();
+  one[0] = synth_spool();
+  return synth_import("site.db", one);
+}
+
+START_TEST(a_folder_of_symbols_serves_for_what_is_gone)
+{
+  char gone[600], folder[600], wanted[64], path[900], id[129] = "";
+  (void)snprintf(folder, sizeof(folder), "%s/symbols", synth_dir());
+  (void)snprintf(gone, sizeof(gone), "%s/gone", synth_dir());
+  (void)snprintf(path, sizeof(path), "%s/gone", folder);
+  ck_assert_int_eq(mkdir(folder, 0700), 0);
+  known_function();
+  copy_without_id(path);
+  const char *t = trace_of_an_allocation(gone, NULL, 0);
+  char *text = report_with(t, NULL);
+  ck_assert_msg(strstr(text, "(removed)") && strstr(text, "removed since the run"), "%s", text);
+  free(text);
+  text = report_with(t, folder);
+  (void)snprintf(wanted, sizeof(wanted), "test_symbolize.c:%d", seen_line);
+  ck_assert_msg(strstr(text, wanted) && !strstr(text, "removed"), "%s", text);
+  free(text);
+  synth_stamp(0, 0);
+  for (size_t i = 0; i < self.build_id_bytes; i++)
+    (void)snprintf(id + 2 * i, 3, "%02x", self.build_id[i]);
+  ck_assert_int_eq(unlink(path), 0);
+  (void)snprintf(path, sizeof(path), "%s/.build-id", folder);
+  ck_assert_int_eq(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof(path), "%s/.build-id/%.2s", folder, id);
+  ck_assert_int_eq(mkdir(path, 0700), 0);
+  (void)snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s.debug", folder, id, id + 2);
+  shell("objcopy --only-keep-debug %s %s", self.path, path);
+  t = trace_of_an_allocation(gone, self.build_id, self.build_id_bytes);
+  text = report_with(t, folder);
+  ck_assert_msg(strstr(text, wanted), "%s", text);
+  free(text);
+}
+END_TEST
+
 /* The site of a call is the program's frame, not CUDA's above it; it is in both faces of the
  * report. */
 START_TEST(a_report_names_the_place_in_the_program)
@@ -419,6 +482,7 @@ int main(void)
   tcase_add_test(t, a_perf_map_counts_when_the_process_s_user_has_made_it);
   tcase_add_test(t, a_stripped_module_has_its_lines_from_the_file_it_names);
   tcase_add_test(t, a_module_without_build_id_is_known_by_size_and_time);
+  tcase_add_test(t, a_folder_of_symbols_serves_for_what_is_gone);
   tcase_add_test(t, a_report_names_the_place_in_the_program);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);

@@ -47,6 +47,8 @@ static const struct {
     {"report --format xml a", "no format 'xml'"},
     {"report --top 0 a", "1 to 1000"},
     {"report --top a", "1 to 1000"},
+    {"report --depth 65 a", "0 to 64"},
+    {"report --width wide a", "0 to 100000"},
     {"compare", "PROGRAM is missing"},
     {"compare -n 0 true", "1 to 1000"},
     {"compare --format xml true", "no format 'xml'"},
@@ -179,7 +181,35 @@ START_TEST(report_is_plain_text_off_a_terminal_and_json_on_request)
   sh_status(0, "$WEIR report --format json t.db | python3 -c '"
                "import json, sys; r = json.load(sys.stdin); t = r[\"totals\"];"
                "assert r[\"schema\"] == \"weir-report/1\", r;"
-               "assert t[\"alloc_calls\"] == 1 and t[\"alloc_bytes\"] == 4096, t'");
+               "assert t[\"alloc_calls\"] == 1 and t[\"alloc_bytes\"] == 4096, t;"
+               "made = [a[\"name\"] for a in r[\"apis\"] if a[\"init_calls\"]];"
+               "assert sorted(made) == [\"cuDevicePrimaryCtxRetain\", \"cuInit\"], made'");
+}
+END_TEST
+
+/* The longest line, in columns. */
+#define LONGEST "python3 -c 'import sys; print(max(len(l.rstrip()) for l in sys.stdin))'"
+#define ON_A_TERMINAL                                                                              \
+  "python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))' env NO_COLOR=1"
+
+START_TEST(a_report_is_as_wide_as_its_terminal_or_as_asked_and_whole_in_a_pipe)
+{
+  char name[201];
+  memset(name, 'v', 200);
+  name[200] = '\0';
+  sh_status(0, "cp $VICTIM %s && $WEIR run --force --sim -o t.db -- ./%s call", name, name);
+  const char *whole = sh_status(0, "$WEIR report t.db")->out;
+  ck_assert_ptr_nonnull(strstr(whole, name));
+  ck_assert_ptr_null(strstr(whole, "…"));
+  ck_assert_str_eq(sh_status(0, "COLUMNS=50 $WEIR report t.db")->out, whole);
+  ck_assert_int_eq(atoi(sh_status(0, "$WEIR report -w 70 t.db | " LONGEST)->out), 70);
+  ck_assert_int_ge(atoi(sh_status(0, "$WEIR report -w 0 t.db | " LONGEST)->out), 200);
+  ck_assert_int_eq(
+      atoi(sh_status(0, "COLUMNS=90 " ON_A_TERMINAL " $WEIR report t.db | " LONGEST)->out), 90);
+  ck_assert_int_eq(
+      atoi(sh_status(0, "COLUMNS=120 " ON_A_TERMINAL " $WEIR report --width 66 t.db | " LONGEST)
+               ->out),
+      66);
 }
 END_TEST
 
@@ -366,6 +396,7 @@ int main(void)
   tcase_add_test(use, manual_and_help_have_the_same_options);
   tcase_add_test(use, manual_names_every_command);
   tcase_add_test(traces, report_of_no_trace_is_one_sentence);
+  tcase_add_test(traces, a_report_is_as_wide_as_its_terminal_or_as_asked_and_whole_in_a_pipe);
   tcase_add_test(traces, report_is_plain_text_off_a_terminal_and_json_on_request);
   tcase_add_test(traces, spools_and_folders_of_them_are_imported_into_one_trace);
   tcase_add_test(traces, a_spool_is_reported_without_import);

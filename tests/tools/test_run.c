@@ -124,6 +124,52 @@ START_TEST(a_program_without_cuda_leaves_a_trace_without_events)
 }
 END_TEST
 
+START_TEST(without_a_gpu_the_report_names_the_software_device)
+{
+  sh_status(0, "mkdir none; : >none/libcuda.so.1"); /* a driver that no machine can load */
+  outcome *o = sh_status(99, "LD_LIBRARY_PATH=$PWD/none $WEIR run --force -o t.db -- $VICTIM call");
+  ck_assert_ptr_null(strstr(o->err, "--sim"));
+  o = sh_status(0, "$WEIR report t.db");
+  ck_assert_msg(strstr(o->out, "No GPU was found; `weir run --sim -- PROGRAM`"), "%s", o->out);
+  o = sh_status(0, "$WEIR report --format json t.db");
+  ck_assert_msg(strstr(o->out, "\"no_gpu\": \""), "%s", o->out);
+  sh_status(98, "CUDA_VISIBLE_DEVICES= LD_LIBRARY_PATH=$BUILD/lib/sim"
+                " $WEIR run --force -o t.db -- $VICTIM call");
+  o = sh_status(0, "$WEIR report t.db");
+  ck_assert_msg(strstr(o->out, "cuInit returned 100"), "%s", o->out);
+  sh_status(0, RUN "-- $VICTIM call");
+  o = sh_status(0, "$WEIR report t.db");
+  ck_assert_ptr_null(strstr(o->out, "No GPU"));
+}
+END_TEST
+
+/* What is started without the library is known by its file, the reason and how often. */
+START_TEST(a_program_that_weir_is_not_in_is_said)
+{
+  sh_status(0, RUN "-- sh -c 'env LD_PRELOAD= $VICTIM call; env LD_PRELOAD= $VICTIM; $VICTIM call;"
+                   " $BUILD/tests/tools/static_program; ./none; true'");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(count) FROM unseen WHERE why = 'LD_PRELOAD was changed'"
+                               " AND path LIKE '%/victim'"),
+                   2);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(count) FROM unseen WHERE why = 'statically linked'"
+                               " AND path LIKE '%/static_program'"),
+                   1);
+  ck_assert_int_eq(ask("t.db", "SELECT sum(count) FROM unseen"), 3);
+  outcome *o = sh_status(0, "$WEIR report t.db");
+  ck_assert_msg(strstr(o->out, "2 programs ran without Weir"), "%s", o->out);
+  o = sh_status(0, "$WEIR report --format json t.db");
+  ck_assert_msg(strstr(o->out, "\"why\": \"statically linked\""), "%s", o->out);
+  o = sh_status(0, RUN "-- $BUILD/tests/tools/static_program");
+  ck_assert_str_eq(o->err, "");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM unseen WHERE process IS NULL"
+                               " AND why = 'statically linked'"),
+                   1);
+  sh_status(0, RUN "-- $VICTIM call");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM unseen"), 0);
+}
+END_TEST
+
 START_TEST(each_way_to_start_a_program_is_watched)
 {
   static const char *const ways[] = {"execve",  "execv",       "execvp",      "execvpe",
@@ -151,6 +197,24 @@ START_TEST(a_set_uid_program_is_said)
   sh_status(0, "cp $BUILD/tests/tools/starter other; chown 4711 other; chmod 4755 other;"
                " chmod 711 .; " RUN "-- sh -c './other; :'");
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM unseen WHERE why LIKE 'set-uid%'"), 1);
+}
+END_TEST
+
+START_TEST(a_program_that_was_changed_since_gives_no_lines)
+{
+  sh_status(0, "objcopy --remove-section=.note.gnu.build-id $VICTIM v; " RUN "-- ./v call");
+  ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM module WHERE path LIKE '%/v' AND bytes > 0"
+                               " AND mtime > 0 AND build_id IS NULL"),
+                   1);
+  outcome *o = sh_status(0, "$WEIR report --format json t.db");
+  ck_assert_ptr_null(strstr(o->out, "changed since"));
+  sh_status(0, "mkdir s; cp v s; touch -d 2001-01-01 v");
+  o = sh_status(0, "$WEIR report --format json t.db");
+  ck_assert_msg(strstr(o->out, "\"why\": \"changed since\"") && strstr(o->out, "(changed since)"),
+                "%s", o->out);
+  o = sh_status(0, "$WEIR report --symbols s --format json t.db");
+  ck_assert_ptr_null(strstr(o->out, "changed since"));
+  sh_status(2, "$WEIR report --symbols none t.db");
 }
 END_TEST
 
@@ -642,8 +706,11 @@ int main(void)
   tcase_add_test(t, what_is_no_answer_redacts);
   tcase_add_test(t, the_default_trace_is_named_after_the_program);
   tcase_add_test(t, a_program_without_cuda_leaves_a_trace_without_events);
+  tcase_add_test(t, without_a_gpu_the_report_names_the_software_device);
+  tcase_add_test(t, a_program_that_weir_is_not_in_is_said);
   tcase_add_test(t, each_way_to_start_a_program_is_watched);
   tcase_add_test(t, a_set_uid_program_is_said);
+  tcase_add_test(t, a_program_that_was_changed_since_gives_no_lines);
   tcase_add_test(t, a_clock_that_tells_another_time_is_not_the_trace_s);
   tcase_add_test(t, output_replaces_nothing_but_a_trace_by_force);
   tcase_add_test(t, a_trace_that_is_being_written_is_not_taken_away);

@@ -20,10 +20,13 @@ const cmd cmd_commands[] = {
      "weir\n"
      "could not start; 126: the program cannot be run; 127: there is no such program.",
      run_options, false, run_main},
-    {"report", "[summary|cache] [--format text|json] [--top N] FILE",
+    {"report",
+     "[summary|cache] [--format text|json] [--top N] [--depth N] [--width N] [--symbols DIR] FILE",
      "Print what a trace says about memory, transfers and waits",
      "FILE is a trace, or a spool that was left without a collector. 'summary' is the default;\n"
-     "'cache' says what the caches of a run with --mode=strict or relaxed did.",
+     "'cache' says what the caches of a run with --mode=strict or relaxed did. On a terminal, "
+     "names\n"
+     "that are too long for a line are cut in the middle; in a file or a pipe nothing is.",
      report_options, false, report_main},
     {"compare", "[-n N] [--sim[=N]] [--format text|json] -- PROGRAM [ARG]...",
      "Run a program in each mode in turn, and say what that changes",

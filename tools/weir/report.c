@@ -3,16 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "reports/report.h"
 #include "tools/weir/commands.h"
 
-enum { OPT_FORMAT, OPT_TOP };
+enum { OPT_FORMAT, OPT_TOP, OPT_DEPTH, OPT_WIDTH, OPT_SYMBOLS };
+
+enum { NO_LIMIT = -1 }; /* of weir_report_options.width, until the terminal was asked */
 
 const cmd_option report_options[] = {
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT", "text (default) or json"},
     [OPT_TOP] = {"top", 'n', CMD_ARG_REQUIRED, "N", "call sites in each list (default 5)"},
+    [OPT_DEPTH] = {"depth", 'd', CMD_ARG_REQUIRED, "N", "callers above each call site (default 2)"},
+    [OPT_WIDTH] = {"width", 'w', CMD_ARG_REQUIRED, "N",
+                   "columns of text (default the terminal's; 0: no limit)"},
+    [OPT_SYMBOLS] = {"symbols", 0, CMD_ARG_REQUIRED, "DIR",
+                     "look for programs, libraries and debug files in DIR first"},
     {NULL, 0, CMD_ARG_NONE, NULL, NULL},
 };
 
@@ -26,22 +34,42 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     cmd_usage(c, "there is no format '%s': text or json", value);
     return false;
   }
-  if (!cmd_number(value, 1, 1000, &n)) {
-    cmd_usage(c, "--top takes a number from 1 to 1000, not '%s'", value);
+  if (at == OPT_SYMBOLS) {
+    o->symbols = value;
+    return true;
+  }
+  static const struct {
+    const char *name;
+    long least, most;
+  } numbers[] = {[OPT_TOP] = {"top", 1, 1000},
+                 [OPT_DEPTH] = {"depth", 0, 64},
+                 [OPT_WIDTH] = {"width", 0, 100000}};
+  if (!cmd_number(value, numbers[at].least, numbers[at].most, &n)) {
+    cmd_usage(c, "--%s takes a number from %ld to %ld, not '%s'", numbers[at].name,
+              numbers[at].least, numbers[at].most, value);
     return false;
   }
-  o->top = (int)n;
+  if (at == OPT_TOP) o->top = (int)n;
+  if (at == OPT_DEPTH) o->depth = n ? (int)n : -1;
+  if (at == OPT_WIDTH) o->width = n ? (int)n : NO_LIMIT;
   return true;
 }
 
-/* Colours and width are the terminal's; a file or a pipe gets plain text. */
+/* Colours and width are the terminal's, whose columns COLUMNS can tell; in a file or a pipe there
+ * are no colours, and nothing is cut. What --width says holds everywhere. */
 static void ask_terminal(weir_report_options *o)
 {
   struct winsize size;
-  const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-  if (!isatty(STDOUT_FILENO)) return;
-  o->color = !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) o->width = size.ws_col;
+  long columns;
+  const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM"), *told = getenv("COLUMNS");
+  bool terminal = isatty(STDOUT_FILENO);
+  if (terminal) o->color = !(no_color && *no_color) && !(term && !strcmp(term, "dumb"));
+  if (o->width)
+    o->width = o->width == NO_LIMIT ? 0 : o->width;
+  else if (terminal && told && cmd_number(told, 1, 100000, &columns))
+    o->width = (int)columns;
+  else if (terminal)
+    o->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 /* Kinds of report; the first is the default. */
@@ -49,6 +77,12 @@ static const struct kind {
   const char *name;
   weir_status (*print)(FILE *out, const char *trace, const weir_report_options *options);
 } kinds[] = {{"summary", weir_report_summary}, {"cache", weir_report_cache}};
+
+static bool is_folder(const char *path)
+{
+  struct stat file;
+  return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
+}
 
 int report_main(const cmd *c, int argc, char **argv)
 {
@@ -67,8 +101,16 @@ int report_main(const cmd *c, int argc, char **argv)
   }
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir report takes one trace, not %d", argc - at);
+  char *folder = o.symbols ? realpath(o.symbols, NULL) : NULL;
+  if (o.symbols && (!folder || !is_folder(folder))) {
+    free(folder);
+    return cmd_usage(c, "--symbols takes a folder, not '%s'", o.symbols);
+  }
+  o.symbols = folder;
   ask_terminal(&o);
-  if (kind->print(stdout, argv[at], &o) != WEIR_OK) {
+  weir_status status = kind->print(stdout, argv[at], &o);
+  free(folder);
+  if (status != WEIR_OK) {
     (void)fflush(stdout);
     cmd_say("%s.", weir_error_message());
     return CMD_FAILED;
