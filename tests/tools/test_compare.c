@@ -52,7 +52,7 @@ END_TEST
 START_TEST(where_outputs_differ_is_said_first_and_is_a_failure)
 {
   outcome *o =
-      sh_status(1, COMPARE "-n 1 -- sh -c 'echo same; echo \"mode $WEIR_MODE\" | sed s/observe//'");
+      sh_status(1, COMPARE "-n 2 -- sh -c 'echo same; echo \"mode $WEIR_MODE\" | sed s/observe//'");
   ck_assert_msg(!strncmp(o->out, "The runs do not agree:\n", 23), "%s", o->out);
   ck_assert_ptr_nonnull(strstr(o->out, "at byte 10, in line 2:\n    bare: mode \n"
                                        "    strict: mode strict\n"));
@@ -101,9 +101,51 @@ END_TEST
 
 START_TEST(a_program_that_fails_alike_agrees_and_its_end_is_said)
 {
-  outcome *o = sh_status(0, COMPARE "-n 1 -- sh -c 'exit 4'");
+  outcome *o = sh_status(1, COMPARE "-n 2 -- sh -c 'exit 4'");
   ck_assert_ptr_nonnull(strstr(o->out, "The program ended with exit status 4.\n"));
-  ck_assert_ptr_nonnull(strstr(o->out, "no CUDA calls were seen"));
+  ck_assert_ptr_nonnull(strstr(o->out, "the program fails by itself (exit status 4)"));
+}
+END_TEST
+
+/* Its output is no witness, but that a mode kills it is. */
+START_TEST(an_end_counts_though_the_output_varies)
+{
+  outcome *o = sh_status(1, COMPARE "-n 2 -- sh -c 'echo x >>count; wc -l <count;"
+                                    " [ \"$WEIR_MODE\" != strict ] || exit 3'");
+  ck_assert_msg(strstr(o->out, "strict is not what the bare program is") != NULL, "%s", o->out);
+}
+END_TEST
+
+START_TEST(one_run_gives_no_verdict)
+{
+  outcome *o = sh_status(0, COMPARE "-n 1 -- " TRAP "sizes");
+  ck_assert_msg(strstr(o->out, "one run each gives no verdict") != NULL, "%s", o->out);
+  o = sh_status(0, COMPARE "-n 1 --format json -- " TRAP "sizes");
+  ck_assert_msg(strstr(o->out, "\"verdict\": null") != NULL, "%s", o->out);
+  o = sh_status(1, COMPARE "-n 1 -- sh -c 'echo $WEIR_MODE'");
+  ck_assert_msg(!strstr(o->out, "do not use it"), "%s", o->out);
+}
+END_TEST
+
+/* Who is six times slower in one mode has an interval that says so: sleeps make the times. */
+START_TEST(a_ratio_has_an_interval_and_its_confidence)
+{
+  sh_status(0, COMPARE "-n 3 --format json -- sh -c '[ -n \"$WEIR_MODE\" ] && sleep 0.2; "
+                       "exec $BUILD/tests/reroute/trap sizes' | python3 -c '"
+                       "import json, sys; m = json.load(sys.stdin)[\"compare\"][\"modes\"][1:];"
+                       "assert all(x[\"of_bare_low\"] <= x[\"of_bare\"] <= x[\"of_bare_high\"]"
+                       " for x in m), m;"
+                       "assert all(x[\"confidence\"] == 0.75 for x in m), m;"
+                       "assert all(x[\"of_bare\"] > 1 for x in m), m'");
+}
+END_TEST
+
+START_TEST(a_loaded_machine_is_said)
+{
+  outcome *o = sh_status(
+      0, "p=; for i in $(seq $(($(nproc) * 2))); do (while :; do :; done) & p=\"$p $!\"; done;"
+         " " COMPARE "-n 2 -- sh -c 'sleep 0.05; exec $0 sizes' " TRAP "; s=$?; kill $p; exit $s");
+  ck_assert_msg(strstr(o->out, "the machine was loaded: others had ") != NULL, "%s", o->out);
 }
 END_TEST
 
@@ -251,6 +293,10 @@ int main(void)
   tcase_add_test(t, an_output_that_varies_by_itself_is_no_witness);
   tcase_add_test(t, what_cannot_run_ends_as_weir_run_does);
   tcase_add_test(t, a_program_that_fails_alike_agrees_and_its_end_is_said);
+  tcase_add_test(t, an_end_counts_though_the_output_varies);
+  tcase_add_test(t, one_run_gives_no_verdict);
+  tcase_add_test(t, a_ratio_has_an_interval_and_its_confidence);
+  tcase_add_test(t, a_loaded_machine_is_said);
   tcase_add_loop_test(t, an_interrupt_ends_it_and_leaves_nothing, 0, 2);
   tcase_add_loop_test(t, every_example_agrees, 0, sizeof examples / sizeof *examples);
   tcase_add_test(t, the_report_counts_what_the_trace_has);

@@ -4,7 +4,8 @@
  * and again, so that what else the machine does falls on all of them. stdout and the end of every
  * run are compared with those of the first bare one; when other bare runs differ from it too, the
  * program's output says something else each time, and is no witness. stdin is empty, as it could be
- * read only once. A bare run leaves no trace: all that is known of it is its time.
+ * read only once. A bare run leaves no trace: all that is known of it is its time. How much
+ * of the processors others had meanwhile is known from /proc/stat, less what our runs had.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -262,7 +265,7 @@ static void compare_run(work *w, unsigned mode, unsigned run, int end, const cha
   difference *kept = mode ? &w->c.differs : &w->c.varies;
   d.status = end != w->c.end;
   d.there = differ(first, out, &d) || d.status;
-  if (d.there && !kept->there) *kept = d;
+  if (d.there && (!kept->there || (d.status && !kept->status))) *kept = d; /* an end weighs more */
 }
 
 /* ---- all runs ----------------------------------------------------------------------------------
@@ -315,6 +318,48 @@ static int all(work *w)
   return status;
 }
 
+/* ---- who else was there ------------------------------------------------------------------------
+ */
+
+typedef struct load {
+  double all, busy; /* of all processors, s; 0: unknown */
+  double own;       /* of ours and of our children, s */
+} load;
+
+static double seconds(struct timeval t)
+{
+  return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+static load load_now(void)
+{
+  unsigned long long part[8] = {0}; /* user nice system idle iowait irq softirq steal */
+  double tick = 1.0 / (double)sysconf(_SC_CLK_TCK);
+  struct rusage self, children;
+  load l = {0};
+  FILE *f = fopen("/proc/stat", "re");
+  int n = f ? fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &part[0], &part[1], &part[2],
+                     &part[3], &part[4], &part[5], &part[6], &part[7])
+            : 0;
+  if (f) (void)fclose(f);
+  for (int i = 0; i < n; i++) {
+    l.all += (double)part[i] * tick;
+    if (i != 3 && i != 4) l.busy += (double)part[i] * tick;
+  }
+  if (getrusage(RUSAGE_SELF, &self) || getrusage(RUSAGE_CHILDREN, &children)) return l;
+  l.own = seconds(self.ru_utime) + seconds(self.ru_stime) + seconds(children.ru_utime) +
+          seconds(children.ru_stime);
+  return l;
+}
+
+static double share_of_others(load from)
+{
+  load to = load_now();
+  double all = to.all - from.all, others = to.busy - from.busy - (to.own - from.own);
+  if (all < 0.1) return -1; /* too short for the kernel's ticks */
+  return others > 0 ? others / all : 0;
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
   (void)st, (void)type, (void)at;
@@ -336,7 +381,9 @@ static int compare_and_say(work *w)
   if (!environment_siblings(&w->bare) || !make_folder(w)) return CMD_FAILED;
   w->c.figures = cmd_alloc((size_t)COMPARE_MODES * w->c.runs * sizeof *w->c.figures);
   on_signals(on_signal);
+  load before = load_now();
   int status = all(w);
+  w->c.others = share_of_others(before);
   (void)nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
   if (stopped) {
     (void)signal(stopped, SIG_DFL);
@@ -349,7 +396,7 @@ static int compare_and_say(work *w)
     cmd_say("cannot print the comparison.");
     return CMD_FAILED;
   }
-  return compare_agree(&w->c) ? 0 : CMD_FAILED;
+  return compare_good(&w->c) ? 0 : CMD_FAILED;
 }
 
 int compare_main(const cmd *c, int argc, char **argv)

@@ -27,12 +27,16 @@ typedef struct comparison {
   unsigned runs;         /* of each mode */
   weir_figures *figures; /* [COMPARE_MODES * runs], by mode; owned */
   int end;               /* wait status of the first bare run */
+  double others;         /* share of the processors' time that others had meanwhile; < 0: unknown */
   difference varies;     /* of another bare run: the program's own output is not constant */
   difference differs;    /* of another mode's */
 } comparison;
 
 /* The outputs and ends agree, as far as the program's own do. */
 bool compare_agree(const comparison *c);
+
+/* The runs agree, and the program did what it was to do in them. */
+bool compare_good(const comparison *c);
 
 void compare_print_text(const comparison *c);
 bool compare_print_json(const comparison *c); /* false: out of memory, or stdout is full */

@@ -1,7 +1,11 @@
 /* compare_say.c: what weir compare says of its runs: first whether they agree, then a line a mode,
- * then a verdict. Of several runs the median counts, and the spread is shown; a mode is called
- * quicker only when all of its runs were quicker than all bare ones. What it waits is set beside
- * what the observed program waits, for of the bare one nobody knows. */
+ * then a verdict. Of several runs the median counts, and the spread is shown. A run of a mode is
+ * compared with the bare run of its turn, so that a machine that slows down slows both: the median
+ * of these ratios, and an interval that holds the true median with the confidence that is said (by
+ * order statistics, for whatever distribution). A mode is called quicker when that interval, at 95
+ * % or more, is below 1, or when all of its runs were quicker than all bare ones. One run each
+ * gives no verdict. What a mode waits is set beside what the observed program waits, for of the
+ * bare one nobody knows. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,9 +43,66 @@ static spread of(const comparison *c, unsigned mode, size_t member)
 
 #define OF(c, mode, member) of(c, mode, offsetof(weir_figures, member))
 
+/* Of a mode's time to the bare one. */
+typedef struct ratio {
+  double median, low, high;
+  double confidence; /* that the true median is in [low, high]; 0: of one run nothing is known */
+} ratio;
+
+static int by_value(const void *left, const void *right)
+{
+  double a = *(const double *)left, b = *(const double *)right;
+  return a < b ? -1 : a > b;
+}
+
+/* How many of the n ordered ratios may be left out at each end, for 95 % where n allows it; and the
+ * confidence that leaves. The median is below the k-th with the probability that fewer than k of n
+ * throws of a coin are heads. */
+static unsigned left_out(unsigned n, double *confidence)
+{
+  double term = 1, below;
+  unsigned k = 0;
+  for (unsigned i = 0; i < n; i++)
+    term /= 2; /* of no head at all */
+  below = term;
+  *confidence = 1 - 2 * below;
+  for (unsigned i = 1; i < n / 2; i++) {
+    term = term * (n - i + 1) / i;
+    if (1 - 2 * (below + term) < 0.95) break;
+    below += term;
+    k = i;
+    *confidence = 1 - 2 * below;
+  }
+  return k;
+}
+
+static ratio ratio_of(const comparison *c, unsigned mode)
+{
+  double *all = cmd_alloc(c->runs * sizeof *all);
+  ratio r = {0};
+  for (unsigned i = 0; i < c->runs; i++) {
+    uint64_t bare = c->figures[i].duration_ns;
+    all[i] = (double)c->figures[mode * c->runs + i].duration_ns / (double)(bare ? bare : 1);
+  }
+  qsort(all, c->runs, sizeof *all, by_value);
+  unsigned k = left_out(c->runs, &r.confidence);
+  r.median = (all[(c->runs - 1) / 2] + all[c->runs / 2]) / 2;
+  r.low = all[k];
+  r.high = all[c->runs - 1 - k];
+  free(all);
+  return r;
+}
+
+/* Where the program's own output varies, its ends still count, if they do not. */
 bool compare_agree(const comparison *c)
 {
-  return c->varies.there || !c->differs.there;
+  if (!c->differs.there) return true;
+  return c->varies.there && (c->varies.status || !c->differs.status);
+}
+
+bool compare_good(const comparison *c)
+{
+  return compare_agree(c) && !c->end;
 }
 
 /* ---- words -------------------------------------------------------------------------------------
@@ -75,28 +136,30 @@ static void print_difference(const difference *d)
          compare_modes[d->mode], or_end(d->found));
 }
 
-/* The quickest mode whose runs are all quicker than all bare ones; 0: none, or none that one run
- * each could tell. */
+static bool is_quicker(const comparison *c, unsigned mode)
+{
+  ratio r = ratio_of(c, mode);
+  if (c->runs < 2) return false;
+  return OF(c, mode, duration_ns).most < OF(c, COMPARE_BARE, duration_ns).least ||
+         (r.confidence >= 0.95 && r.high < 1);
+}
+
+/* The quickest mode that surely is; 0: none. */
 static unsigned quickest(const comparison *c)
 {
-  spread base = OF(c, COMPARE_BARE, duration_ns);
   unsigned best = 0;
-  if (c->runs < 2) return 0;
-  for (unsigned m = COMPARE_OBSERVE + 1; m < COMPARE_MODES; m++) {
-    spread s = OF(c, m, duration_ns);
-    if (s.most >= base.least) continue;
-    if (!best || s.median < OF(c, best, duration_ns).median) best = m;
-  }
+  for (unsigned m = COMPARE_OBSERVE + 1; m < COMPARE_MODES; m++)
+    if (is_quicker(c, m) && (!best || ratio_of(c, m).median < ratio_of(c, best).median)) best = m;
   return best;
 }
 
 /* What the quickest mode saves. */
 static void say_saved(const comparison *c, unsigned best, char *out, size_t room)
 {
-  double base = (double)OF(c, COMPARE_BARE, duration_ns).median;
+  ratio r = ratio_of(c, best);
   uint64_t before = OF(c, COMPARE_OBSERVE, wait_ns).median, after = OF(c, best, wait_ns).median;
-  int n = snprintf(out, room, "%s takes %.2f of the bare time (median of %u)", compare_modes[best],
-                   (double)OF(c, best, duration_ns).median / base, c->runs);
+  int n = snprintf(out, room, "%s takes %.2f of the bare time (%.2f to %.2f at %.0f %%, %u runs)",
+                   compare_modes[best], r.median, r.low, r.high, r.confidence * 100, c->runs);
   if (n < 0 || (size_t)n >= room || after >= before) return;
   (void)snprintf(out + n, room - (size_t)n, " and waits %s less for the device",
                  wr_duration(before - after).text);
@@ -116,30 +179,40 @@ static void say_fewer(const comparison *c, char *out, size_t room)
   }
 }
 
-static void verdict(const comparison *c, char *out, size_t room)
+/* False: there is none, and `out` says why. */
+static bool verdict(const comparison *c, char *out, size_t room)
 {
   const char *agree = c->varies.there ? "its output varies by itself and was not compared"
                                       : "output and exit status are the same in all runs";
   unsigned best = quickest(c);
-  char saved[160] = "";
+  char saved[160] = "", end[64];
   if (best)
     say_saved(c, best, saved, sizeof saved);
   else
     say_fewer(c, saved, sizeof saved);
-  if (!compare_agree(c))
-    (void)snprintf(out, room,
-                   "%s is not what the bare program is: do not use it for this program%s",
-                   compare_modes[c->differs.mode],
-                   c->runs > 1 ? "" : " (-n 2 or more tells whether its output varies by itself)");
+  say_end(c->end, end);
+  if (c->runs < 2)
+    (void)snprintf(out, room, "one run each gives no verdict (-n 3 or more does); %s",
+                   !compare_agree(c) ? "the runs do not agree" : agree);
+  else if (!compare_agree(c))
+    (void)snprintf(out, room, "%s is not what the bare program is: do not use it for this program",
+                   compare_modes[c->differs.mode]);
+  else if (c->end)
+    (void)snprintf(out, room, "the program fails by itself (%s): there is nothing to compare; %s",
+                   end, agree);
   else if (!OF(c, COMPARE_OBSERVE, events).median)
     (void)snprintf(out, room, "no CUDA calls were seen: there is nothing to compare; %s", agree);
   else if (best)
     (void)snprintf(out, room, "%s; %s", saved, agree);
-  else if (c->runs < 2)
-    (void)snprintf(out, room, "one run each says little of time (-n 3 says more); %s", agree);
   else
-    (void)snprintf(out, room, "no mode is quicker beyond the spread of the runs%s; %s", saved,
-                   agree);
+    (void)snprintf(out, room, "no mode is surely quicker%s; %s", saved, agree);
+  return c->runs > 1;
+}
+
+/* A word on the machine, where others had much of it. */
+static bool loaded(const comparison *c)
+{
+  return c->others > 0.1;
 }
 
 /* ---- text --------------------------------------------------------------------------------------
@@ -154,10 +227,16 @@ static void mode_row(const comparison *c, wr_grid *g, unsigned m)
   wr_grid_cell(g, "%s", wr_duration(time.median).text);
   wr_grid_cell(g, "%s – %s", wr_duration(time.least).text, wr_duration(time.most).text);
   if (m == COMPARE_BARE) {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 6; i++)
       wr_grid_cell(g, "-");
     return;
   }
+  ratio r = ratio_of(c, m);
+  wr_grid_cell(g, "%.2f", r.median);
+  if (c->runs > 1)
+    wr_grid_cell(g, "%.2f – %.2f", r.low, r.high);
+  else
+    wr_grid_cell(g, "-");
   wr_grid_cell(g, "%s", wr_count(OF(c, m, waits).median).text);
   wr_grid_cell(g, "%s", wr_duration(OF(c, m, wait_ns).median).text);
   wr_grid_cell(g, "%s", wr_bytes(OF(c, m, peak_bytes).median).text);
@@ -166,10 +245,14 @@ static void mode_row(const comparison *c, wr_grid *g, unsigned m)
 
 void compare_print_text(const comparison *c)
 {
-  static const char *const titles[] = {"mode",   "time",        "from – to", "waits",
-                                       "waited", "peak memory", "hits"};
+  char confidence[32] = "interval";
+  const char *const titles[] = {"mode",  "time",   "from – to",   "of bare", confidence,
+                                "waits", "waited", "peak memory", "hits"};
   wr_grid *g = cmd_alloc(sizeof *g);
-  char text[256], end[64];
+  char text[320], end[64];
+  if (c->runs > 1)
+    (void)snprintf(confidence, sizeof confidence, "at %.0f %%",
+                   ratio_of(c, COMPARE_OBSERVE).confidence * 100);
   if (c->varies.there) {
     printf("The program's own output varies from run to run:\n");
     print_difference(&c->varies);
@@ -179,15 +262,18 @@ void compare_print_text(const comparison *c)
   }
   say_end(c->end, end);
   if (c->end) printf("The program ended with %s.\n", end);
-  g->align = "lrrrrrr";
+  g->align = "lrrrrrrrr";
   wr_grid_row(g);
   for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
     wr_grid_cell(g, "%s", titles[i]);
   for (unsigned m = 0; m < COMPARE_MODES; m++)
     mode_row(c, g, m);
   wr_grid_print(stdout, g, 100, true, false);
-  verdict(c, text, sizeof text);
+  (void)verdict(c, text, sizeof text);
   printf("%s\n", text);
+  if (loaded(c))
+    printf("the machine was loaded: others had %.0f %% of its processors' time meanwhile\n",
+           c->others * 100);
   free(g);
 }
 
@@ -227,6 +313,11 @@ static json_t *json_mode(const comparison *c, unsigned m)
   json_object_set_new(o, "least_ns", number(time.least));
   json_object_set_new(o, "most_ns", number(time.most));
   if (m == COMPARE_BARE) return o; /* nobody looked at the rest */
+  ratio r = ratio_of(c, m);
+  json_object_set_new(o, "of_bare", json_real(r.median));
+  json_object_set_new(o, "of_bare_low", c->runs > 1 ? json_real(r.low) : json_null());
+  json_object_set_new(o, "of_bare_high", c->runs > 1 ? json_real(r.high) : json_null());
+  json_object_set_new(o, "confidence", c->runs > 1 ? json_real(r.confidence) : json_null());
   json_object_set_new(o, "waits", number(OF(c, m, waits).median));
   json_object_set_new(o, "wait_ns", number(OF(c, m, wait_ns).median));
   json_object_set_new(o, "peak_bytes", number(OF(c, m, peak_bytes).median));
@@ -241,8 +332,8 @@ static json_t *json_mode(const comparison *c, unsigned m)
 bool compare_print_json(const comparison *c)
 {
   json_t *o = json_object(), *inner = json_object(), *modes = json_array();
-  char text[256], end[64];
-  verdict(c, text, sizeof text);
+  char text[320], end[64];
+  bool known = verdict(c, text, sizeof text);
   say_end(c->end, end);
   json_object_set_new(inner, "runs", number(c->runs));
   json_object_set_new(inner, "agree", json_boolean(compare_agree(c)));
@@ -252,7 +343,10 @@ bool compare_print_json(const comparison *c)
   for (unsigned m = 0; m < COMPARE_MODES; m++)
     json_array_append_new(modes, json_mode(c, m));
   json_object_set_new(inner, "modes", modes);
-  json_object_set_new(inner, "verdict", json_string(text));
+  json_object_set_new(inner, "verdict", known ? json_string(text) : json_null());
+  json_object_set_new(inner, "no_verdict", known ? json_null() : json_string(text));
+  json_object_set_new(inner, "others_share", c->others < 0 ? json_null() : json_real(c->others));
+  json_object_set_new(inner, "loaded", json_boolean(loaded(c)));
   bool good = !json_object_set_new(o, "compare", inner) && !json_dumpf(o, stdout, JSON_INDENT(2)) &&
               putchar('\n') != EOF;
   json_decref(o);
