@@ -381,6 +381,31 @@ START_TEST(exports_agree_and_python_reads_them)
 }
 END_TEST
 
+/* An exported snapshot leads back to the program's lines, in JSON and in the pickle. */
+START_TEST(a_snapshot_of_a_trace_has_frames)
+{
+  sh_status(0, "$WEIR run --force --sim -o t.db -- $VICTIM repeat 3;"
+               " for f in snapshot pickle; do $WEIR export --format pytorch-$f -o $f t.db; done");
+  sh_status(0, "python3 -c '"
+               "import json, pickle; j = json.load(open(\"snapshot\"));"
+               "assert j == pickle.load(open(\"pickle\", \"rb\"));"
+               "e = j[\"device_traces\"][0];"
+               "assert len(e) == 9 and all(x[\"frames\"] for x in e), e;"
+               "f = [y for y in e[0][\"frames\"] if y[\"name\"] == \"call\"];"
+               "assert f and f[0][\"filename\"].endswith(\"victim.c\") and f[0][\"line\"] > 0, e'");
+}
+END_TEST
+
+START_TEST(a_log_of_rmm_s_is_one_a_device)
+{
+  sh_status(0, "$WEIR run --force --sim=2 -o t.db -- $VICTIM call on 1 call call");
+  outcome *o = sh_status(0, "$WEIR export --format rmm-csv -o log.csv t.db");
+  ck_assert_str_eq(o->out, "log.dev0.csv\nlog.dev1.csv\n");
+  sh_status(0, "test ! -e log.csv && test $(grep -c allocate log.dev0.csv) = 1 &&"
+               " test $(grep -c allocate log.dev1.csv) = 2 && $WEIR replay log.dev1.csv");
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("tools/command");
@@ -409,6 +434,8 @@ int main(void)
   tcase_add_test(traces, replay_draws_well_formed_svg);
   tcase_add_test(traces, replay_of_what_it_cannot_read_is_one_sentence);
   tcase_add_test(traces, exports_agree_and_python_reads_them);
+  tcase_add_test(traces, a_snapshot_of_a_trace_has_frames);
+  tcase_add_test(traces, a_log_of_rmm_s_is_one_a_device);
   suite_add_tcase(s, use);
   suite_add_tcase(s, traces);
   return run_suite(s);

@@ -37,10 +37,13 @@ static void *need(void *p)
   exit(99);
 }
 
+static int device; /* that call() uses */
+
 /* One cuMemAlloc and one cuMemFree. */
 static void call(void)
 {
-  static void *context;
+  static void *contexts[8];
+  void **context = &contexts[device];
   unsigned long long pointer;
   void *cuda = need(dlopen("libcuda.so.1", RTLD_NOW));
   int (*init)(unsigned) = (int (*)(unsigned))need(dlsym(cuda, "cuInit"));
@@ -51,8 +54,8 @@ static void call(void)
       (int (*)(unsigned long long *, size_t))need(dlsym(cuda, "cuMemAlloc_v2"));
   int (*release)(unsigned long long) =
       (int (*)(unsigned long long))need(dlsym(cuda, "cuMemFree_v2"));
-  if (init(0) || (!context && retain(&context, 0)) || current(context) || alloc(&pointer, 4096) ||
-      release(pointer)) {
+  if (init(0) || (!*context && retain(context, device)) || current(*context) ||
+      alloc(&pointer, 4096) || release(pointer)) {
     (void)fprintf(stderr, "victim: a CUDA call failed\n");
     exit(98);
   }
@@ -157,6 +160,7 @@ static void act(char **argv, int *at)
   if (!strcmp(what, "out")) (void)!write(1, value, strlen(value));
   if (!strcmp(what, "err")) (void)!write(2, value, strlen(value));
   if (!strcmp(what, "await")) await(value);
+  if (!strcmp(what, "on")) device = atoi(value) & 7;
   if (!strcmp(what, "raise")) (void)raise(atoi(value));
   if (!strcmp(what, "exit")) exit(atoi(value));
   if (!strcmp(what, "repeat"))

@@ -14,17 +14,44 @@ static weir_status written(FILE *out)
   return fflush(out) || ferror(out) ? weir_fail(WEIR_EIO, "cannot write the export") : WEIR_OK;
 }
 
-static void no_frames(weir_dump *d)
+/* A snapshot in the making. */
+typedef struct snapshot {
+  weir_dump d;
+  const rp_ops *ops;
+  uint32_t *written; /* by stack: the id to put it again by, 0: not yet, or it cannot be */
+} snapshot;
+
+static void put_frame(weir_dump *d, const rp_frame *f)
 {
+  weir_dump_begin(d, '{');
+  weir_dump_key_text(d, "name", f->name);
+  weir_dump_key_text(d, "filename", f->file);
+  weir_dump_key_unsigned(d, "line", (uint64_t)f->line);
+  weir_dump_end(d, '}');
+}
+
+static void put_frames(snapshot *s, const rp_op *op)
+{
+  weir_dump *d = &s->d;
   weir_dump_key(d, "frames");
+  if (s->written && s->written[op->stack]) {
+    weir_dump_again(d, s->written[op->stack]);
+    return;
+  }
+  const rp_ops *ops = s->ops;
+  rp_stack stack = op->stack ? ops->stack[op->stack] : (rp_stack){0, 0};
   weir_dump_begin(d, '[');
+  for (size_t i = 0; i < stack.count; i++)
+    put_frame(d, &ops->frame[stack.first + i]);
   weir_dump_end(d, ']');
+  if (s->written && stack.count) s->written[op->stack] = weir_dump_remember(d);
 }
 
 /* ---- PyTorch's snapshot ---------------------------------------------------------------------- */
 
-static void put_segment(weir_dump *d, const rp_op *op)
+static void put_segment(snapshot *s, const rp_op *op)
 {
+  weir_dump *d = &s->d;
   weir_dump_begin(d, '{');
   weir_dump_key_unsigned(d, "device", op->heap);
   weir_dump_key_unsigned(d, "address", op->address);
@@ -35,7 +62,7 @@ static void put_segment(weir_dump *d, const rp_op *op)
   weir_dump_key_unsigned(d, "stream", op->stream);
   weir_dump_key_text(d, "segment_type", op->bytes > 1048576 ? "large" : "small");
   weir_dump_key_bool(d, "is_expandable", false);
-  no_frames(d);
+  put_frames(s, op);
   weir_dump_key(d, "blocks");
   weir_dump_begin(d, '[');
   weir_dump_begin(d, '{');
@@ -43,88 +70,92 @@ static void put_segment(weir_dump *d, const rp_op *op)
   weir_dump_key_unsigned(d, "size", op->bytes);
   weir_dump_key_unsigned(d, "requested_size", op->bytes);
   weir_dump_key_text(d, "state", "active_allocated");
-  no_frames(d);
+  put_frames(s, op);
   weir_dump_end(d, '}');
   weir_dump_end(d, ']');
   weir_dump_end(d, '}');
 }
 
-static void put_entry(weir_dump *d, const rp_op *op, const char *action)
+static void put_entry(snapshot *s, const rp_op *op, const char *action)
 {
+  weir_dump *d = &s->d;
   weir_dump_begin(d, '{');
   weir_dump_key_text(d, "action", action);
   weir_dump_key_unsigned(d, "addr", op->address);
   weir_dump_key_unsigned(d, "size", op->bytes);
   weir_dump_key_unsigned(d, "stream", op->stream);
   weir_dump_key_unsigned(d, "time_us", op->time / 1000);
-  no_frames(d);
+  put_frames(s, op);
   weir_dump_end(d, '}');
 }
 
-static void put_traces(weir_dump *d, const rp_ops *ops)
+static void put_traces(snapshot *s)
 {
-  weir_dump_begin(d, '[');
+  const rp_ops *ops = s->ops;
+  weir_dump_begin(&s->d, '[');
   for (uint32_t heap = 0; heap < ops->heaps; heap++) {
-    weir_dump_begin(d, '[');
+    weir_dump_begin(&s->d, '[');
     for (size_t i = 0; i < ops->count; i++) {
       const rp_op *op = &ops->op[i];
       if (op->heap != heap) continue;
-      put_entry(d, op, op->kind == RP_ALLOC ? "alloc" : "free_requested");
-      if (op->kind == RP_FREE) put_entry(d, op, "free_completed");
+      put_entry(s, op, op->kind == RP_ALLOC ? "alloc" : "free_requested");
+      if (op->kind == RP_FREE) put_entry(s, op, "free_completed");
     }
-    weir_dump_end(d, ']');
+    weir_dump_end(&s->d, ']');
   }
-  weir_dump_end(d, ']');
+  weir_dump_end(&s->d, ']');
 }
 
-static weir_status put_snapshot(weir_dump *d, const rp_ops *ops)
+static void put_snapshot(snapshot *s, const bool *freed)
 {
-  bool *freed = calloc((size_t)ops->blocks + 1, sizeof *freed);
-  if (!freed) return weir_fail(WEIR_ENOMEM, "exporting: out of host memory");
+  const rp_ops *ops = s->ops;
+  weir_dump_begin(&s->d, '{');
+  weir_dump_key(&s->d, "segments");
+  weir_dump_begin(&s->d, '[');
   for (size_t i = 0; i < ops->count; i++)
-    if (ops->op[i].kind == RP_FREE) freed[ops->op[i].block] = true;
-  weir_dump_begin(d, '{');
-  weir_dump_key(d, "segments");
-  weir_dump_begin(d, '[');
-  for (size_t i = 0; i < ops->count; i++)
-    if (!freed[ops->op[i].block]) put_segment(d, &ops->op[i]);
-  weir_dump_end(d, ']');
-  weir_dump_key(d, "device_traces");
-  put_traces(d, ops);
-  weir_dump_end(d, '}');
-  free(freed);
-  return WEIR_OK;
+    if (!freed[ops->op[i].block]) put_segment(s, &ops->op[i]);
+  weir_dump_end(&s->d, ']');
+  weir_dump_key(&s->d, "device_traces");
+  put_traces(s);
+  weir_dump_end(&s->d, '}');
 }
 
 static weir_status write_snapshot(FILE *out, const rp_ops *ops, bool pickle)
 {
-  weir_dump d;
-  weir_dump_start(&d, out, pickle);
-  weir_status status = put_snapshot(&d, ops);
-  weir_dump_finish(&d);
-  return status ? status : written(out);
+  bool *freed = calloc((size_t)ops->blocks + 1, sizeof *freed);
+  if (!freed) return weir_fail(WEIR_ENOMEM, "exporting: out of host memory");
+  snapshot s = {.ops = ops, .written = calloc(ops->stack_count + 1, sizeof(uint32_t))};
+  for (size_t i = 0; i < ops->count; i++)
+    if (ops->op[i].kind == RP_FREE) freed[ops->op[i].block] = true;
+  weir_dump_start(&s.d, out, pickle);
+  put_snapshot(&s, freed);
+  weir_dump_finish(&s.d);
+  free(s.written);
+  free(freed);
+  return written(out);
 }
 
-static weir_status write_json(FILE *out, const rp_ops *ops)
+static weir_status write_json(FILE *out, const rp_ops *ops, uint16_t heap)
 {
+  (void)heap;
   return write_snapshot(out, ops, false);
 }
 
-static weir_status write_pickle(FILE *out, const rp_ops *ops)
+static weir_status write_pickle(FILE *out, const rp_ops *ops, uint16_t heap)
 {
+  (void)heap;
   return write_snapshot(out, ops, true);
 }
 
 /* ---- RMM's log ------------------------------------------------------------------------------- */
 
-static weir_status write_rmm(FILE *out, const rp_ops *ops)
+static weir_status write_rmm(FILE *out, const rp_ops *ops, uint16_t heap)
 {
-  if (ops->heaps > 1)
-    return weir_fail(WEIR_ENOTSUP, "RMM's log knows one device, and this is of %u", ops->heaps);
   (void)fputs("Thread,Time,Action,Pointer,Size,Stream\n", out);
   for (size_t i = 0; i < ops->count; i++) {
     const rp_op *op = &ops->op[i];
     uint64_t us = op->time / 1000, s = us / 1000000;
+    if (op->heap != heap) continue;
     (void)fprintf(out,
                   "%" PRIu32 ",%02u:%02u:%02u.%06u,%s,0x%" PRIx64 ",%" PRIu64 ",0x%" PRIx64 "\n",
                   op->thread, (unsigned)(s / 3600 % 24), (unsigned)(s / 60 % 60),
@@ -135,8 +166,8 @@ static weir_status write_rmm(FILE *out, const rp_ops *ops)
 }
 
 const rp_format rp_formats[] = {
-    {"rmm-csv", "RMM's log", write_rmm},
-    {"pytorch-snapshot", "PyTorch's snapshot as JSON", write_json},
-    {"pytorch-pickle", "the same as a pickle", write_pickle},
-    {NULL, NULL, NULL},
+    {"rmm-csv", "RMM's log", write_rmm, true},
+    {"pytorch-snapshot", "PyTorch's snapshot as JSON", write_json, false},
+    {"pytorch-pickle", "the same as a pickle", write_pickle, false},
+    {NULL, NULL, NULL, false},
 };

@@ -9,15 +9,16 @@
 typedef struct rp_format {
   const char *name;
   const char *help; /* a few words */
-  weir_status (*write)(FILE *out, const rp_ops *ops);
+  weir_status (*write)(FILE *out, const rp_ops *ops, uint16_t heap);
+  bool per_heap; /* knows one: a file each, and `heap` is looked at */
 } rp_format;
 
 /* A row without name ends it.
  *
- * - rmm-csv: RMM's log, which has no devices: a list with several heaps is ENOTSUP.
+ * - rmm-csv: RMM's log, which has no devices.
  * - pytorch-snapshot: PyTorch's snapshot as JSON; pytorch-pickle the same as the pickle that older
- *   copies of memory_viz want. An entry has no frames. The blocks still held at the end are the
- *   segments, one each. */
+ *   copies of memory_viz want. Frames are those of the program, where the list has stacks. The
+ * blocks still held at the end are the segments, one each. */
 extern const rp_format rp_formats[];
 
 #endif

@@ -23,6 +23,14 @@ weir_status rp_ops_heap(rp_ops *ops, uint64_t key, uint16_t *heap)
   return WEIR_OK;
 }
 
+uint64_t rp_ops_heap_key(const rp_ops *ops, uint16_t heap)
+{
+  uint64_t key = 0, *number = NULL;
+  for (size_t at = 0; wr_map_next(&ops->heap_of, &at, &key, &number);)
+    if (*number == heap + 1u) return key;
+  return 0;
+}
+
 static weir_status append(rp_ops *ops, rp_op op)
 {
   if (!wr_grow(&ops->op, &ops->capacity, ops->count + 1, sizeof *ops->op)) return out_of_memory();
@@ -74,6 +82,12 @@ void rp_ops_clear(rp_ops *ops)
     wr_map_free(&ops->live[i]);
   free(ops->live);
   wr_map_free(&ops->heap_of);
+  for (size_t i = 0; i < ops->frame_count; i++) {
+    free(ops->frame[i].name);
+    free(ops->frame[i].file);
+  }
+  free(ops->frame);
+  free(ops->stack);
   free(ops->op);
   *ops = (rp_ops){0};
 }

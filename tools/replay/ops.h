@@ -28,9 +28,19 @@ typedef struct rp_op {
   uint64_t stream;  /* handle; 0 the default stream */
   uint32_t block;   /* 0, 1, ... by allocation */
   uint32_t thread;  /* as it was recorded */
+  uint32_t stack;   /* place in the list's stacks, when these are wanted; 0: none */
   uint16_t heap;    /* 0, 1, ... */
   uint8_t kind;     /* RP_ALLOC, RP_FREE */
 } rp_op;
+
+typedef struct rp_frame { /* of the program, at an operation */
+  char *name, *file;      /* owned; the module where no file is known */
+  int line;
+} rp_frame;
+
+typedef struct rp_stack { /* frames, innermost first */
+  size_t first, count;
+} rp_stack;
 
 typedef struct rp_ops {
   rp_op *op;
@@ -41,13 +51,21 @@ typedef struct rp_ops {
   uint64_t replaced;  /* frees that were put in */
   wr_map *live;       /* [heaps] address -> place of the allocation, while the list is built */
   size_t live_capacity;
-  wr_map heap_of; /* key of a heap -> its number + 1 */
+  wr_map heap_of;   /* key of a heap -> its number + 1 */
+  bool want_stacks; /* asked for by who will read the list */
+  rp_stack *stack;  /* [0] is none; where the source knows any */
+  size_t stack_count, stack_capacity;
+  rp_frame *frame;
+  size_t frame_count, frame_capacity;
   uint64_t begin; /* first time that was given */
 } rp_ops;
 
 /* All zero is an empty list. The number of heap `key`, given out in the order of asking. Errors:
  * ENOMEM, ECORRUPT (too many). */
 weir_status rp_ops_heap(rp_ops *ops, uint64_t key, uint16_t *heap);
+
+/* The key of a heap. */
+uint64_t rp_ops_heap_key(const rp_ops *ops, uint16_t heap);
 
 /* Append. Of `op`, block and kind are filled in, and a free's bytes; its heap is one of ours. An
  * allocation of 0 bytes or at address 0 is none, and is left out. Errors: ENOMEM, ECORRUPT (too

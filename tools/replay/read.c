@@ -8,12 +8,15 @@
 #include "core/trace/event.h"
 #include "reports/lifetime.h"
 #include "reports/open.h"
+#include "reports/symbolize.h"
 
 /* ---- a trace --------------------------------------------------------------------------------- */
 
 typedef struct from_trace {
   rp_ops *ops;
   bool finished;
+  wr_symbols *symbols; /* NULL: stacks are not wanted */
+  wr_map place_of;     /* row of stack -> its place in the list */
 } from_trace;
 
 static weir_status take_finished(void *context, sqlite3_stmt *q)
@@ -23,7 +26,50 @@ static weir_status take_finished(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-/* Columns: 0 process, 1 device, 2 mem, 3 free?, 4 time, 5 pointer, 6 bytes, 7 thread, 8 stream. */
+static weir_status out_of_memory(void)
+{
+  return weir_fail(WEIR_ENOMEM, "reading stacks: out of host memory");
+}
+
+static weir_status add_frame(rp_ops *ops, const wr_frame *f)
+{
+  const char *file = f->file ? f->file : f->module;
+  if (!wr_grow(&ops->frame, &ops->frame_capacity, ops->frame_count + 1, sizeof *ops->frame))
+    return out_of_memory();
+  rp_frame *out = &ops->frame[ops->frame_count++];
+  *out = (rp_frame){.file = wr_text(file, strlen(file), true), .line = f->file ? f->line : 0};
+  out->name = f->function ? wr_text(f->function, strlen(f->function), true)
+                          : wr_format("0x%llx", (unsigned long long)f->offset);
+  return out->name && out->file ? WEIR_OK : out_of_memory();
+}
+
+/* The place of a trace's stack in the list, taken in at first sight. */
+static weir_status place_stack(from_trace *t, int64_t row, uint32_t *place)
+{
+  const wr_frame *frames = NULL;
+  size_t count = 0;
+  bool added;
+  rp_ops *ops = t->ops;
+  uint64_t *known = wr_map_put(&t->place_of, (uint64_t)row, &added);
+  if (!known) return out_of_memory();
+  if (!added) {
+    *place = (uint32_t)*known;
+    return WEIR_OK;
+  }
+  weir_status s = wr_symbols_stack(t->symbols, row, &frames, &count);
+  if (s) return s;
+  if (!ops->stack_count) ops->stack_count = 1; /* 0 is none */
+  if (!wr_grow(&ops->stack, &ops->stack_capacity, ops->stack_count + 1, sizeof *ops->stack))
+    return out_of_memory();
+  *known = *place = (uint32_t)ops->stack_count;
+  ops->stack[ops->stack_count++] = (rp_stack){ops->frame_count, count};
+  for (size_t i = 0; i < count && !s; i++)
+    s = add_frame(ops, &frames[i]);
+  return s;
+}
+
+/* Columns: 0 process, 1 device, 2 mem, 3 free?, 4 time, 5 pointer, 6 bytes, 7 thread, 8 stream, 10
+ * stack. */
 static weir_status take_row(void *context, sqlite3_stmt *q)
 {
   from_trace *t = context;
@@ -38,6 +84,8 @@ static weir_status take_row(void *context, sqlite3_stmt *q)
     return WEIR_OK;
   uint64_t key = (uint64_t)sqlite3_column_int64(q, 0) << 16 | (sqlite3_column_int64(q, 1) & 0xffff);
   weir_status s = rp_ops_heap(t->ops, key, &op.heap);
+  if (!s && t->symbols && sqlite3_column_int64(q, 10))
+    s = place_stack(t, sqlite3_column_int64(q, 10), &op.stack);
   if (s) return s;
   return sqlite3_column_int(q, 3) ? rp_ops_free(t->ops, op) : rp_ops_alloc(t->ops, op);
 }
@@ -58,7 +106,10 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
   if (s) return s;
   s = wr_db_each(&in.db, "SELECT value FROM meta WHERE key = 'finished'", take_finished, &t);
   if (!s && !t.finished) s = wr_lifetimes_temporary(&in.db);
+  if (!s && ops->want_stacks) s = wr_symbols_open(&t.symbols, &in.db);
   if (!s) s = wr_db_each(&in.db, sql, take_row, &t);
+  wr_symbols_close(t.symbols);
+  wr_map_free(&t.place_of);
   wr_input_close(&in);
   return s;
 }

@@ -39,19 +39,49 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 
 /* Into a new file beside it, which then takes its place: no one sees half an export, and the input
  * may be the file that is replaced. */
-static weir_status write_file(const request *r, const rp_ops *ops)
+static weir_status write_file(const request *r, const char *output, const rp_ops *ops,
+                              uint16_t heap)
 {
-  char *part = cmd_format("%s.part-%ld", r->output, (long)getpid());
+  char *part = cmd_format("%s.part-%ld", output, (long)getpid());
   int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
   weir_status s = WEIR_OK;
-  if (!out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
-  if (!s) s = r->format->write(out, ops);
-  if (out && fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", r->output);
-  if (!s && rename(part, r->output))
-    s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
+  if (!out) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", output);
+  if (!s) s = r->format->write(out, ops, heap);
+  if (out && fclose(out) && !s) s = weir_fail_errno(WEIR_EIO, errno, "writing %s", output);
+  if (!s && rename(part, output)) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", output);
   if (s && fd >= 0) (void)unlink(part);
   free(part);
+  return s;
+}
+
+/* As RMM names the logs of several devices, "log.dev0.csv"; of several processes (which in a trace
+ * are in the key's high part) also which one. */
+static char *name_of_heap(const request *r, uint64_t key, bool processes)
+{
+  const char *slash = strrchr(r->output, '/'), *base = slash ? slash + 1 : r->output;
+  const char *dot = strrchr(base, '.');
+  int stem = dot && dot != base ? (int)(dot - r->output) : (int)strlen(r->output);
+  char process[32] = "";
+  if (processes) (void)snprintf(process, sizeof process, ".process%u", (unsigned)(key >> 16));
+  return cmd_format("%.*s%s.dev%u%s", stem, r->output, process, (unsigned)(key & 0xffff),
+                    r->output + stem);
+}
+
+/* One file, or, in a format that knows one device, a file each, whose names are told. */
+static weir_status write_files(const request *r, const rp_ops *ops)
+{
+  bool processes = false;
+  weir_status s = WEIR_OK;
+  if (!r->format->per_heap || ops->heaps < 2) return write_file(r, r->output, ops, 0);
+  for (uint32_t i = 1; i < ops->heaps; i++)
+    processes |= rp_ops_heap_key(ops, (uint16_t)i) >> 16 != rp_ops_heap_key(ops, 0) >> 16;
+  for (uint32_t i = 0; i < ops->heaps && !s; i++) {
+    char *output = name_of_heap(r, rp_ops_heap_key(ops, (uint16_t)i), processes);
+    s = write_file(r, output, ops, (uint16_t)i);
+    if (!s) (void)puts(output);
+    free(output);
+  }
   return s;
 }
 
@@ -67,8 +97,9 @@ int export_main(const cmd *c, int argc, char **argv)
   if (argc - at > 1) return cmd_usage(c, "weir export takes one file, not %d", argc - at);
   if (!r.format) return cmd_usage(c, "in which format? --format FORMAT is missing");
   if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
+  ops.want_stacks = !r.format->per_heap;
   weir_status s = rp_read(&ops, argv[at]);
-  if (!s) s = write_file(&r, &ops);
+  if (!s) s = write_files(&r, &ops);
   rp_ops_clear(&ops);
   if (!s) return 0;
   cmd_say("%s.", weir_error_message());
