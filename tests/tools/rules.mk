@@ -22,6 +22,14 @@ $(O)/tests/tools/victim: $(OBJ)/tests/tools/victim.o
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -ldl
 
+# A program whose RPATH leads to its own libcudart.
+$(O)/tests/tools/own_runtime: $(OBJ)/tests/tools/own_runtime.o tests/tools/own_runtime.c cuda/sim/rt/libcudart.map
+	@mkdir -p $(@D)/own
+	$(say) LD $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DOWN_RUNTIME -shared -fPIC -Wl,-soname,libcudart.so.13 \
+	  -Wl,--version-script=cuda/sim/rt/libcudart.map -o $(@D)/own/libcudart.so.13 tests/tools/own_runtime.c
+	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< $(@D)/own/libcudart.so.13 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/own'
+
 # A program that no library is loaded into.
 $(O)/tests/tools/static_program: tests/tools/static_program.c
 	@mkdir -p $(@D)
@@ -47,5 +55,5 @@ NOT_TSAN   += $(TOOLS_TESTS:$(O)/%=%)
 TESTS_ALL  += $(TOOLS_TESTS_ALL)
 TESTS_LONG += $(TOOLS_TESTS_LONG)
 TEST_TOOLS += $(O)/tests/tools/walker
-TEST_TOOLS += $(O)/tests/tools/static_program $(O)/tests/tools/starter
+TEST_TOOLS += $(O)/tests/tools/own_runtime $(O)/tests/tools/static_program $(O)/tests/tools/starter
 TEST_TOOLS += $(O)/tests/tools/victim $(O)/tests/tools/libother_clock.so

@@ -310,14 +310,32 @@ START_TEST(the_environment_tells_the_program_only_what_it_must_know)
   outcome *under = sh_status(0, RUN "-- env | grep -v '^_=' | grep -v '^WEIR_SPOOL_DIR=' |"
                                     " grep -vE '^LD_(PRELOAD|LIBRARY_PATH)=' | sort");
   ck_assert_str_eq(under->out, plain->out);
-  sh_status(0, "LD_PRELOAD=libc.so.6 " RUN "-- sh -c 'case $LD_PRELOAD in "
-               "/*/lib/libweir-preload.so:libc.so.6) ;; *) exit 1; esac'");
+  sh_status(0,
+            "LD_PRELOAD=libc.so.6 " RUN "-- sh -c 'case $LD_PRELOAD in "
+            "/*/lib/libweir-preload.so:/*/lib/sim/libcudart.so.13:libc.so.6) ;; *) exit 1; esac'");
   sh_status(0, "LD_LIBRARY_PATH=/x:/y " RUN "-- sh -c 'case $LD_LIBRARY_PATH in "
                "/*/lib/sim:/x:/y) ;; *) exit 1; esac'");
   sh_status(0,
             "$WEIR run --force --sim=3 --stacks=off -o t.db -- sh -c "
             "'test $WEIR_SIM_DEVICES = 3 && test $WEIR_STACKS = off && test $WEIR_BLAS = builtin'");
   sh_status(0, "WEIR_BLAS=auto $WEIR run --sim -o u.db -- sh -c 'test $WEIR_BLAS = auto'");
+}
+END_TEST
+
+/* As PyTorch's wheels do: an RPATH, which the loader looks at before LD_LIBRARY_PATH, leads to a
+ * libcudart of the program's own. */
+START_TEST(a_program_with_a_runtime_of_its_own_gets_the_software_devices)
+{
+  outcome *o = sh_status(9, "$BUILD/tests/tools/own_runtime");
+  ck_assert_str_eq(o->out, "99 devices\n");
+  o = sh_status(0, "$WEIR run --force --sim=3 -o t.db -- $BUILD/tests/tools/own_runtime");
+  ck_assert_str_eq(o->out, "3 devices\n");
+  ck_assert_int_eq(ask("t.db", ALLOCS), 1);
+  sh_status(
+      0,
+      "$WEIR run --force --sim=3 -o t.db -- $WEIR run --sim=3 -o u.db -- sh -c 'echo $LD_PRELOAD | "
+      "tr : \"\\n\" | sort | uniq -d | grep -q . && exit 1; exec "
+      "$BUILD/tests/tools/own_runtime'");
 }
 END_TEST
 
@@ -717,6 +735,7 @@ int main(void)
   tcase_add_test(t, a_trace_is_for_its_owner_alone);
   tcase_add_test(t, what_a_neighbour_has_put_in_place_is_refused);
   tcase_add_test(t, the_environment_tells_the_program_only_what_it_must_know);
+  tcase_add_test(t, a_program_with_a_runtime_of_its_own_gets_the_software_devices);
   tcase_add_test(t, the_software_device_lists_what_it_lacks);
   t = tests(s, "signals");
   tcase_add_test(t, a_signal_sent_to_weir_reaches_the_program);

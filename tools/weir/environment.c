@@ -45,7 +45,8 @@ bool environment_siblings(environment *e)
   if (!driver) return false;
   e->sim_lib = driver;
   *strrchr(driver, '/') = 0;
-  return true;
+  e->sim_runtime = sibling("lib/sim/libcudart.so.13", "the software device's runtime");
+  return e->sim_runtime != NULL;
 }
 
 /* The driver stand-in tells what it lacks itself. */
@@ -154,6 +155,7 @@ void environment_clear(environment *e)
   free(e->rules_path);
   free(e->preload);
   free(e->sim_lib);
+  free(e->sim_runtime);
   free(e->spool_dir);
 }
 
@@ -179,17 +181,28 @@ static void set(const char *variable, const char *value)
   if (value) (void)setenv(variable, value, 1);
 }
 
-void environment_apply_bare(const environment *e)
+static void apply_sim(const environment *e)
 {
-  if (!e->sim) return;
   prepend("LD_LIBRARY_PATH", e->sim_lib);
   set("WEIR_SIM_DEVICES", e->sim_devices);
   (void)setenv("WEIR_BLAS", "builtin", 0); /* the machine's cuBLAS takes seconds to refuse it */
 }
 
+/* The software device's runtime is preloaded as well: a program whose RPATH leads to a libcudart of
+ * its own (PyTorch's wheels) finds that before LD_LIBRARY_PATH, but loads no second one of a name.
+ */
+void environment_apply_bare(const environment *e)
+{
+  if (!e->sim) return;
+  prepend("LD_PRELOAD", e->sim_runtime);
+  apply_sim(e);
+}
+
 void environment_apply(const environment *e)
 {
-  prepend("LD_PRELOAD", e->preload);
+  char *both = e->sim ? cmd_format("%s:%s", e->preload, e->sim_runtime) : NULL;
+  prepend("LD_PRELOAD", both ? both : e->preload); /* hooks before what they hook */
+  free(both);
   (void)unsetenv("WEIR_SPOOL_AUTO"); /* of a preloaded process above us: this folder is ours */
   set("WEIR_SPOOL_DIR", e->spool_dir);
   set("WEIR_MODE", e->mode);
@@ -198,5 +211,5 @@ void environment_apply(const environment *e)
   set("WEIR_ZERO", e->zero ? "1" : NULL);
   set("WEIR_POISON", e->poison ? "1" : NULL);
   set("WEIR_REDACT", e->redact ? "1" : NULL);
-  environment_apply_bare(e);
+  if (e->sim) apply_sim(e);
 }

@@ -17,6 +17,7 @@ typedef struct environment {
   char *rules_path;        /* the same, absolute */
   char *preload;           /* our preload library */
   char *sim_lib;           /* folder of the software device */
+  char *sim_runtime;       /* its libcudart */
   char *spool_dir;
 } environment;
 
