@@ -1,6 +1,6 @@
 # interpose: libweir-preload.so. Depends on libc only, exports its hooks and nothing else.
 
-INTERPOSE_SRC := $(sort $(wildcard interpose/*.c)) $(wildcard interpose/*.S)
+INTERPOSE_SRC := $(sort $(wildcard interpose/*/*.c)) $(wildcard interpose/*/*.S)
 PRELOAD       := $(LIB)/libweir-preload.so
 PRELOAD_OBJS  := $(call objs,$(INTERPOSE_SRC)) $(CORE_TRACE_WRITER_OBJS) $(CORE_WHOLE_OBJS)
 
@@ -22,7 +22,7 @@ $(OBJ)/plain/%.o: %.S | check-tools
 	$(Q)$(CC) $(CPPFLAGS) -g -fPIC -MMD -MP -c $< -o $@
 
 # These functions must not be compiled into calls of themselves.
-EXTRA_interpose/local_libc.c := -ffreestanding $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
+EXTRA_interpose/elf/local_libc.c := -ffreestanding $(if $(findstring clang,$(CC)),,-fno-tree-loop-distribute-patterns)
 
 interpose: $(PRELOAD) $(LIB)/libunwind.so.8
 
@@ -39,7 +39,7 @@ $(LIB)/libunwind.so.8:
 	@mkdir -p $(@D)
 	$(Q)if [ -n "$(LIBUNWIND)" ]; then ln -sf "$(LIBUNWIND)" $@; fi
 
-include interpose/gen.mk
+include interpose/table/gen.mk
 
 all: interpose
 .PHONY: interpose

@@ -1,6 +1,6 @@
 /* pools.c: what was in the driver's own memory pools, those of cudaMallocAsync, from the facts that
- * the library wrote down about each now and then (interpose/pools.h). A pool is known by its handle
- * until the program destroys it; another that gets the handle is another pool. */
+ * the library wrote down about each now and then (interpose/record/pools.h). A pool is known by its
+ * handle until the program destroys it; another that gets the handle is another pool. */
 #include <stdlib.h>
 #include "reports/cache.h"
 #include "reports/util.h"

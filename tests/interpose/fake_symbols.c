@@ -1,5 +1,5 @@
 /* fake_symbols.c: every symbol of a fake library, weak: fake_cuda.c has those that do more. */
-#include "interpose/hooks.gen.h"
+#include "interpose/table/hooks.gen.h"
 #include "tests/interpose/fake_cuda.h"
 
 #define WEAK(symbol)                                                                               \

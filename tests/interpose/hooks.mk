@@ -2,12 +2,8 @@
 # linked into the test, with hooks_rig.c in the place of the loader's side.
 
 HOOK_FAKES  := libcuda.so.1 libcudart.so.11.0 libcudart.so.12 libcudart.so.13
-HOOK_OBJS   := $(call objs,interpose/hooks.gen.c interpose/extract.c interpose/extract_copy.c \
-                 interpose/capture.c interpose/context.c interpose/names.c interpose/nested.c interpose/pools.c interpose/rows.c interpose/proc_address.c \
-                 interpose/pointers.c interpose/table.c interpose/reroute.c interpose/reroute_cache.c interpose/reroute_host.c interpose/reroute_stream.c interpose/reroute_device.c \
-                 interpose/reroute_query.c interpose/reroute_copy.c interpose/reroute_stats.c \
-                 interpose/staging.c interpose/verdict.c interpose/staging_peer.c interpose/staging_threads.c interpose/staging_trial.c interpose/work.c interpose/unseen.c interpose/passages.S \
-                 interpose/tools.c interpose/fill.c interpose/poison.c interpose/rules.c) $(CORE_WHOLE_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
+HOOK_SRC    := $(filter-out %/engine.c,$(sort $(wildcard $(patsubst %,interpose/%/*.c,table record reroute staging) interpose/record/*.S)))
+HOOK_OBJS   := $(call objs,$(HOOK_SRC) interpose/process/tools.c) $(CORE_WHOLE_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
 HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
 HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups test_race)
 POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
@@ -20,7 +16,7 @@ EXTRA_tests/interpose/test_hooks_lookups.c := $(CUDAINC)
 EXTRA_tests/interpose/fake_cuda.c = -DFAKE_DRIVER
 FAKE = $(if $(filter libcuda.%,$(@F)),-DFAKE_DRIVER,-DFAKE_RUNTIME=$(word 3,$(subst ., ,$(@F))))
 
-$(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES)): tests/interpose/fake_cuda.c tests/interpose/fake_symbols.c tests/interpose/fake_cuda.h interpose/hooks.gen.h
+$(addprefix $(O)/tests/interpose/fake/,$(HOOK_FAKES)): tests/interpose/fake_cuda.c tests/interpose/fake_symbols.c tests/interpose/fake_cuda.h interpose/table/hooks.gen.h
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(FAKE) -shared $(LDSAN) -Wl,-soname,$(@F) -MF $@.d -o $@ $(filter %.c,$^)
@@ -30,7 +26,7 @@ $(HOOK_TESTS): $(O)/tests/interpose/%: $(OBJ)/tests/interpose/%.o $(HOOK_RIG) $(
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -Wl,--version-script,interpose/exports.map -o $@ $(filter %.o,$^) $(CHECK_LIBS) -ldl -pthread
 
-$(POINT_TEST): $(call objs,tests/interpose/test_hooks_pointers.c interpose/pointers.c interpose/table.c)
+$(POINT_TEST): $(call objs,tests/interpose/test_hooks_pointers.c interpose/record/pointers.c interpose/record/hash_table.c)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -pthread

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/trace/api.h"
-#include "interpose/context.h"
-#include "interpose/loader.h"
+#include "interpose/record/context.h"
+#include "interpose/elf/elf.h"
 
 __thread weir_thread weir_self;
 _Atomic bool weir_recording;

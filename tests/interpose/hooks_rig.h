@@ -5,7 +5,7 @@
 
 #include <check.h>
 #include <stdbool.h>
-#include "interpose/hook.h"
+#include "interpose/process/thread.h"
 #include "tests/interpose/fake_cuda.h"
 
 /* One test's fixture: a new spool, fakes as new. */

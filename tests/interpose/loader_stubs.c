@@ -1,6 +1,7 @@
-/* loader_stubs.c: what interpose/elf.c needs of the hooks' side, for a suite that links it alone.
+/* loader_stubs.c: what interpose/elf/elf.c needs of the hooks' side, for a suite that links it
+ * alone.
  */
-#include "interpose/hook.h"
+#include "interpose/process/thread.h"
 
 const char *weir_bank_soname(int bank)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "core/trace/api.h"
-#include "interpose/cuda_headers.h"
-#include "interpose/pointers.h"
+#include "interpose/record/cuda_headers.h"
+#include "interpose/record/pointers.h"
 #include "tests/interpose/hooks_rig.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/trace/api.h"
-#include "interpose/cuda_headers.h"
-#include "interpose/hooks.gen.h"
-#include "interpose/lookups.h"
-#include "interpose/reroute.h"
-#include "interpose/unseen.h"
-#include "interpose/work.h"
+#include "interpose/record/cuda_headers.h"
+#include "interpose/table/hooks.gen.h"
+#include "interpose/table/rows.h"
+#include "interpose/reroute/reroute.h"
+#include "interpose/record/unseen.h"
+#include "interpose/record/work.h"
 #include "tests/interpose/hooks_rig.h"
 
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -298,7 +298,7 @@ START_TEST(the_generated_files_are_what_the_table_gives)
 {
   const char *cuda = getenv("CUDA_HOME");
   char command[512];
-  (void)snprintf(command, sizeof command, "python3 interpose/gen.py --cuda '%s' --check",
+  (void)snprintf(command, sizeof command, "python3 interpose/table/gen.py --cuda '%s' --check",
                  cuda && *cuda ? cuda : "/usr/local/cuda");
   ck_assert_int_eq(system(command), 0);
 }

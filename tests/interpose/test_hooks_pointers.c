@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "core/trace/event.h"
-#include "interpose/pointers.h"
-#include "interpose/table.h"
+#include "interpose/record/pointers.h"
+#include "interpose/record/hash_table.h"
 
 #define DEVICE weir_tag_make(WEIR_MEM_DEVICE, 1, 2)
 #define PINNED weir_tag_make(WEIR_MEM_PINNED, 0, 1)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/hook.h"
-#include "interpose/loader.h"
+#include "interpose/process/thread.h"
+#include "interpose/elf/elf.h"
 #include "tests/interpose/loader_run.h"
 
 static bool object_of(const char *soname, weir_object *o, void **handle)

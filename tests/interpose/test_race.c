@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/memory/whole.h"
-#include "interpose/context.h"
-#include "interpose/cuda_headers.h"
-#include "interpose/reroute.h"
+#include "interpose/record/context.h"
+#include "interpose/record/cuda_headers.h"
+#include "interpose/reroute/reroute.h"
 #include "tests/interpose/hooks_rig.h"
 
 enum { MIB = 1 << 20, THREADS = 12, DEVICES = 2, TURNS = 30 };

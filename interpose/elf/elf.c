@@ -1,0 +1,687 @@
+/* elf.c: finding symbols in what the dynamic linker has mapped, without asking it.
+ *
+ * We stand in for dlsym and dlopen, so the originals must be found before anybody can call them and
+ * without calling them: from the loader's list of objects (_r_debug, dl_iterate_phdr) and each
+ * one's own hash table. The same look-up finds the original of a CUDA function that a program calls
+ * through our export, and tells which object an address is in.
+ *
+ * Invariants: nothing here takes a lock of ours, allocates, or calls a function that a program
+ * could have replaced: dl_iterate_phdr and _dl_find_object come by our own look-up too. Objects are
+ * mapped by the loader and trusted as it trusts them.
+ *
+ * Words: a symbol's *fit* is which of several versions is meant, see elf.h.
+ */
+#include "interpose/elf/elf.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <stdatomic.h>
+#include <string.h>
+#include "interpose/process/thread.h"
+
+#define VERSION_HIDDEN 0x8000u /* bit of a DT_VERSYM entry: not the default version */
+
+weir_exec_functions weir_real_exec;
+void *(*weir_real_dlsym)(void *, const char *);
+void *(*weir_real_dlvsym)(void *, const char *, const char *);
+void *(*weir_real_dlopen)(const char *, int);
+int (*weir_real_dlclose)(void *);
+void *(*weir_real_dlmopen)(long, const char *, int);
+uintptr_t weir_own_start, weir_own_end;
+const char *weir_own_path;
+
+/* glibc's struct dl_find_object as its manual documents it (2.35); our own name for it, so that we
+ * build and run with older ones. */
+typedef struct find_object_result {
+  unsigned long long flags;
+  void *map_start, *map_end;
+  struct link_map *link_map;
+  void *eh_frame;
+  unsigned long long reserved[7];
+} find_object_result;
+
+static int (*find_object)(void *,
+                          find_object_result *); /* _dl_find_object, NULL before glibc 2.35 */
+static int (*iterate_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+static unsigned startup_objects; /* length of the list when we first looked */
+
+/* ---- one object ---- */
+
+/* glibc has relocated these pointers in most objects, not in the vDSO. */
+static const void *dynamic_pointer(uintptr_t base, uintptr_t value)
+{
+  return (const void *)(value < base ? value + base : value);
+}
+
+bool weir_object_read(weir_object *o, uintptr_t base, const ElfW(Dyn) * d)
+{
+  const ElfW(Dyn) *soname = NULL;
+
+  *o = (weir_object){.base = base, .soname = ""};
+  for (; d && d->d_tag != DT_NULL; d++) {
+    const void *p = dynamic_pointer(base, d->d_un.d_ptr);
+    switch (d->d_tag) {
+    case DT_SYMTAB:
+      o->symbols = p;
+      break;
+    case DT_STRTAB:
+      o->strings = p;
+      break;
+    case DT_HASH:
+      o->sysv_hash = p;
+      break;
+    case DT_GNU_HASH:
+      o->gnu_hash = p;
+      break;
+    case DT_VERSYM:
+      o->versym = p;
+      break;
+    case DT_VERDEF:
+      o->verdef = p;
+      break;
+    case DT_SONAME:
+      soname = d;
+      break;
+    default:
+      break;
+    }
+  }
+  if (!o->symbols || !o->strings) return false;
+  if (soname) o->soname = o->strings + soname->d_un.d_val;
+  return o->gnu_hash || o->sysv_hash;
+}
+
+/* Does the version with this index bear this name? */
+static bool version_named(const weir_object *o, unsigned index, const char *name)
+{
+  const char *at = (const char *)o->verdef;
+
+  while (at) {
+    const ElfW(Verdef) *def = (const ElfW(Verdef) *)(const void *)at;
+    const ElfW(Verdaux) *aux = (const ElfW(Verdaux) *)(const void *)(at + def->vd_aux);
+    if (def->vd_ndx == index) {
+      return !(def->vd_flags & VER_FLG_BASE) && strcmp(o->strings + aux->vda_name, name) == 0;
+    }
+    at = def->vd_next ? at + def->vd_next : NULL;
+  }
+  return false;
+}
+
+/* How well symbol `i` fits: 0 not at all, 1 for want of a better one, 2 exactly. */
+static int fits(const weir_object *o, uint32_t i, const char *version, enum weir_elf_fit fit)
+{
+  unsigned v = o->versym ? o->versym[i] : VER_NDX_GLOBAL;
+  unsigned index = v & ~VERSION_HIDDEN;
+
+  if (index == VER_NDX_LOCAL) return 0;
+  if (fit != WEIR_FIT_REFERENCE) return v & VERSION_HIDDEN ? 1 : 2;
+  if (!o->versym || v == VER_NDX_GLOBAL) return 2;
+  if (!version) return v & VERSION_HIDDEN ? 0 : 2;
+  return version_named(o, index, version) ? 2 : 0;
+}
+
+static void *symbol_address(const weir_object *o, const ElfW(Sym) * s, enum weir_elf_fit fit)
+{
+  unsigned type = ELF64_ST_TYPE(s->st_info), bind = ELF64_ST_BIND(s->st_info);
+
+  if (s->st_value == 0 && s->st_shndx != SHN_ABS) return NULL;
+  if (fit == WEIR_FIT_FUNCTION && type != STT_FUNC) return NULL;
+  if (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) return NULL;
+  if (bind != STB_GLOBAL && bind != STB_WEAK && bind != STB_GNU_UNIQUE) return NULL;
+  return (void *)(s->st_shndx == SHN_ABS ? s->st_value : o->base + s->st_value);
+}
+
+/* What a walk along a hash chain is looking for, and the best found so far. */
+typedef struct probe {
+  const weir_object *object;
+  const char *name, *version;
+  enum weir_elf_fit fit;
+  int rank;    /* of the best, as fits() says */
+  void *found; /* its address; NULL: none yet, or it is refused */
+} probe;
+
+/* Looks at symbol `i`; true when there can be no better one. A better one that is refused (an
+ * IFUNC) hides a lesser one that would not be. */
+static bool probe_symbol(probe *p, uint32_t i)
+{
+  const weir_object *o = p->object;
+  const ElfW(Sym) *s = &o->symbols[i];
+  int rank;
+
+  if (s->st_shndx == SHN_UNDEF || strcmp(o->strings + s->st_name, p->name) != 0) return false;
+  rank = fits(o, i, p->version, p->fit);
+  if (rank <= p->rank) return false;
+  p->rank = rank;
+  p->found = symbol_address(o, s, p->fit);
+  return rank == 2;
+}
+
+static void probe_gnu(probe *p)
+{
+  const uint32_t *h = p->object->gnu_hash;
+  uint32_t buckets = h[0], first = h[1], words = h[2], shift = h[3];
+  const ElfW(Addr) *bloom = (const ElfW(Addr) *)(const void *)(h + 4);
+  const uint32_t *bucket = (const uint32_t *)(const void *)(bloom + words);
+  const uint32_t *chain = bucket + buckets;
+  const unsigned bits = sizeof(ElfW(Addr)) * 8;
+  uint32_t hash = 5381, i;
+  ElfW(Addr) mask;
+
+  for (const char *c = p->name; *c; c++)
+    hash = hash * 33 + (unsigned char)*c;
+  mask = (ElfW(Addr))1 << hash % bits | (ElfW(Addr))1 << (hash >> shift) % bits;
+  if (buckets == 0 || (words && (bloom[hash / bits % words] & mask) != mask)) return;
+  i = bucket[hash % buckets];
+  if (i < first) return;
+  do {
+    if ((chain[i - first] | 1) == (hash | 1) && probe_symbol(p, i)) return;
+  } while (!(chain[i++ - first] & 1));
+}
+
+static void probe_sysv(probe *p)
+{
+  const uint32_t *h = p->object->sysv_hash;
+  const uint32_t *bucket = h + 2, *chain = bucket + h[0];
+  uint32_t hash = 0;
+
+  for (const char *c = p->name; *c; c++) {
+    hash = (hash << 4) + (unsigned char)*c;
+    hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+  }
+  if (h[0] == 0) return;
+  for (uint32_t i = bucket[hash % h[0]]; i != STN_UNDEF; i = chain[i])
+    if (probe_symbol(p, i)) return;
+}
+
+void *weir_object_symbol(const weir_object *o, const char *name, const char *version,
+                         enum weir_elf_fit fit)
+{
+  probe p = {.object = o, .name = name, .version = version, .fit = fit};
+
+  if (o->gnu_hash)
+    probe_gnu(&p);
+  else
+    probe_sysv(&p);
+  return p.found;
+}
+
+/* ---- all objects ---- */
+
+static const ElfW(Dyn) * phdr_dynamic(const struct dl_phdr_info *i)
+{
+  for (unsigned n = 0; n < i->dlpi_phnum; n++)
+    if (i->dlpi_phdr[n].p_type == PT_DYNAMIC)
+      return (const ElfW(Dyn) *)(i->dlpi_addr + i->dlpi_phdr[n].p_vaddr);
+  return NULL;
+}
+
+static bool phdr_holds(const struct dl_phdr_info *i, uintptr_t address)
+{
+  for (unsigned n = 0; n < i->dlpi_phnum; n++) {
+    const ElfW(Phdr) *p = &i->dlpi_phdr[n];
+    uintptr_t start = i->dlpi_addr + p->p_vaddr;
+    if (p->p_type == PT_LOAD && address - start < p->p_memsz) return true;
+  }
+  return false;
+}
+
+typedef struct address_search {
+  uintptr_t address;
+  weir_object *object;
+  const ElfW(Dyn) * dynamic; /* of the object that holds it */
+  bool found;
+} address_search;
+
+static int holds_address(struct dl_phdr_info *i, size_t size, void *context)
+{
+  address_search *s = context;
+
+  (void)size;
+  if (!phdr_holds(i, s->address)) return 0;
+  s->dynamic = phdr_dynamic(i);
+  s->found = weir_object_read(s->object, i->dlpi_addr, s->dynamic);
+  s->object->path = i->dlpi_name;
+  return 1;
+}
+
+/* As weir_object_at(), and where its dynamic section is. */
+static bool find_at(weir_object *o, const ElfW(Dyn) * *dynamic, const void *address)
+{
+  address_search s = {.address = (uintptr_t)address, .object = o};
+  find_object_result r;
+
+  weir_loader_find();
+  if (find_object) {
+    if (find_object((void *)s.address, &r) != 0) return false;
+    *dynamic = r.link_map->l_ld;
+    bool read = weir_object_read(o, r.link_map->l_addr, r.link_map->l_ld);
+    o->path = r.link_map->l_name;
+    return read;
+  }
+  if (!iterate_phdr) return false;
+  iterate_phdr(holds_address, &s);
+  *dynamic = s.dynamic;
+  return s.found;
+}
+
+bool weir_object_at(weir_object *o, const void *address)
+{
+  const ElfW(Dyn) * dynamic;
+  return find_at(o, &dynamic, address);
+}
+
+void *weir_object_handle(const void *address)
+{
+  find_object_result r;
+
+  weir_loader_find();
+  return find_object && find_object((void *)(uintptr_t)address, &r) == 0 ? r.link_map : NULL;
+}
+
+bool weir_object_needs(const void *address, const char *soname)
+{
+  const ElfW(Dyn) * d;
+  weir_object o;
+
+  if (!find_at(&o, &d, address)) return false;
+  for (; d->d_tag != DT_NULL; d++)
+    if (d->d_tag == DT_NEEDED && strcmp(o.strings + d->d_un.d_val, soname) == 0) return true;
+  return false;
+}
+
+/* ---- banks ---- */
+
+/* Does the object define versions of this name? */
+static bool defines_version(const weir_object *o, const char *name)
+{
+  const char *at = (const char *)o->verdef;
+
+  while (at) {
+    const ElfW(Verdef) *def = (const ElfW(Verdef) *)(const void *)at;
+    const ElfW(Verdaux) *aux = (const ElfW(Verdaux) *)(const void *)(at + def->vd_aux);
+    if (!(def->vd_flags & VER_FLG_BASE) && strcmp(o->strings + aux->vda_name, name) == 0)
+      return true;
+    at = def->vd_next ? at + def->vd_next : NULL;
+  }
+  return false;
+}
+
+/* The soname tells, or, for a runtime that was packed under a name of somebody's own
+ * (libcudart-1a2b3c4d.so.12), the version of its symbols. */
+static int object_bank(const weir_object *o)
+{
+  for (int bank = 0; bank < WEIR_BANKS; bank++)
+    if (strcmp(o->soname, weir_bank_soname(bank)) == 0) return bank;
+  for (int bank = WEIR_BANK_RT11; o->verdef && bank < WEIR_BANKS; bank++)
+    if (defines_version(o, weir_bank_soname(bank))) return bank;
+  return -1;
+}
+
+int weir_bank_of(const void *address)
+{
+  weir_object o;
+
+  return weir_object_at(&o, address) && !weir_is_own(address) ? object_bank(&o) : -1;
+}
+
+typedef struct span_search {
+  uintptr_t address, start, end;
+} span_search;
+
+static int spans_address(struct dl_phdr_info *i, size_t size, void *context)
+{
+  span_search *s = context;
+
+  (void)size;
+  if (!phdr_holds(i, s->address)) return 0;
+  s->start = UINTPTR_MAX;
+  for (unsigned n = 0; n < i->dlpi_phnum; n++) {
+    const ElfW(Phdr) *p = &i->dlpi_phdr[n];
+    uintptr_t start = i->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+    if (p->p_type != PT_LOAD) continue;
+    if (start < s->start) s->start = start;
+    if (end > s->end) s->end = end;
+  }
+  return 1;
+}
+
+bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank)
+{
+  span_search s = {.address = (uintptr_t)address};
+  find_object_result r;
+
+  weir_loader_find();
+  if (find_object) {
+    if (find_object((void *)s.address, &r) != 0) return false;
+    s.start = (uintptr_t)r.map_start;
+    s.end = (uintptr_t)r.map_end;
+  } else if (!iterate_phdr || !iterate_phdr(spans_address, &s)) {
+    return false;
+  }
+  *start = s.start;
+  *bytes = s.end - s.start;
+  *bank = weir_bank_of(address) >= 0;
+  return true;
+}
+
+enum { COPIES = 8 }; /* of one library that are told apart */
+
+/* Where a bank's symbol is in this process. */
+typedef struct survey {
+  int bank;
+  const char *symbol;
+  unsigned index; /* of the object at hand, in the loader's order */
+  bool past_us;   /* our own object has gone by */
+  void *at_start; /* what everybody's reference binds to: see survey_object() */
+  unsigned count; /* copies of the bank's library, else */
+  weir_object copies[COPIES];
+  void *found[COPIES];
+} survey;
+
+static _Atomic bool many_copies[WEIR_BANKS]; /* seen: who calls decides which one is meant */
+static _Atomic bool loaded_late[WEIR_BANKS]; /* not among the startup objects: more may come */
+
+/* A reference binds to the first fitting definition among the startup objects behind us (the
+ * library itself, or a program's own shim for it), just as if we were not there. Else to the
+ * library that came with whoever refers to it. */
+static int survey_object(struct dl_phdr_info *i, size_t size, void *context)
+{
+  survey *s = context;
+  const char *version = s->bank == WEIR_BANK_DRIVER ? NULL : weir_bank_soname(s->bank);
+  bool startup = s->index++ < startup_objects;
+  void *found;
+  weir_object o;
+
+  (void)size;
+  if (!weir_object_read(&o, i->dlpi_addr, phdr_dynamic(i))) return 0;
+  if (o.base == weir_own_start) {
+    s->past_us = true;
+    return 0;
+  }
+  if (startup && s->past_us) {
+    s->at_start = weir_object_symbol(&o, s->symbol, version, WEIR_FIT_REFERENCE);
+    if (s->at_start) return 1;
+  }
+  if (s->count == COPIES || object_bank(&o) != s->bank) return 0;
+  found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_DEFAULT);
+  if (!found) return 0;
+  s->copies[s->count] = o;
+  s->found[s->count++] = found;
+  return 0;
+}
+
+static void make_survey(survey *s, int bank, const char *symbol)
+{
+  *s = (survey){.bank = bank, .symbol = symbol};
+  weir_loader_find();
+  if (iterate_phdr) iterate_phdr(survey_object, s);
+  if (s->at_start) return;
+  if (s->count) atomic_store_explicit(&loaded_late[bank], true, memory_order_relaxed);
+  if (s->count > 1) atomic_store_explicit(&many_copies[bank], true, memory_order_relaxed);
+}
+
+enum { MOST_FRAMES = 16, MOST_FRAME_BYTES = 1 << 16 };
+
+/* The address outside of us that our innermost frames will return to: all our code keeps frame
+ * pointers, and no frame but ours is looked at. NULL where they lead nowhere. */
+static const void *program_caller(void)
+{
+  void *const *frame = __builtin_frame_address(0);
+
+  for (int depth = 0; depth < MOST_FRAMES; depth++) {
+    uintptr_t here = (uintptr_t)frame, next = (uintptr_t)frame[0];
+    if (!weir_is_own(frame[1])) return frame[1];
+    if (next <= here || next - here > MOST_FRAME_BYTES) return NULL;
+    frame = frame[0];
+  }
+  return NULL;
+}
+
+/* Which of several copies a caller means: the one it is in, the one it was linked with, or the
+ * first, which the loader gives to those who ask by soname. */
+static void *callers_copy(const survey *s, const void *caller)
+{
+  weir_object at;
+
+  if (s->count == 1 || !weir_object_at(&at, caller)) return s->found[0];
+  for (unsigned i = 0; i < s->count; i++)
+    if (at.base == s->copies[i].base) return s->found[i];
+  for (unsigned i = 0; i < s->count; i++)
+    if (weir_object_needs(caller, s->copies[i].soname)) return s->found[i];
+  return s->found[0];
+}
+
+void *weir_elf_symbol(const char *soname, const char *symbol)
+{
+  survey s;
+
+  for (int bank = 0; bank < WEIR_BANKS; bank++) {
+    if (strcmp(soname, weir_bank_soname(bank)) != 0) continue;
+    make_survey(&s, bank, symbol);
+    if (s.at_start) return s.at_start;
+    return s.count ? callers_copy(&s, program_caller()) : NULL;
+  }
+  return NULL;
+}
+
+/* ---- answers that hold for one caller ---- */
+
+/* Where there are several copies each call asks which one its caller means, and a survey looks at
+ * all that is loaded: hundreds of objects in a Python program. What was answered once holds until
+ * something is unloaded; what is loaded meanwhile changes no caller's copy. An entry is filled by
+ * who has taken its key, and taken again only for another generation. */
+enum { ANSWERS = 4096, ANSWER_PROBES = 8, KEY_ID_BITS = 11, KEY_FREE = 0, KEY_TAKEN = 1 };
+
+typedef struct answer {
+  _Atomic uint64_t key; /* caller and id, or KEY_FREE or _TAKEN */
+  _Atomic uint64_t generation;
+  _Atomic(void *) found;
+} answer;
+
+static answer answers[ANSWERS];
+static _Atomic uint64_t generation = 1; /* one more after each unloading */
+
+static answer *answer_at(uint64_t key, unsigned probe)
+{
+  return &answers[((key * UINT64_C(0x9e3779b97f4a7c15) >> 52) + probe) % ANSWERS];
+}
+
+static void *answer_find(uint64_t key, uint64_t now)
+{
+  for (unsigned i = 0; i < ANSWER_PROBES; i++) {
+    answer *a = answer_at(key, i);
+    uint64_t held = atomic_load_explicit(&a->key, memory_order_acquire);
+    if (held == KEY_FREE) return NULL;
+    if (held != key) continue;
+    uint64_t of = atomic_load_explicit(&a->generation, memory_order_acquire);
+    void *found = atomic_load_explicit(&a->found, memory_order_acquire);
+    if (of == now && atomic_load_explicit(&a->key, memory_order_relaxed) == key) return found;
+  }
+  return NULL;
+}
+
+static void answer_put(uint64_t key, uint64_t now, void *found)
+{
+  for (unsigned i = 0; i < ANSWER_PROBES; i++) {
+    answer *a = answer_at(key, i);
+    uint64_t held = atomic_load_explicit(&a->key, memory_order_acquire);
+    if (held == KEY_TAKEN) continue;
+    if (held != KEY_FREE && atomic_load_explicit(&a->generation, memory_order_acquire) == now) {
+      if (held == key) return;
+      continue;
+    }
+    if (!atomic_compare_exchange_strong(&a->key, &held, KEY_TAKEN)) continue;
+    atomic_store_explicit(&a->found, found, memory_order_release);
+    atomic_store_explicit(&a->generation, now, memory_order_release); /* who sees it sees `found` */
+    atomic_store_explicit(&a->key, key, memory_order_release);
+    return;
+  }
+}
+
+void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol)
+{
+  uint64_t now = atomic_load_explicit(&generation, memory_order_acquire);
+  uint64_t caller = (uint64_t)(uintptr_t)program_caller();
+  uint64_t key = caller << KEY_ID_BITS | id;
+  void *found = caller ? answer_find(key, now) : NULL;
+
+  if (found) return found;
+  found = weir_elf_symbol(weir_bank_soname(bank), symbol);
+  if (found && caller) answer_put(key, now, found);
+  return found;
+}
+
+/* ---- stand-ins ---- */
+
+typedef struct stand_in {
+  const char *symbol;
+  const void *caller;
+  unsigned index; /* of the object at hand, in the loader's order */
+  void *found;    /* the caller's own, else the first */
+} stand_in;
+
+static int find_stand_in(struct dl_phdr_info *i, size_t size, void *context)
+{
+  stand_in *s = context;
+  void *found;
+  weir_object o;
+
+  (void)size;
+  if (s->index++ < startup_objects) return 0;
+  if (!weir_object_read(&o, i->dlpi_addr, phdr_dynamic(i)) || o.base == weir_own_start) return 0;
+  found = weir_object_symbol(&o, s->symbol, NULL, WEIR_FIT_FUNCTION);
+  if (!found) return 0;
+  bool callers = phdr_holds(i, (uintptr_t)s->caller);
+  if (callers || !s->found) s->found = found;
+  return callers;
+}
+
+void *weir_elf_stand_in(const char *symbol)
+{
+  stand_in s = {.symbol = symbol, .caller = program_caller()};
+
+  weir_loader_find();
+  if (iterate_phdr) iterate_phdr(find_stand_in, &s);
+  return s.found;
+}
+
+bool weir_elf_settled(int bank)
+{
+  return !atomic_load_explicit(&many_copies[bank], memory_order_relaxed);
+}
+
+bool weir_elf_is_the_one(int bank, const char *symbol, const void *address)
+{
+  weir_object at, one;
+  survey s;
+
+  make_survey(&s, bank, symbol);
+  if (!s.at_start && s.count != 1) return false;
+  return weir_object_at(&at, address) &&
+         weir_object_at(&one, s.at_start ? s.at_start : s.found[0]) && at.base == one.base;
+}
+
+bool weir_elf_late(int bank)
+{
+  return atomic_load_explicit(&loaded_late[bank], memory_order_relaxed);
+}
+
+void weir_elf_unloaded(void)
+{
+  for (int bank = 0; bank < WEIR_BANKS; bank++)
+    atomic_store_explicit(&many_copies[bank], false, memory_order_relaxed);
+  atomic_fetch_add(&generation, 1);
+}
+
+/* ---- what was loaded and unloaded ---- */
+
+static int read_unloads(struct dl_phdr_info *i, size_t size, void *context)
+{
+  (void)size;
+  *(unsigned long long *)context = i->dlpi_subs;
+  return 1;
+}
+
+unsigned long long weir_loader_unloads(void)
+{
+  unsigned long long unloads = 0;
+
+  if (iterate_phdr) iterate_phdr(read_unloads, &unloads);
+  return unloads;
+}
+
+/* ---- finding the loader's own functions ---- */
+
+/* Our own extent. The linker defines both ends; __ehdr_start is where the object was loaded. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
+
+static void find_ourselves(void)
+{
+  unsigned objects = 0;
+
+  weir_own_start = (uintptr_t)__ehdr_start;
+  weir_own_end = (uintptr_t)_end;
+  for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
+    objects++;
+    if (m->l_addr == weir_own_start) weir_own_path = m->l_name;
+  }
+  startup_objects = objects;
+}
+
+/* Stores a function's address at `out`: of the first definition behind us in the loader's order, so
+ * that another library's stand-in for it keeps its place in the chain. */
+static void find_next(const char *symbol, void *out)
+{
+  bool past_us = false;
+
+  for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
+    weir_object o;
+    void *found;
+    if (m->l_addr == weir_own_start) {
+      past_us = true;
+    } else if (past_us && weir_object_read(&o, m->l_addr, m->l_ld) &&
+               (found = weir_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) {
+      memcpy(out, &found, sizeof found);
+      return;
+    }
+  }
+}
+
+/* Stores a function's address at `out`: glibc's own, whoever else defines it. */
+static void find_in_glibc(const char *symbol, void *out)
+{
+  for (const struct link_map *m = _r_debug.r_map; m; m = m->l_next) {
+    weir_object o;
+    void *found;
+    if (!weir_object_read(&o, m->l_addr, m->l_ld)) continue;
+    if (strcmp(o.soname, "libc.so.6") != 0 && strncmp(o.soname, "ld-linux", 8) != 0) continue;
+    if (!(found = weir_object_symbol(&o, symbol, NULL, WEIR_FIT_DEFAULT))) continue;
+    memcpy(out, &found, sizeof found);
+    return;
+  }
+}
+
+/* Threads that race here store the same values. */
+void weir_loader_find(void)
+{
+  static _Atomic bool done;
+
+  if (atomic_load_explicit(&done, memory_order_acquire)) return;
+  find_ourselves();
+  find_in_glibc("_dl_find_object", &find_object);
+  find_in_glibc("dl_iterate_phdr", &iterate_phdr);
+  find_next("dlvsym", &weir_real_dlvsym);
+  find_next("dlopen", &weir_real_dlopen);
+  find_next("dlclose", &weir_real_dlclose);
+  find_next("dlmopen", &weir_real_dlmopen);
+  find_next("dlsym", &weir_real_dlsym);
+  find_next("execve", &weir_real_exec.execve);
+  find_next("execv", &weir_real_exec.execv);
+  find_next("execvp", &weir_real_exec.execvp);
+  find_next("execvpe", &weir_real_exec.execvpe);
+  find_next("fexecve", &weir_real_exec.fexecve);
+  find_next("posix_spawn", &weir_real_exec.posix_spawn);
+  find_next("posix_spawnp", &weir_real_exec.posix_spawnp);
+  atomic_store_explicit(&done, true, memory_order_release);
+}

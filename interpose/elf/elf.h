@@ -1,0 +1,145 @@
+/* elf.h: what the loader's side of the preload library keeps to itself.
+ *
+ * Object: one ELF file the dynamic linker has mapped. Startup object: one that was there before the
+ * program's first instruction; these form the head of the global scope, in order, and never go
+ * away.
+ */
+#ifndef WEIR_INTERPOSE_ELF_H
+#define WEIR_INTERPOSE_ELF_H
+
+#include <link.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* An object as its dynamic section describes it; all pointers borrowed from its mapping. */
+typedef struct weir_object {
+  uintptr_t base;              /* load bias */
+  const ElfW(Sym) * symbols;   /* DT_SYMTAB */
+  const char *strings;         /* DT_STRTAB */
+  const uint32_t *gnu_hash;    /* DT_GNU_HASH, or NULL */
+  const uint32_t *sysv_hash;   /* DT_HASH, or NULL */
+  const ElfW(Half) * versym;   /* DT_VERSYM, or NULL: no versions at all */
+  const ElfW(Verdef) * verdef; /* DT_VERDEF, or NULL */
+  const char *soname;          /* "" when it has none */
+  const char *path;            /* from weir_object_at(): as the loader has it, "" the program's */
+} weir_object;
+
+/* How a definition must fit. */
+enum weir_elf_fit {
+  WEIR_FIT_DEFAULT,  /* as dlsym: the default version, else whatever there is */
+  WEIR_FIT_FUNCTION, /* the same, but for functions only: a variable of that name is none */
+  WEIR_FIT_REFERENCE /* as a relocation: the named version, or a definition without one */
+};
+
+/* Reads a dynamic section. False when there is nothing to look up in. */
+bool weir_object_read(weir_object *o, uintptr_t base, const ElfW(Dyn) * dynamic);
+
+/* The run-time address of a defined function or object, or NULL. `version` may be NULL. Symbols
+ * that must be called to be known (IFUNC) and thread-local ones are refused. */
+void *weir_object_symbol(const weir_object *o, const char *name, const char *version,
+                         enum weir_elf_fit fit);
+
+/* The object that holds an address. False when it is in none. */
+bool weir_object_at(weir_object *o, const void *address);
+
+/* The mapping of the object that holds an address, and whether it is a bank's library. False when
+ * it is in none. From glibc 2.35 on without a lock. */
+bool weir_object_span(const void *address, uintptr_t *start, size_t *bytes, bool *bank);
+
+/* The link map of the object that holds an address, which glibc takes as a dlsym handle; NULL when
+ * it is in none or glibc is too old to say (before 2.35). */
+void *weir_object_handle(const void *address);
+
+/* Is `address` inside an object that asks for `soname` (DT_NEEDED)? */
+bool weir_object_needs(const void *address, const char *soname);
+
+/* Is `address`, found by a look-up of a bank's symbol, in the one object of this namespace that
+ * every reference to that symbol means? If not (a second copy, another namespace, a shim in front),
+ * its wrapper would lead astray. */
+bool weir_elf_is_the_one(int bank, const char *symbol, const void *address);
+
+/* While the driver is not loaded: what a library that came by dlopen has in place of its function
+ * `symbol`, which the library's references would be bound to without us. TensorFlow's (to 2.14) has
+ * functions of the driver's names that load the driver at their first call. NULL: nobody has it. */
+void *weir_elf_stand_in(const char *symbol);
+
+/* The bank's library was loaded by dlopen, so that another copy of it may come in the same way. */
+bool weir_elf_late(int bank);
+
+/* An object has gone: how many copies there are is to be found out anew. */
+void weir_elf_unloaded(void);
+
+/* How many objects were ever unloaded. */
+unsigned long long weir_loader_unloads(void);
+
+/* Finds libc's loader functions; everything above works only after it. Idempotent, any thread; no
+ * dl* call, no lock, no malloc. */
+void weir_loader_find(void);
+
+/* The range of our own code and data, and the path we were loaded from (as the loader was told). */
+extern uintptr_t weir_own_start, weir_own_end;
+extern const char *weir_own_path;
+
+static inline bool weir_is_own(const void *address)
+{
+  return (uintptr_t)address >= weir_own_start && (uintptr_t)address < weir_own_end;
+}
+
+extern void *(*weir_real_dlmopen)(long, const char *, int);
+
+typedef int weir_spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                                const posix_spawnattr_t *, char *const[], char *const[]);
+
+/* What is behind our exec (exec.c); NULL: nobody has it. */
+typedef struct weir_exec_functions {
+  int (*execve)(const char *, char *const[], char *const[]);
+  int (*execv)(const char *, char *const[]);
+  int (*execvp)(const char *, char *const[]);
+  int (*execvpe)(const char *, char *const[], char *const[]);
+  int (*fexecve)(int, char *const[], char *const[]);
+  weir_spawn_function *posix_spawn, *posix_spawnp;
+} weir_exec_functions;
+extern weir_exec_functions weir_real_exec;
+
+/* The program has opened a library in a namespace of its own, where we see nothing (process.c):
+ * goes into the trace, now or with its first event. */
+void weir_note_namespace(void);
+
+/* WEIR_DEEPBIND=keep: dlopen's flag is left alone. */
+extern bool weir_keep_deepbind;
+
+/* A function's address as dlsym hands it out, which ISO C has no cast for. */
+#define WEIR_CODE(function) ((void *)(uintptr_t)(function))
+
+/* The exported trampolines, by names that can't be interposed. */
+void *weir_own_dlsym(void *handle, const char *name);
+void *weir_own_dlvsym(void *handle, const char *name, const char *version);
+void *weir_own_dlopen(const char *file, int mode);
+void *weir_own_dlmopen(long space, const char *file, int mode);
+int weir_own_dlclose(void *handle);
+
+/* At the end of a process: says what its trace lacks (losses.c). `automatic`: nobody runs us. */
+void weir_say_losses(const char *directory, bool automatic);
+
+/* Reads the options and prepares for threads and forks (process.c). Idempotent; before main. */
+void weir_set_up(void);
+
+/* Starts `program` as `weir collect` for a folder of spools, detached, following process `pid`
+ * (collector_start.c). `output` may be "". Returns 0 or an errno. */
+int weir_collector_start(const char *program, const char *directory, const char *output, int pid);
+
+/* Writes one sentence on the program's stderr, for what a user must know. Keeps errno; no malloc.
+ */
+void weir_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A remark in the trace; any program may call it (process.c). */
+__attribute__((visibility("default"))) void weir_note(const char *text);
+
+/* Whether this image has a spool, or is a forked child's that will have one when there is something
+ * to say; and the spool's header, opened now where it is not, NULL when that can't be. Both may be
+ * called in a vfork()ed child, whose image is its parent's. Keep errno. */
+bool weir_has_spool(void);
+struct weir_spool_header *weir_own_spool(void);
+
+#endif

@@ -1,0 +1,262 @@
+/* lookup.c: what dlsym, dlvsym, dlopen, dlmopen and dlclose do before and after the real ones.
+ *
+ * The exported functions are trampolines (trampoline_*.S): they keep the arguments, ask a filter
+ * here and then either return the filter's answer or jump to the real function, which sees the
+ * program's own return address. glibc needs that: RTLD_NEXT, RTLD_DEFAULT and a plug-in's RUNPATH
+ * go by the caller. So nothing that depends on the caller is ever asked from here.
+ *
+ * The rules, in their order: a name that is not ours, RTLD_NEXT, and a caller that defines the name
+ * itself (it is that function's own library, or a shim for it) pass untouched. Else the real
+ * look-up is made, and if its answer lies in a library we know, the bank of *that* library decides
+ * which wrapper is handed out. Any other answer is handed out as it is. Our own exports can't be
+ * found by dlsym (process/thread.h, WEIR_EXPORT), so no answer is ever one of them.
+ *
+ * Cost: a name that is not ours takes no lock, no malloc and no look at the environment.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include "interpose/process/thread.h"
+#include "interpose/elf/elf.h"
+#include "interpose/record/unseen.h"
+
+/* What a filter tells its trampoline. Returned in two registers. */
+typedef struct weir_verdict {
+  void *answer; /* to be returned, or the new mode of dlopen and dlmopen */
+  void *target; /* to be jumped to; NULL: return the answer */
+} weir_verdict;
+
+weir_verdict weir_filter_dlsym(void *handle, const char *name, const void *caller);
+weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *caller,
+                                const char *version);
+weir_verdict weir_filter_dlopen(int mode);
+weir_verdict weir_filter_dlmopen(long space, int mode);
+
+bool weir_keep_deepbind;
+
+static inline bool names_loader(const char *name)
+{
+  if (name[0] != 'd' || name[1] != 'l') return false;
+  switch (name[2]) {
+  case 's':
+    return strcmp(name, "dlsym") == 0;
+  case 'v':
+    return strcmp(name, "dlvsym") == 0;
+  case 'o':
+    return strcmp(name, "dlopen") == 0;
+  case 'c':
+    return strcmp(name, "dlclose") == 0;
+  case 'm':
+    return strcmp(name, "dlmopen") == 0;
+  default:
+    return false;
+  }
+}
+
+/* CUDA's names are cu[A-Z]... and cuda[A-Z]..., which cublas, cudnn and curl are not. */
+static bool looks_like_cuda(const char *name)
+{
+  if (name[0] != 'c' || name[1] != 'u') return false;
+  name += strncmp(name, "cuda", 4) == 0 ? 4 : 2;
+  return *name >= 'A' && *name <= 'Z';
+}
+
+/* Asked by handle for one of the loader's functions: the stand-in for a real one. */
+static void *loader_stand_in(void *real)
+{
+  if (real == WEIR_CODE(weir_real_dlsym)) return WEIR_CODE(weir_own_dlsym);
+  if (real == WEIR_CODE(weir_real_dlvsym)) return WEIR_CODE(weir_own_dlvsym);
+  if (real == WEIR_CODE(weir_real_dlopen)) return WEIR_CODE(weir_own_dlopen);
+  if (real == WEIR_CODE(weir_real_dlmopen)) return WEIR_CODE(weir_own_dlmopen);
+  if (real == WEIR_CODE(weir_real_dlclose)) return WEIR_CODE(weir_own_dlclose);
+  return real;
+}
+
+/* A function we know of but do not wrap goes into the coverage record, so that reports can say it;
+ * one of the driver's that we do not know is watched. */
+static void *unwrapped(int bank, const char *name, void *real)
+{
+  uint16_t api = weir_api_find(name);
+
+  if (api) weir_cover(api, WEIR_COVER_PASSED);
+  return api || bank != WEIR_BANK_DRIVER || !looks_like_cuda(name) ? real
+                                                                   : weir_unseen_offer(name, real);
+}
+
+/* A function of the driver's name in no library of CUDA's. It is wrapped where it is what all
+ * references to that name are bound to: a library preloaded behind us, whose dlsym() is the real
+ * one here, has handed out its own (HAMi-core's does). */
+static void *wrap_shim(const char *name, void *real)
+{
+  const weir_row *row = weir_row_find(WEIR_BANK_DRIVER, name);
+
+  return row && weir_elf_is_the_one(WEIR_BANK_DRIVER, name, real) ? weir_row_offer(row, real)
+                                                                  : real;
+}
+
+/* What the asker gets for a real look-up's answer. */
+static void *wrap(const char *name, void *real)
+{
+  int bank;
+  const weir_row *row;
+
+  if (names_loader(name)) return loader_stand_in(real);
+  bank = weir_bank_of(real);
+  if (bank < 0) return wrap_shim(name, real);
+  row = weir_row_find(bank, name);
+  if (row) return weir_elf_is_the_one(bank, name, real) ? weir_row_offer(row, real) : real;
+  return unwrapped(bank, name, real);
+}
+
+/* The real look-up, as if we were not there. RTLD_NEXT, asked from here, is what is behind us. */
+static void *real_lookup(void *handle, const char *name, const char *version)
+{
+  void *found;
+
+  if (!version) return weir_real_dlsym(handle, name);
+  found = weir_real_dlvsym(handle, name, version);
+  if (!weir_is_own(found) || names_loader(name)) return found;
+  return weir_real_dlvsym(RTLD_NEXT, name, version);
+}
+
+/* RTLD_DEFAULT goes by the caller's scope. Asked from here it is the global scope; what a plug-in
+ * brought for itself is asked of the plug-in. NULL: let the real function say. */
+static void *default_lookup(const char *name, const char *version, const void *caller)
+{
+  void *found = real_lookup(RTLD_DEFAULT, name, version), *own;
+
+  if (found) return found;
+  own = weir_object_handle(caller);
+  return own ? real_lookup(own, name, version) : NULL;
+}
+
+/* Would the real function answer with our export? Then the answer is that nobody has it, and
+ * dlerror() is left to say so. */
+static bool finds_only_us(const char *name, const char *version)
+{
+  if (!version || !weir_is_own(weir_real_dlvsym(RTLD_DEFAULT, name, version))) return false;
+  return weir_real_dlvsym(RTLD_NEXT, name, version) == NULL;
+}
+
+/* As a function: a pointer variable of that name, for what is being looked up, is no shim. */
+static bool caller_defines(const void *caller, const char *name)
+{
+  weir_object o;
+
+  return weir_object_at(&o, caller) && weir_object_symbol(&o, name, NULL, WEIR_FIT_FUNCTION);
+}
+
+/* The slow half: a name of ours, or one that could be CUDA's. */
+static weir_verdict filter(void *handle, const char *name, const char *version, const void *caller,
+                           void *target)
+{
+  const weir_verdict untouched = {NULL, target};
+  void *real, *answer;
+
+  if (handle == RTLD_NEXT || caller_defines(caller, name)) return untouched;
+  if (handle != RTLD_DEFAULT) {
+    real = real_lookup(handle, name, version);
+    return (weir_verdict){real ? wrap(name, real) : NULL, NULL};
+  }
+  real = default_lookup(name, version, caller);
+  if (!real) return finds_only_us(name, version) ? (weir_verdict){NULL, NULL} : untouched;
+  answer = wrap(name, real);
+  return answer == real && !version ? untouched : (weir_verdict){answer, NULL};
+}
+
+static inline bool concerns_us(const char *name)
+{
+  char c = name ? name[0] : 0;
+
+  if (c != 'c' && c != '_' && c != 'd') return false;
+  return weir_name_is_ours(name) || names_loader(name) || looks_like_cuda(name);
+}
+
+weir_verdict weir_filter_dlsym(void *handle, const char *name, const void *caller)
+{
+  if (__builtin_expect(!weir_real_dlsym, 0)) weir_loader_find();
+  if (__builtin_expect(!concerns_us(name), 1)) {
+    return (weir_verdict){NULL, WEIR_CODE(weir_real_dlsym)};
+  }
+  return filter(handle, name, NULL, caller, WEIR_CODE(weir_real_dlsym));
+}
+
+weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *caller,
+                                const char *version)
+{
+  if (__builtin_expect(!weir_real_dlvsym, 0)) weir_loader_find();
+  if (!version || __builtin_expect(!concerns_us(name), 1)) {
+    return (weir_verdict){NULL, WEIR_CODE(weir_real_dlvsym)};
+  }
+  return filter(handle, name, version, caller, WEIR_CODE(weir_real_dlvsym));
+}
+
+/* A library about to be opened may bring its own copy of a runtime that was opened, not linked:
+ * what is known of that runtime's originals is asked for again at the next call of each. */
+static void doubt_originals(void)
+{
+  if (!weir_elf_late(WEIR_BANK_RT11) && !weir_elf_late(WEIR_BANK_RT12) &&
+      !weir_elf_late(WEIR_BANK_RT13))
+    return;
+  for (uint32_t i = 0; i < weir_row_count; i++)
+    if (weir_rows[i].bank != WEIR_BANK_DRIVER && weir_elf_late(weir_rows[i].bank))
+      atomic_store_explicit(weir_rows[i].real, NULL, memory_order_relaxed);
+}
+
+/* A plug-in opened with RTLD_DEEPBIND would bind past our exports. */
+weir_verdict weir_filter_dlopen(int mode)
+{
+  if (__builtin_expect(!weir_real_dlopen, 0)) weir_loader_find();
+  if (!weir_keep_deepbind) mode &= ~RTLD_DEEPBIND;
+  if (!(mode & RTLD_NOLOAD)) doubt_originals(); /* which some ask for at each of their calls */
+  return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlopen)};
+}
+
+/* Another namespace has libraries of its own, which no export of ours and none of our stand-ins
+ * reach: the trace says that there was one. */
+weir_verdict weir_filter_dlmopen(long space, int mode)
+{
+  weir_loader_find();
+  if (space != LM_ID_BASE)
+    weir_note_namespace();
+  else if (!weir_keep_deepbind)
+    mode &= ~RTLD_DEEPBIND;
+  return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlmopen)};
+}
+
+/* Originals in an object that has gone are forgotten, so that the next call looks again. */
+static void forget_unloaded(void)
+{
+  weir_object o;
+
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    void *real = atomic_load_explicit(weir_rows[i].real, memory_order_relaxed);
+    if (real && !weir_object_at(&o, real))
+      atomic_compare_exchange_strong(weir_rows[i].real, &real, NULL);
+  }
+}
+
+/* dlclose does not go by its caller, so a plain wrapper will do. */
+int weir_own_dlclose(void *handle)
+{
+  unsigned long long unloads;
+  int result, saved;
+
+  weir_loader_find();
+  unloads = weir_loader_unloads();
+  weir_stack_unloading();
+  result = weir_real_dlclose(handle);
+  saved = errno;
+  if (weir_loader_unloads() != unloads) {
+    forget_unloaded();
+    weir_elf_unloaded();
+    weir_helpers_forget();
+  }
+  weir_stack_unloaded();
+  errno = saved;
+  return result;
+}
+
+__attribute__((visibility("default"))) int dlclose(void *handle)
+    __attribute__((alias("weir_own_dlclose")));

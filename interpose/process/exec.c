@@ -1,0 +1,232 @@
+/* exec.c: programs that this one starts, and that Weir will not be in.
+ *
+ * exec and posix_spawn go on to the real ones untouched. Ahead of it, or after it has worked, an
+ * image that the library will not be loaded into goes into the spool's header (core/base/image.h
+ * says why it will not): `env LD_PRELOAD=x ./prog`, a static program, a set-uid one. An exec that
+ * fails takes it back.
+ *
+ * A vfork()ed child execs in its parent's memory, and any child may have been forked while another
+ * thread held a lock. So there is nothing here but system calls, our stack, and atomics in the
+ * header, which is a mapping of the spool's file: the parent's or the child's own, which is opened
+ * here where the child has none yet. What calls the system call itself (Go's programs) is not seen.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/base/image.h"
+#include "core/trace/spool.h"
+#include "interpose/elf/elf.h"
+
+enum { PATH_ROOM = 1024 };
+
+/* ---- what goes into the header ----------------------------------------------------------------
+ */
+
+/* Is our library named in that list? By its last part, as it may be named by another path. */
+static bool names_us(const char *list)
+{
+  const char *slash = weir_own_path ? strrchr(weir_own_path, '/') : NULL;
+  const char *own = slash ? slash + 1 : "libweir-preload.so";
+  size_t bytes = strlen(own);
+
+  for (; *list; list++)
+    if (strncmp(list, own, bytes) == 0) return true;
+  return false;
+}
+
+static bool is_told_of_us(char *const *environment)
+{
+  for (char *const *e = environment; e && *e; e++)
+    if (strncmp(*e, "LD_PRELOAD=", 11) == 0) return names_us(*e + 11);
+  return false;
+}
+
+/* Counts an image. Its entry, for take_back(); NULL: all are taken, which is counted too. */
+static weir_unseen_entry *put(weir_spool_header *h, const char *path, weir_unseen_reason why)
+{
+  for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN; i++) {
+    weir_unseen_entry *e = &h->unseen[i];
+    uint32_t none = 0, state = atomic_load_explicit(&e->state, memory_order_acquire);
+    size_t bytes = strlen(path), kept = bytes < sizeof e->path ? bytes : sizeof e->path - 1;
+    if (state == WEIR_UNSEEN_THERE && e->why == why && strncmp(e->path, path, kept) == 0 &&
+        e->path[kept] == 0) {
+      atomic_fetch_add(&e->count, 1);
+      return e;
+    }
+    if (state || !atomic_compare_exchange_strong(&e->state, &none, WEIR_UNSEEN_FILLING)) continue;
+    memcpy(e->path, path, kept);
+    e->why = why;
+    atomic_store(&e->count, 1);
+    atomic_store_explicit(&e->state, WEIR_UNSEEN_THERE, memory_order_release);
+    return e;
+  }
+  atomic_fetch_add(&h->unseen_more, 1);
+  return NULL;
+}
+
+static weir_unseen_entry *look(const char *path, char *const *environment)
+{
+  weir_spool_header *h;
+  weir_unseen_entry *e = NULL;
+  int saved = errno;
+
+  if (weir_has_spool() && path) {
+    weir_unseen_reason why =
+        is_told_of_us(environment) ? weir_image_look(path) : WEIR_UNSEEN_ENVIRONMENT;
+    if (why && (h = weir_own_spool())) e = put(h, path, why);
+  }
+  errno = saved;
+  return e;
+}
+
+/* As execvp() will find it. */
+static weir_unseen_entry *look_along_path(const char *name, char *const *environment)
+{
+  char path[PATH_ROOM];
+  int saved = errno;
+  bool found = name && weir_has_spool() && weir_image_find(path, sizeof path, name, getenv("PATH"));
+
+  errno = saved;
+  return found ? look(path, environment) : NULL;
+}
+
+/* The exec has failed. */
+static int take_back(weir_unseen_entry *e, int result)
+{
+  if (e) atomic_fetch_sub(&e->count, 1);
+  return result;
+}
+
+/* ---- exec -------------------------------------------------------------------------------------
+ */
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* A function the loader has not found yet, or that this libc lacks. */
+static int missing(void)
+{
+  errno = ENOSYS;
+  return -1;
+}
+
+/* As found; the first call may come before we are set up. */
+#define REAL(name) (weir_loader_find(), weir_real_exec.name)
+
+EXPORTED int execve(const char *path, char *const argv[], char *const env[])
+{
+  int (*real)(const char *, char *const[], char *const[]) = REAL(execve);
+  weir_unseen_entry *e = look(path, env);
+  return take_back(e, real ? real(path, argv, env) : missing());
+}
+
+EXPORTED int execv(const char *path, char *const argv[])
+{
+  int (*real)(const char *, char *const[]) = REAL(execv);
+  weir_unseen_entry *e = look(path, environ);
+  return take_back(e, real ? real(path, argv) : missing());
+}
+
+EXPORTED int execvp(const char *file, char *const argv[])
+{
+  int (*real)(const char *, char *const[]) = REAL(execvp);
+  weir_unseen_entry *e = look_along_path(file, environ);
+  return take_back(e, real ? real(file, argv) : missing());
+}
+
+EXPORTED int execvpe(const char *file, char *const argv[], char *const env[])
+{
+  int (*real)(const char *, char *const[], char *const[]) = REAL(execvpe);
+  weir_unseen_entry *e = look_along_path(file, env);
+  return take_back(e, real ? real(file, argv, env) : missing());
+}
+
+EXPORTED int fexecve(int fd, char *const argv[], char *const env[])
+{
+  int (*real)(int, char *const[], char *const[]) = REAL(fexecve);
+  char link[32], path[PATH_ROOM];
+  int saved = errno;
+
+  (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  long n = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
+  path[n > 0 ? n : 0] = 0;
+  errno = saved;
+  weir_unseen_entry *e = look(n > 0 ? path : NULL, env);
+  return take_back(e, real ? real(fd, argv, env) : missing());
+}
+
+/* The arguments of an execl() in an array on the stack, as libc itself does it. */
+static size_t count_arguments(va_list *arguments)
+{
+  size_t count = 1;
+  while (va_arg(*arguments, const char *))
+    count++;
+  return count;
+}
+
+static void list_arguments(char **out, const char *first, size_t count, va_list *arguments)
+{
+  out[0] = (char *)(uintptr_t)first;
+  for (size_t i = 1; i <= count; i++) /* the last is the NULL at the end */
+    out[i] = va_arg(*arguments, char *);
+}
+
+#define WITH_ARGUMENTS(first, count, list)                                                         \
+  va_list list;                                                                                    \
+  va_start(list, first);                                                                           \
+  size_t count = count_arguments(&list);                                                           \
+  va_end(list);                                                                                    \
+  char *argv[count + 1];                                                                           \
+  va_start(list, first);                                                                           \
+  list_arguments(argv, first, count, &list)
+
+EXPORTED int execl(const char *path, const char *first, ...)
+{
+  WITH_ARGUMENTS(first, count, list);
+  va_end(list);
+  return execv(path, argv);
+}
+
+EXPORTED int execlp(const char *file, const char *first, ...)
+{
+  WITH_ARGUMENTS(first, count, list);
+  va_end(list);
+  return execvp(file, argv);
+}
+
+EXPORTED int execle(const char *path, const char *first, ...)
+{
+  WITH_ARGUMENTS(first, count, list);
+  char *const *env = va_arg(list, char *const *);
+  va_end(list);
+  return execve(path, argv, env);
+}
+
+/* ---- posix_spawn ------------------------------------------------------------------------------
+ */
+
+EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                         const posix_spawnattr_t *attributes, char *const argv[], char *const env[])
+{
+  weir_spawn_function *real = REAL(posix_spawn);
+  int error = real ? real(pid, path, actions, attributes, argv, env) : ENOSYS;
+  if (!error) (void)look(path, env);
+  return error;
+}
+
+EXPORTED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attributes, char *const argv[],
+                          char *const env[])
+{
+  weir_spawn_function *real = REAL(posix_spawnp);
+  int error = real ? real(pid, file, actions, attributes, argv, env) : ENOSYS;
+  if (!error) (void)look_along_path(file, env);
+  return error;
+}

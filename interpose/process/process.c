@@ -1,0 +1,907 @@
+/* process.c: the life of a traced process: start, threads, forks, end.
+ *
+ * Loading the library does next to nothing: it reads its options and finds the loader's functions.
+ * What costs comes with the first event: a spool, the unwinder, and, where nobody runs us (plain
+ * LD_PRELOAD), a folder for spools and a collector. Under `weir run` the spool's header is opened
+ * at once, so that a program that never calls CUDA is known too.
+ *
+ * An *image* is what has its own memory: the program, and each forked child. Its number is the
+ * epoch that threads compare with. The epoch lives in a page the kernel empties in a forked child,
+ * so a child that was made behind libc's back (_Fork, clone) is noticed too, at its first call.
+ *
+ * Nothing of ours runs CUDA at exit or in a child, no descriptor stays open, and errno is kept.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "core/base/options.h"
+#include "core/trace/api.h"
+#include "interpose/process/thread.h"
+#include "interpose/elf/elf.h"
+#include "interpose/record/pools.h"
+#include "interpose/reroute/poison.h"
+#include "interpose/reroute/reroute.h"
+#include "interpose/process/tools.h"
+
+#if defined(__aarch64__)
+#define WIPE_BYTES 65536 /* the largest page there is */
+#else
+#define WIPE_BYTES 4096
+#endif
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#define EPOCH_NEVER      UINT32_MAX /* a thread that has not begun, or has ended */
+#define UNWINDER_WAIT_NS 100000000
+#define STACKS_DEPTH     32
+#define MOST_OUTPUTS     10000 /* names tried for a trace */
+#define CACHE_DECAY_MS   2000
+#define ROOM_FOR_TREE    (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
+
+__thread weir_thread weir_self = {.epoch = EPOCH_NEVER};
+_Atomic bool weir_recording;
+
+static struct {
+  _Atomic uint32_t epoch;
+  char rest[WIPE_BYTES - sizeof(uint32_t)];
+} wiped __attribute__((aligned(WIPE_BYTES))); /* 0 before set-up and in a child nobody told us of */
+extern _Atomic uint32_t weir_process_epoch __attribute__((alias("wiped")));
+
+static struct {
+  pthread_mutex_t lock; /* over everything below but `coverage` */
+  uint32_t images;      /* epochs given out in this and its parents' memory */
+  bool configured;      /* options read, handlers registered: once, forked children inherit it */
+  bool tried;           /* this image has tried to open its spool */
+  uint32_t pid;         /* of this image, which a vfork()ed child shares */
+  bool off;             /* never record (AT_SECURE) */
+  bool automatic;       /* nobody runs us: folder and collector are our business */
+  bool said;            /* by this image or its parents: nothing is recorded */
+  bool redact;          /* no arguments of the program in its trace */
+  unsigned depth;       /* of stacks, 0: off */
+  uint64_t limit;       /* bytes a spool, 0: the default */
+  uint64_t api_hash;    /* of our table of functions, 0: not made yet */
+  pthread_key_t key;    /* its destructor ends a thread */
+  weir_route_options route;      /* mode and caches */
+  const char *tool;              /* because of which all is observed only, NULL: none */
+  char directory[PATH_MAX];      /* of spools; "": none */
+  char output[PATH_MAX];         /* trace, when automatic */
+  char home[PATH_MAX];           /* folder of our own file; "": not known */
+  _Atomic bool unwinder;         /* it is set up, or left off for good */
+  pthread_mutex_t unwinder_lock; /* over setting it up */
+} life = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .unwinder_lock = PTHREAD_MUTEX_INITIALIZER,
+          .route = {.mode = WEIR_STRICT, .keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS},
+          .depth = STACKS_DEPTH};
+
+static _Atomic bool tool_unsaid;                      /* until the first event */
+static _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_*, for spools still to come */
+static _Atomic uint32_t unknown_lookups;
+static char unknown_name[64];
+
+/* ---- what reports are told --------------------------------------------------------------------
+ */
+
+/* What the program was started with as its stderr; mode 0: nothing. */
+static struct stat first_stderr;
+
+/* A program that has closed its stderr may have a file or a socket of its own by that number. */
+static bool stderr_is_the_first(void)
+{
+  struct stat now;
+
+  return first_stderr.st_mode && fstat(2, &now) == 0 && now.st_dev == first_stderr.st_dev &&
+         now.st_ino == first_stderr.st_ino;
+}
+
+void weir_say(const char *format, ...)
+{
+  char text[1024] = "weir: ";
+  int saved = errno, n;
+  va_list args;
+
+  if (!stderr_is_the_first()) {
+    errno = saved;
+    return;
+  }
+  va_start(args, format);
+  n = vsnprintf(text + 6, sizeof text - 7, format, args);
+  va_end(args);
+  n = n < 0 ? 0 : n > (int)sizeof text - 8 ? (int)sizeof text - 8 : n;
+  text[6 + n] = '\n';
+  syscall(SYS_write, 2, text, (size_t)n + 7);
+  errno = saved;
+}
+
+void weir_cover(uint16_t api, uint8_t bits)
+{
+  weir_spool_header *h = weir_spool_current();
+
+  if (api >= WEIR_SPOOL_MAX_APIS) return;
+  if ((atomic_load_explicit(&coverage[api], memory_order_relaxed) & bits) != bits)
+    atomic_fetch_or_explicit(&coverage[api], bits, memory_order_relaxed);
+  if (h && (atomic_load_explicit(&h->coverage[api], memory_order_relaxed) & bits) != bits)
+    atomic_fetch_or_explicit(&h->coverage[api], bits, memory_order_relaxed);
+}
+
+void weir_cover_unknown(const char *name)
+{
+  weir_spool_header *h = weir_spool_current();
+
+  if (atomic_fetch_add_explicit(&unknown_lookups, 1, memory_order_relaxed) == 0)
+    (void)snprintf(unknown_name, sizeof unknown_name, "%s", name);
+  if (h && atomic_fetch_add_explicit(&h->unknown_lookups, 1, memory_order_relaxed) == 0)
+    (void)snprintf(h->unknown_name, sizeof h->unknown_name, "%s", name);
+}
+
+/* A new spool hears of the look-ups that came before it. A child keeps its parent's look-ups, since
+ * it holds the pointers too, and not its calls. */
+static void publish_coverage(weir_spool_header *h)
+{
+  uint32_t unknown = atomic_load(&unknown_lookups);
+
+  for (unsigned i = 0; i < WEIR_SPOOL_MAX_APIS; i++) {
+    uint8_t bits = atomic_load_explicit(&coverage[i], memory_order_relaxed);
+    bits &= (uint8_t)~WEIR_COVER_CALLED;
+    if (bits) atomic_fetch_or_explicit(&h->coverage[i], bits, memory_order_relaxed);
+  }
+  if (unknown && atomic_fetch_add(&h->unknown_lookups, unknown) == 0)
+    memcpy(h->unknown_name, unknown_name, sizeof unknown_name);
+}
+
+/* ---- options ----------------------------------------------------------------------------------
+ */
+
+/* Start of a process (field 22 of its stat, clock ticks since boot), 0 when it is not there. */
+static uint64_t start_time(const char *stat_path)
+{
+  char text[1024], *p;
+  uint64_t value = 0;
+  long n, fd = syscall(SYS_openat, AT_FDCWD, stat_path, O_RDONLY | O_CLOEXEC);
+
+  if (fd < 0) return 0;
+  n = syscall(SYS_read, fd, text, sizeof text - 1);
+  syscall(SYS_close, fd);
+  text[n < 0 ? 0 : n] = 0;
+  p = strrchr(text, ')');
+  for (int field = 2; p && field < 22; field++)
+    p = strchr(p + 1, ' ');
+  for (p = p ? p + 1 : NULL; p && *p >= '0' && *p <= '9'; p++)
+    value = value * 10 + (uint64_t)(*p - '0');
+  return value;
+}
+
+/* Says what is wrong with an option, once a process tree. */
+static void bad_option(const char *name, weir_status status)
+{
+  if (status == WEIR_OK) return;
+  weir_say("%s; the default is used.", weir_error_message());
+  unsetenv(name);
+}
+
+static bool flag_of(const char *name)
+{
+  bool on = false;
+  const char *text = getenv(name);
+  if (text) bad_option(name, weir_option_bool(&on, name, text));
+  return on;
+}
+
+/* What is no answer means yes: who asks at all has something to hide. */
+static bool redact_of(void)
+{
+  bool on = false;
+  const char *text = getenv("WEIR_REDACT");
+  if (!text || weir_option_bool(&on, "WEIR_REDACT", text) == WEIR_OK) return on;
+  weir_say("%s; arguments are left out of the trace.", weir_error_message());
+  setenv("WEIR_REDACT", "1", 1);
+  return true;
+}
+
+static void read_fill(void)
+{
+  bool zero = flag_of("WEIR_ZERO"), poison = flag_of("WEIR_POISON");
+  if (zero && poison) {
+    weir_say("WEIR_ZERO and WEIR_POISON exclude each other; neither is used.");
+    unsetenv("WEIR_ZERO");
+    unsetenv("WEIR_POISON");
+    return;
+  }
+  life.route.fill = zero ? WEIR_FILL_ZERO : poison ? WEIR_FILL_POISON : WEIR_FILL_NONE;
+}
+
+/* Makes `text` absolute, with the folder the process started in. False: it can't be. */
+static bool make_absolute(char out[PATH_MAX], const char *text)
+{
+  char cwd[PATH_MAX];
+  int n;
+
+  if (text[0] == '/')
+    n = snprintf(out, PATH_MAX, "%s", text);
+  else
+    n = getcwd(cwd, sizeof cwd) ? snprintf(out, PATH_MAX, "%s/%s", cwd, text) : PATH_MAX;
+  if (n >= 0 && n < PATH_MAX) return true;
+  out[0] = 0;
+  return false;
+}
+
+/* What is said of a bad line names file, line and what was expected; the program goes on. */
+static void read_rules(void)
+{
+  static weir_rules rules;
+  char path[PATH_MAX];
+  const char *text = getenv("WEIR_RULES");
+
+  if (!text || !*text) return;
+  if (weir_rules_read(&rules, text)) {
+    weir_say("%s; no rules are used.", weir_error_message());
+    unsetenv("WEIR_RULES");
+    return;
+  }
+  life.route.rules = &rules;
+  if (make_absolute(path, text)) setenv("WEIR_RULES", path, 1); /* for children elsewhere */
+}
+
+static void read_options(void)
+{
+  static const char *const modes[] = {"observe", "strict", "relaxed", NULL}, *const binds[] = {
+                                                                                 "mask", "keep",
+                                                                                 NULL};
+  const char *text;
+  uint64_t depth;
+  unsigned choice;
+
+  if ((text = getenv("WEIR_MODE"))) {
+    weir_status s = weir_option_choice(&choice, "WEIR_MODE", text, modes);
+    if (s == WEIR_OK) life.route.mode = (enum weir_mode)choice;
+    bad_option("WEIR_MODE", s);
+  }
+  if ((text = getenv("WEIR_STAGING"))) {
+    static const char *const uses[] = {"auto", "off", "on", NULL};
+    weir_status s = weir_option_choice(&choice, "WEIR_STAGING", text, uses);
+    if (s == WEIR_OK) life.route.stage.use = (enum weir_stage_use)choice;
+    bad_option("WEIR_STAGING", s);
+  }
+  life.redact = redact_of();
+  read_fill();
+  read_rules();
+  if ((text = getenv("WEIR_CACHE_LIMIT")))
+    bad_option("WEIR_CACHE_LIMIT",
+               weir_option_size(&life.route.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));
+  if ((text = getenv("WEIR_CACHE_DECAY_MS")))
+    bad_option(
+        "WEIR_CACHE_DECAY_MS",
+        weir_option_number(&life.route.decay_ms, "WEIR_CACHE_DECAY_MS", text, 0, UINT32_MAX));
+  if ((text = getenv("WEIR_STACKS"))) {
+    weir_status s = weir_option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
+    if (s == WEIR_OK) life.depth = (unsigned)depth;
+    bad_option("WEIR_STACKS", s);
+  }
+  if ((text = getenv("WEIR_SPOOL_LIMIT")))
+    bad_option("WEIR_SPOOL_LIMIT",
+               weir_option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
+  if ((text = getenv("WEIR_DEEPBIND"))) {
+    weir_status s = weir_option_choice(&choice, "WEIR_DEEPBIND", text, binds);
+    weir_keep_deepbind = s == WEIR_OK && choice == 1;
+    bad_option("WEIR_DEEPBIND", s);
+  }
+}
+
+/* Beside a tool that watches the program's memory nothing is rerouted. */
+static void make_way(void)
+{
+  if (life.route.mode == WEIR_OBSERVE || !(life.tool = weir_tool_at_start())) return;
+  life.route.mode = WEIR_OBSERVE;
+  atomic_store(&tool_unsaid, true);
+}
+
+static void find_home(void)
+{
+  char *slash;
+
+  if (!weir_own_path || !make_absolute(life.home, weir_own_path)) return;
+  slash = strrchr(life.home, '/');
+  if (slash) *slash = 0;
+}
+
+/* Can spools of a whole process tree live here? */
+static bool good_place(const char *path, uint64_t room)
+{
+  struct statvfs fs;
+
+  return path && path[0] == '/' && access(path, W_OK | X_OK) == 0 && statvfs(path, &fs) == 0 &&
+         (uint64_t)fs.f_bavail * fs.f_frsize >= room;
+}
+
+/* So that nobody can make the folder before us. Where the kernel has no number yet, the clock and
+ * an address serve: a squatted folder is refused in any case. */
+static unsigned long long random_part(void)
+{
+  unsigned long long number;
+  if (syscall(SYS_getrandom, &number, sizeof number, GRND_NONBLOCK) == sizeof number) return number;
+  return weir_ticks() ^ (unsigned long long)(uintptr_t)&number << 32;
+}
+
+/* Nobody runs us: this process chooses the names for itself and all its children. Nothing is made
+ * yet: most programs never call CUDA. */
+static void choose_directory(void)
+{
+  const char *place = "/dev/shm", *output = getenv("WEIR_OUTPUT"),
+             *root = getenv("WEIR_SPOOL_ROOT");
+  char name[64];
+
+  if (!good_place(place, ROOM_FOR_TREE)) place = getenv("TMPDIR");
+  if (!good_place(place, 0)) place = "/tmp";
+  if (root && *root) place = root;
+  if (snprintf(life.directory, sizeof life.directory, "%s/weir-%u-%d-%llu-%016llx", place,
+               (unsigned)geteuid(), (int)getpid(),
+               (unsigned long long)start_time("/proc/self/stat"),
+               random_part()) >= (int)sizeof life.directory) {
+    life.directory[0] = 0;
+    return;
+  }
+  (void)snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
+  make_absolute(life.output, output && *output ? output : name);
+  life.automatic = true;
+  setenv("WEIR_SPOOL_DIR", life.directory, 1);
+  setenv("WEIR_SPOOL_AUTO", life.directory, 1);
+  if (life.output[0]) setenv("WEIR_OUTPUT", life.output, 1);
+}
+
+/* WEIR_SPOOL_AUTO marks a folder that one of us chose, as against one that `weir run` has made. */
+static void read_directory(void)
+{
+  const char *directory = getenv("WEIR_SPOOL_DIR"), *chosen = getenv("WEIR_SPOOL_AUTO");
+  const char *output = getenv("WEIR_OUTPUT");
+
+  if (!directory || !*directory) {
+    choose_directory();
+  } else if (directory[0] != '/' || strlen(directory) >= sizeof life.directory) {
+    weir_say("WEIR_SPOOL_DIR must be an absolute path, not \"%s\"; nothing is recorded.",
+             directory);
+    life.off = true;
+  } else {
+    memcpy(life.directory, directory, strlen(directory) + 1);
+    life.automatic = chosen && strcmp(chosen, directory) == 0;
+    if (life.automatic && output) make_absolute(life.output, output);
+  }
+}
+
+/* ---- spool and collector ----------------------------------------------------------------------
+ */
+
+static weir_status open_spool(void)
+{
+  weir_spool_options options = {.directory = life.directory,
+                                .limit_bytes = life.limit,
+                                .api_count = weir_api_count,
+                                .redact = life.redact,
+                                .pid = life.pid,
+                                .mode = weir_mode_now()};
+  weir_status status;
+
+  if (!life.api_hash) life.api_hash = weir_api_hash(weir_api_count);
+  options.api_hash = life.api_hash;
+  status = weir_spool_open(&options);
+  if (status == WEIR_OK) publish_coverage(weir_spool_current());
+  return status;
+}
+
+/* The process whose end the collector waits for: the one that chose the folder, which its name
+ * tells, if it still lives; else this one. */
+static int tree_root(void)
+{
+  unsigned long long started;
+  unsigned uid;
+  int pid;
+  char path[32];
+  const char *name = strrchr(life.directory, '/');
+
+  if (name && sscanf(name, "/weir-%u-%d-%llu", &uid, &pid, &started) == 3) {
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (start_time(path) == started) return pid;
+  }
+  return (int)getpid();
+}
+
+/* 0, or why the collector could not make the trace. */
+static int output_error(void)
+{
+  char folder[PATH_MAX];
+  char *slash;
+
+  memcpy(folder, life.output, sizeof folder);
+  slash = strrchr(folder, '/');
+  if (!slash) return ENOENT;
+  slash[slash == folder] = 0;
+  return access(folder, W_OK | X_OK) ? errno : 0;
+}
+
+/* A trace that is there is not replaced: the next free name is taken, and said. The collector makes
+ * the file; where two programs want one name at once, it takes the one after. */
+static void choose_output(void)
+{
+  struct stat file;
+  char name[PATH_MAX];
+  size_t stem = strlen(life.output);
+
+  if (lstat(life.output, &file) || !(S_ISREG(file.st_mode) || S_ISLNK(file.st_mode))) return;
+  if (stem > 3 && strcmp(life.output + stem - 3, ".db") == 0) stem -= 3;
+  for (int n = 2; n < MOST_OUTPUTS; n++) {
+    int length =
+        snprintf(name, sizeof name, "%.*s-%d%s", (int)stem, life.output, n, life.output + stem);
+    if (length >= (int)sizeof name) return;
+    if (lstat(name, &file) == 0) continue;
+    weir_say("%s is there already: the trace is written to %s.", life.output, name);
+    memcpy(life.output, name, (size_t)length + 1);
+    return;
+  }
+}
+
+static void start_collector(void)
+{
+  char program[PATH_MAX + 16] = "";
+  int error = output_error();
+
+  if (!error) choose_output();
+  if (error) {
+    weir_say("cannot write the trace %s (%s): the events stay in %s; `weir import %s/*.spool -o "
+             "FILE` makes a trace of them.",
+             life.output[0] ? life.output : "in a folder that is gone", strerror(error),
+             life.directory, life.directory);
+    return;
+  }
+  error = ENOENT;
+  if (life.home[0]) {
+    (void)snprintf(program, sizeof program, "%s/../bin/weir", life.home);
+    error = weir_collector_start(program, life.directory, life.output, tree_root());
+  }
+  if (error)
+    weir_say(
+        "cannot start the collector %s (%s): the events stay in %s; `weir import %s/*.spool -o "
+        "FILE` makes a trace of them.",
+        program, strerror(error), life.directory, life.directory);
+}
+
+/* The folder exists and is ours. `*made`: by this call. */
+static weir_status own_directory(bool *made)
+{
+  struct stat s;
+
+  *made = mkdir(life.directory, 0700) == 0;
+  if (*made) return WEIR_OK;
+  if (errno != EEXIST)
+    return weir_fail_errno(WEIR_EIO, errno, "cannot make the folder %s", life.directory);
+  if (lstat(life.directory, &s) == 0 &&
+      (!S_ISDIR(s.st_mode) || s.st_uid != geteuid() || s.st_mode & 077))
+    return weir_fail(WEIR_EIO, "%s is not a folder of ours", life.directory);
+  return WEIR_OK;
+}
+
+/* Who makes the folder starts its collector; the others join. A collector that has just seen the
+ * last of its processes end takes the folder away with it: then it is made anew. */
+static weir_status open_automatic(void)
+{
+  weir_status status = WEIR_ENOENT;
+
+  for (int tries = 0; tries < 3 && status == WEIR_ENOENT; tries++) {
+    bool made;
+    status = own_directory(&made);
+    if (status == WEIR_OK) status = open_spool();
+    if (made) start_collector();
+  }
+  return status;
+}
+
+/* A folder of the name that `weir run` gives: that it is gone means that the run this process came
+ * from is over, which is no mistake of anybody's. */
+static bool is_of_a_run(void)
+{
+  unsigned uid;
+  const char *name = strrchr(life.directory, '/');
+
+  return name && sscanf(name, "/weir-%u-", &uid) == 1 && uid == (unsigned)geteuid();
+}
+
+/* Once an image, or, where it fails before there is an event, once more for the first one: a
+ * program without CUDA is not told of what it has no need of. */
+static void open_image(bool for_event)
+{
+  weir_status status;
+
+  if (life.tried || life.off || !life.directory[0]) return;
+  status = life.automatic ? open_automatic() : open_spool();
+  life.tried = for_event || status == WEIR_OK;
+  if (status == WEIR_OK)
+    atomic_store(&weir_recording, true);
+  else if (for_event && !life.said && (life.automatic || status != WEIR_ENOENT || !is_of_a_run())) {
+    weir_say("nothing is recorded: %s.", weir_error_message());
+    life.said = true;
+  }
+}
+
+/* ---- images -----------------------------------------------------------------------------------
+ */
+
+static void begin_image(void)
+{
+  life.tried = false;
+  life.pid = (uint32_t)getpid();
+  atomic_store(&weir_recording, false);
+  atomic_store(&wiped.epoch, ++life.images);
+}
+
+static _Atomic int recording_threads; /* of this image: those that end_thread() waits for */
+static _Atomic bool spool_to_come;    /* this is a forked child's image that has none yet */
+static _Atomic bool stacks_left_off;  /* and the trace is still to say so */
+
+/* Another of the parent's threads may have been in the unwinder, holding its locks or the dynamic
+ * linker's, and is not here to give them back. */
+static void leave_stacks_off(void)
+{
+  if (!life.depth) return;
+  weir_stack_init(NULL, NULL, NULL, 0);
+  life.depth = 0;
+  atomic_store(&life.unwinder, true);
+  atomic_store(&stacks_left_off, true);
+}
+
+/* In a child. Most call no CUDA, so its spool is opened at its first event; who collects what the
+ * parent recorded is told that there may be one (under `weir run` it knows its children). The
+ * parent's header is mapped once more for the time being, so that the child can count itself there
+ * after that (`counted`: the parent knows of the fork). */
+static void begin_child(bool counted)
+{
+  const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  int this_thread = pthread_getspecific(life.key) != NULL;
+  weir_spool_header *parent = weir_spool_current();
+  void *kept = MAP_FAILED;
+
+  weir_route_forked();
+  weir_pools_forked();
+  life.unwinder_lock = unlocked; /* whoever held it is not in this image */
+  if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
+  atomic_store(&recording_threads, this_thread);
+  if (parent && counted) kept = mremap(parent, 0, WEIR_SPOOL_HEADER, MREMAP_MAYMOVE);
+  weir_spool_after_fork();
+  begin_image();
+  if (parent) atomic_store(&spool_to_come, true);
+  if (parent && life.automatic && !weir_spool_announce()) open_image(false);
+  if (kept == MAP_FAILED) return;
+  atomic_fetch_add(&((weir_spool_header *)kept)->forks_done, 1);
+  munmap(kept, WEIR_SPOOL_HEADER);
+}
+
+bool weir_has_spool(void)
+{
+  return weir_spool_current() || atomic_load(&spool_to_come);
+}
+
+weir_spool_header *weir_own_spool(void)
+{
+  int saved = errno;
+
+  if (!weir_spool_current() && atomic_load(&spool_to_come) &&
+      pthread_mutex_trylock(&life.lock) == 0) {
+    open_image(false);
+    pthread_mutex_unlock(&life.lock);
+  }
+  errno = saved;
+  return weir_spool_current();
+}
+
+static void fork_prepare(void)
+{
+  weir_spool_header *h;
+
+  pthread_mutex_lock(&life.lock);
+  h = weir_spool_current();
+  if (h) atomic_fetch_add(&h->forks_begun, 1);
+}
+
+static void fork_parent(void)
+{
+  pthread_mutex_unlock(&life.lock);
+}
+
+static void fork_child(void)
+{
+  int saved = errno;
+
+  begin_child(true);
+  pthread_mutex_unlock(&life.lock);
+  errno = saved;
+}
+
+/* ---- threads ----------------------------------------------------------------------------------
+ */
+
+/* A later call of the thread, from another destructor, begins it again and re-arms this one. */
+static void end_thread(void *self)
+{
+  weir_thread *t = self;
+
+  weir_poison_flush();
+  if (t->depth) { /* cancelled in a call, whose event is lost */
+    weir_spool_drop(1, ECANCELED);
+    t->depth = 0;
+  }
+  if (t->epoch == atomic_load(&weir_process_epoch)) weir_writer_release(&t->writer);
+  weir_stack_release(&t->stacks);
+  t->epoch = EPOCH_NEVER;
+  atomic_fetch_sub(&recording_threads, 1);
+}
+
+/* From here on the thread counts, and its end is noticed. */
+static void arm_thread(weir_thread *t)
+{
+  if (pthread_getspecific(life.key)) return;
+  if (pthread_setspecific(life.key, t) == 0) atomic_fetch_add(&recording_threads, 1);
+}
+
+static void begin_thread(weir_thread *t)
+{
+  char name[17] = "";
+  uint32_t depth = t->depth;
+  weir_trace_event head = {
+      .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
+
+  if (t->epoch != EPOCH_NEVER) { /* a child: all it has is its parent's */
+    weir_stack_release(&t->stacks);
+    memset(t, 0, sizeof *t);
+    t->depth = depth;
+  }
+  t->epoch = atomic_load(&weir_process_epoch);
+  if (!atomic_load(&weir_recording) || t->named) return;
+  prctl(PR_GET_NAME, name);
+  t->named = weir_writer_extended(&t->writer, WEIR_EV_THREAD, &head, name, strlen(name));
+}
+
+/* Opening a library takes the dynamic linker's lock, which a plug-in's constructor may hold while
+ * it waits for us: so this is outside our lock, and who waits here for another thread's set-up does
+ * so for a while only and then goes without stacks. Returns the unwinder's name to who has set it
+ * up. */
+static const char *begin_unwinder(void)
+{
+  const char *name = NULL;
+  struct timespec until;
+
+  if (atomic_load_explicit(&life.unwinder, memory_order_acquire)) return NULL;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += UNWINDER_WAIT_NS;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  if (pthread_mutex_timedlock(&life.unwinder_lock, &until)) return NULL;
+  if (!atomic_load_explicit(&life.unwinder, memory_order_relaxed)) {
+    weir_stack_skip_range(weir_own_start, weir_own_end);
+    name = weir_stack_init(life.home[0] ? life.home : NULL, weir_real_dlopen, weir_real_dlsym,
+                           life.depth);
+    atomic_store_explicit(&life.unwinder, true, memory_order_release);
+  }
+  pthread_mutex_unlock(&life.unwinder_lock);
+  return name;
+}
+
+static void note(weir_thread *t, const char *text)
+{
+  weir_trace_event head = {
+      .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
+
+  weir_writer_extended(&t->writer, WEIR_EV_NOTE, &head, text, strlen(text));
+}
+
+enum { NAMESPACE_NONE, NAMESPACE_UNSAID, NAMESPACE_SAID };
+/* The program made some with dlmopen. A child inherits that it was said. */
+static _Atomic int namespaces;
+
+static void say_namespace(weir_thread *t)
+{
+  int unsaid = NAMESPACE_UNSAID;
+
+  if (atomic_compare_exchange_strong(&namespaces, &unsaid, NAMESPACE_SAID))
+    note(t, "dlmopen was called: CUDA calls from libraries in other namespaces are not seen");
+}
+
+void weir_note_namespace(void)
+{
+  weir_thread *t = &weir_self;
+  int none = NAMESPACE_NONE;
+
+  atomic_compare_exchange_strong(&namespaces, &none, NAMESPACE_UNSAID);
+  if (t->epoch == atomic_load(&weir_process_epoch) && atomic_load(&weir_recording))
+    say_namespace(t);
+}
+
+/* Whoever looks at memory wants to know it. */
+static void note_poison(weir_thread *t)
+{
+  char text[128];
+  if (weir_fill_use != WEIR_FILL_POISON) return;
+  (void)snprintf(text, sizeof text,
+                 "poison: fresh and recycled device memory repeats the word 0x%016llx",
+                 (unsigned long long)weir_fill_pattern());
+  note(t, text);
+}
+
+static void say_what_is_missing(weir_thread *t, const char *unwinder)
+{
+  if (unwinder && strcmp(unwinder, "backtrace") == 0)
+    note(t, "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
+  if (atomic_exchange(&stacks_left_off, false))
+    note(t, "forked while other threads called CUDA: no stacks are taken in this process");
+  if (atomic_exchange(&tool_unsaid, false)) weir_tool_say(life.tool);
+  if (unwinder) note_poison(t);
+  say_namespace(t);
+}
+
+/* Sets the process up if the constructor has not, and the image if it was forked behind our back.
+ */
+static void notice_image(void)
+{
+  pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  bool needed = atomic_load(&wiped.epoch) == 0;
+
+  if (!needed) return;
+  if (!life.images) {
+    weir_set_up();
+    return;
+  }
+  life.lock = unlocked; /* whoever held it is not in this image */
+  begin_child(false);
+}
+
+/* What is kept off while a thread holds our locks: signals, whose handlers may call CUDA or fork,
+ * and cancellation. Signals that the thread causes itself stay open. */
+typedef struct undisturbed {
+  sigset_t mask;
+  int cancelling;
+} undisturbed;
+
+static void begin_undisturbed(undisturbed *u)
+{
+  static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+  sigset_t most;
+
+  sigfillset(&most);
+  for (unsigned i = 0; i < sizeof own / sizeof *own; i++)
+    sigdelset(&most, own[i]);
+  pthread_sigmask(SIG_BLOCK, &most, &u->mask);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &u->cancelling);
+}
+
+static void end_undisturbed(const undisturbed *u)
+{
+  pthread_setcancelstate(u->cancelling, NULL);
+  pthread_sigmask(SIG_SETMASK, &u->mask, NULL);
+}
+
+static bool start_thread(weir_thread *t)
+{
+  const char *unwinder = NULL;
+  bool recording;
+
+  notice_image();
+  pthread_mutex_lock(&life.lock);
+  open_image(true);
+  recording = atomic_load(&weir_recording);
+  if (!recording) weir_route_end();
+  pthread_mutex_unlock(&life.lock);
+  if (recording) {
+    arm_thread(t);
+    unwinder = begin_unwinder();
+  }
+  begin_thread(t);
+  if (recording) say_what_is_missing(t, unwinder);
+  return recording;
+}
+
+bool weir_thread_start(weir_thread *t)
+{
+  int saved = errno;
+  undisturbed u;
+  bool recording;
+
+  begin_undisturbed(&u);
+  recording = start_thread(t);
+  end_undisturbed(&u);
+  errno = saved;
+  return recording;
+}
+
+/* The call that owned the event never came back, and one further out on the same stack is made: its
+ * event is lost, and counted. A handler on a stack of its own is no such call. */
+bool weir_call_abandoned(weir_thread *t)
+{
+  stack_t stack = {.ss_flags = SS_ONSTACK};
+  int saved = errno;
+
+  if (sigaltstack(NULL, &stack) == 0 && !(stack.ss_flags & SS_ONSTACK)) {
+    weir_spool_drop(1, EINTR);
+    t->depth = 0;
+  }
+  errno = saved;
+  return t->depth == 0;
+}
+
+/* The program's own remark in its trace: found by dlsym(RTLD_DEFAULT, "weir_note") or as a weak
+ * symbol. */
+void weir_note(const char *text)
+{
+  weir_thread *t = &weir_self;
+
+  if (text && weir_thread_ready(t)) note(t, text);
+}
+
+/* AddressSanitizer's runtime ends a program in which it is not the first library, which it is not
+ * behind a preloaded one. It asks this of whoever defines it first, and that is the program where
+ * it does. We replace nothing of the runtime's, so the order does no harm. */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+  return "verify_asan_link_order=0";
+}
+
+/* ---- start and end ----------------------------------------------------------------------------
+ */
+
+void weir_set_up(void)
+{
+  if (life.configured) return;
+  life.configured = true;
+  if (fstat(2, &first_stderr)) first_stderr.st_mode = 0;
+  weir_loader_find();
+  begin_image();
+  if (getauxval(AT_SECURE)) {
+    life.off = true;
+    return;
+  }
+  find_home();
+  read_options();
+  make_way();
+  read_directory();
+  if (((uintptr_t)&wiped | WIPE_BYTES) % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
+    madvise(&wiped, WIPE_BYTES, MADV_WIPEONFORK);
+  if (pthread_key_create(&life.key, end_thread) ||
+      pthread_atfork(fork_prepare, fork_parent, fork_child))
+    life.off = true;
+  else
+    weir_route_start(&life.route);
+}
+
+__attribute__((constructor(101))) static void at_start(void)
+{
+  int saved = errno;
+
+  weir_set_up();
+  if (!life.automatic) {
+    pthread_mutex_lock(&life.lock);
+    open_image(false);
+    pthread_mutex_unlock(&life.lock);
+  }
+  errno = saved;
+}
+
+/* The program's own destructors may still call CUDA after this; their events are recorded. */
+__attribute__((destructor(101))) static void at_end(void)
+{
+  int saved = errno;
+
+  weir_poison_flush();
+  weir_say_losses(life.directory, life.automatic);
+  weir_spool_close();
+  errno = saved;
+}

@@ -1,0 +1,178 @@
+/* capture.c: see capture.h. Two counters exclude steps and captures: who makes a step counts it,
+ * then looks whether a capture is counted; who begins a capture counts it, then looks whether a
+ * step is. At least one of the two sees the other: a step gives way, a begin waits. Only steps and
+ * begins touch them.
+ *
+ * A begin waits for BEGIN_WAITS_NS at most. What is still under way then is inside of the driver,
+ * behind its own look at the captures: a wait for a context from the time before the first begin
+ * (reroute/device.c), or a call that the driver holds up. The work that it waits for may need what
+ * this thread does next. */
+#include "interpose/record/capture.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <time.h>
+#include "core/base/clock.h"
+#include "interpose/record/context.h"
+#include "interpose/reroute/reroute.h"
+
+enum { SPINS = 256, YIELDS = 64, PAUSE_NS = 20000 };
+#define BEGIN_WAITS_NS UINT64_C(1000000000)
+
+_Atomic uint32_t weir_captures;
+static _Atomic uint32_t steps; /* under way */
+static _Atomic bool ever;
+
+#define OWN static __thread __attribute__((tls_model("initial-exec")))
+OWN uint32_t own_steps;     /* of `steps`: this thread's */
+OWN uintptr_t beginning_at; /* where on the stack the call is that begins a capture; 0: none */
+OWN uintptr_t ending_at;    /* that ends one */
+
+bool weir_capture_ever(void)
+{
+  return atomic_load(&ever);
+}
+
+/* ---- the program's begins and ends -------------------------------------------------------------
+ */
+
+/* True: no call further out on the stack is at it. A stack grows down; what was left by longjmp()
+ * is below. */
+static bool outermost(uintptr_t *at)
+{
+  uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+  if (*at && here < *at) return false;
+  *at = here;
+  return true;
+}
+
+static uint64_t now_ns(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+static bool others_step(void)
+{
+  return atomic_load(&steps) > own_steps;
+}
+
+/* A handler that interrupted a step of this thread's does not wait for that. */
+__attribute__((noinline)) static void wait_for_steps(void)
+{
+  struct timespec pause = {0, PAUSE_NS};
+  int saved = errno;
+  for (int i = 0; i < SPINS && others_step(); i++)
+    __asm__ volatile("" ::: "memory");
+  for (int i = 0; i < YIELDS && others_step(); i++)
+    (void)sched_yield();
+  uint64_t start = now_ns();
+  while (others_step() && now_ns() - start < BEGIN_WAITS_NS)
+    (void)nanosleep(&pause, NULL);
+  errno = saved;
+}
+
+bool weir_capture_begins(void)
+{
+  if (!outermost(&beginning_at)) return false;
+  atomic_fetch_add(&weir_captures, 1);
+  atomic_store(&ever, true);
+  if (others_step()) wait_for_steps();
+  return true;
+}
+
+static void one_less(void)
+{
+  uint32_t n = atomic_load(&weir_captures);
+  while (n && !atomic_compare_exchange_weak(&weir_captures, &n, n - 1))
+    ;
+}
+
+void weir_capture_begun(bool counted, uint32_t status)
+{
+  if (!counted) return;
+  beginning_at = 0;
+  if (status) one_less();
+}
+
+bool weir_capture_ends(void)
+{
+  return outermost(&ending_at);
+}
+
+/* What the driver says of a stream; `otherwise` where it does not. */
+static CUstreamCaptureStatus status_of(uint64_t stream, CUstreamCaptureStatus otherwise)
+{
+  CUstreamCaptureStatus status = otherwise;
+  PFN_cuStreamIsCapturing_v10000 ask =
+      WEIR_HELPER(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000);
+  bool told = ask && ask((CUstream)(uintptr_t)stream, &status) == CUDA_SUCCESS;
+  return told ? status : otherwise;
+}
+
+bool weir_is_capturing(uint64_t stream)
+{
+  return status_of(stream, CU_STREAM_CAPTURE_STATUS_NONE) == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+static bool is_over(uint64_t stream)
+{
+  return status_of(stream, CU_STREAM_CAPTURE_STATUS_ACTIVE) == CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* A capture ends by success, by the error that says that it had been invalidated, and by the one
+ * that says that a stream did not join ("failure of the overall capture operation", CUDA C++
+ * Programming Guide). Its graph may use what is live now: no free of that is to find no capture
+ * counted and the block not marked yet. */
+void weir_capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream)
+{
+  if (!counted) return;
+  ending_at = 0;
+  bool over = status == CUDA_SUCCESS || status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+              (status == CUDA_ERROR_STREAM_CAPTURE_UNJOINED && is_over(stream));
+  if (status == CUDA_SUCCESS) weir_route_taint_all(owner);
+  if (over) one_less();
+}
+
+void weir_capture_forked(void)
+{
+  atomic_store(&steps, 0);
+  own_steps = 0;
+  beginning_at = ending_at = 0;
+}
+
+/* ---- Weir's own --------------------------------------------------------------------------------
+ */
+
+bool weir_step_begin(void)
+{
+  own_steps++;
+  atomic_fetch_add(&steps, 1);
+  if (__builtin_expect(atomic_load(&weir_captures) == 0, 1)) return true;
+  weir_step_end();
+  return false;
+}
+
+void weir_step_end(void)
+{
+  atomic_fetch_sub(&steps, 1);
+  own_steps--;
+}
+
+weir_relaxed weir_relax(void)
+{
+  PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange =
+      WEIR_HELPER(cuThreadExchangeStreamCaptureMode, PFN_cuThreadExchangeStreamCaptureMode_v10010);
+  weir_relaxed r = {.was = CU_STREAM_CAPTURE_MODE_RELAXED};
+  r.changed = exchange && exchange(&r.was) == CUDA_SUCCESS;
+  return r;
+}
+
+void weir_relax_end(const weir_relaxed *r)
+{
+  PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange =
+      WEIR_HELPER(cuThreadExchangeStreamCaptureMode, PFN_cuThreadExchangeStreamCaptureMode_v10010);
+  CUstreamCaptureMode was = r->was;
+  if (r->changed && exchange) (void)exchange(&was);
+}

@@ -1,0 +1,143 @@
+/* context.h: which context and device the calling thread is on, and the driver's own functions that
+ * the hooks ask (never through a wrapper; always with the thread's depth raised).
+ *
+ * A context gets a small *number* when it is first met, since an event has 8 bits for it: 1-254,
+ * 255 for all further ones, 0 for none. A destroyed context's number can be given again.
+ */
+#ifndef WEIR_INTERPOSE_CONTEXT_H
+#define WEIR_INTERPOSE_CONTEXT_H
+
+#include "interpose/record/cuda_headers.h"
+#include "interpose/record/record.h"
+
+/* X(exported symbol, its type) */
+#define WEIR_HELPERS(X)                                                                            \
+  X(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000)                                                    \
+  X(cuCtxGetDevice, PFN_cuCtxGetDevice_v2000)                                                      \
+  X(cuDeviceGetName, PFN_cuDeviceGetName_v2000)                                                    \
+  X(cuDeviceGetPCIBusId, PFN_cuDeviceGetPCIBusId_v4010)                                            \
+  X(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020)                                               \
+  X(cuDevicePrimaryCtxGetState, PFN_cuDevicePrimaryCtxGetState_v7000)                              \
+  X(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000)                                        \
+  X(cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000)                                               \
+  X(cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000)                                                 \
+  X(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)                                                  \
+  X(cuCtxRecordEvent, PFN_cuCtxRecordEvent_v12050)                                                 \
+  X(cuThreadExchangeStreamCaptureMode, PFN_cuThreadExchangeStreamCaptureMode_v10010)               \
+  X(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)                                                           \
+  X(cuMemFree_v2, PFN_cuMemFree_v3020)                                                             \
+  X(cuMemFreeHost, PFN_cuMemFreeHost_v2000)                                                        \
+  X(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020)                                                      \
+  X(cuStreamCreate, PFN_cuStreamCreate_v2000)                                                      \
+  X(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000)                                                 \
+  X(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)                                             \
+  X(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)                                             \
+  X(cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020)                                                 \
+  X(cuMemcpyDtoDAsync_v2, PFN_cuMemcpyDtoDAsync_v3020)                                             \
+  X(cuMemsetD8Async, PFN_cuMemsetD8Async_v3020)                                                    \
+  X(cuEventSynchronize, PFN_cuEventSynchronize_v2000)                                              \
+  X(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)                                            \
+  X(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)                                                       \
+  X(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020)                                       \
+  X(cuEventCreate, PFN_cuEventCreate_v2000)                                                        \
+  X(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)                                                   \
+  X(cuEventRecord, PFN_cuEventRecord_v2000)                                                        \
+  X(cuEventQuery, PFN_cuEventQuery_v2000)                                                          \
+  X(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000)                                           \
+  X(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020)                                                      \
+  X(cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020)                                                \
+  X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
+  X(cuMemPoolGetAttribute, PFN_cuMemPoolGetAttribute_v11020)                                       \
+  X(cuMemPoolCreate, PFN_cuMemPoolCreate_v11020)                                                   \
+  X(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020)                                                 \
+  X(cuMemAllocFromPoolAsync, PFN_cuMemAllocFromPoolAsync_v11020)                                   \
+  X(cuMemFreeAsync, PFN_cuMemFreeAsync_v11020)                                                     \
+  X(cuDeviceGetMemPool, PFN_cuDeviceGetMemPool_v11020)                                             \
+  X(cuDeviceGetDefaultMemPool, PFN_cuDeviceGetDefaultMemPool_v11020)                               \
+  X(cuArray3DGetDescriptor_v2, PFN_cuArray3DGetDescriptor_v3020)                                   \
+  X(cuFuncGetName, PFN_cuFuncGetName_v12030)                                                       \
+  X(cuKernelGetName, PFN_cuKernelGetName_v12030)
+
+enum weir_helper {
+#define WEIR_HELPER_ENUM(symbol, type) WEIR_H_##symbol,
+  WEIR_HELPERS(WEIR_HELPER_ENUM)
+#undef WEIR_HELPER_ENUM
+      WEIR_HELPER_COUNT
+};
+
+/* The program has initialised the driver. Until then it is asked for nothing: it would refuse, and
+ * another interposer, whose functions we may find in its place, may have nothing yet to call. */
+extern _Atomic bool weir_driver_ready;
+
+/* What cuInit said, whoever called it. */
+void weir_driver_initialised(uint32_t status);
+
+/* NULL: not looked for yet, or the driver is not ready; 1: looked for in vain. */
+extern _Atomic(void *) weir_helpers[WEIR_HELPER_COUNT];
+void *weir_helper_find(enum weir_helper which);
+
+/* Helpers looked for in vain may be there now: a driver has come. */
+void weir_helpers_retry(void);
+
+WEIR_INLINE void *weir_helper(enum weir_helper which)
+{
+  void *p = atomic_load_explicit(&weir_helpers[which], memory_order_acquire);
+  return __builtin_expect((uintptr_t)p > 1, 1) ? p : weir_helper_find(which);
+}
+
+/* The driver's function, or NULL while no driver is loaded and initialised, or where it is too old
+ * to have it. */
+#define WEIR_HELPER(symbol, type) ((type)(uintptr_t)weir_helper(WEIR_H_##symbol))
+
+/* Goes up whenever a context handle may come to mean another context. From 1. */
+extern _Atomic uint32_t weir_context_age;
+
+/* Slow path: gives `context` a number, asks for its device, names the device in the spool. */
+void weir_context_meet(weir_thread *t, CUcontext context);
+
+#define WEIR_CONTEXT_TRUST 16 /* see weir_context_trusted() */
+
+/* Makes t->last_* those of the thread's current context. Before a slot is taken: may write a NAME.
+ */
+WEIR_INLINE void weir_context_refresh(weir_thread *t)
+{
+  CUcontext now = NULL;
+  PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000);
+  if (ask && ask(&now) != CUDA_SUCCESS) now = NULL;
+  t->context_trust = WEIR_CONTEXT_TRUST;
+  if ((uint64_t)(uintptr_t)now == t->last_context &&
+      t->context_age == atomic_load_explicit(&weir_context_age, memory_order_relaxed))
+    return;
+  weir_context_meet(t, now);
+}
+
+/* Asking costs as much as the rest of a frequent event. A thread's context changes only by calls
+ * that are wrapped, at whatever depth, and each of them takes the trust away (gen.py, CONTEXT
+ * rows); the limit is for what may go round them inside NVIDIA's own libraries. */
+WEIR_INLINE void weir_context_trusted(weir_thread *t)
+{
+  if (t->context_trust && t->last_context &&
+      t->context_age == atomic_load_explicit(&weir_context_age, memory_order_relaxed))
+    t->context_trust--;
+  else
+    weir_context_refresh(t);
+}
+
+/* Number and device of a context met before; 0 and WEIR_DEVICE_NONE when it was not. */
+unsigned weir_context_number(uint64_t context);
+unsigned weir_context_device(uint64_t context);
+
+/* The context with the number; 0: none now. */
+uint64_t weir_context_handle(unsigned number);
+
+/* There is one that was met. */
+bool weir_context_any(void);
+
+/* Work on more than one device has been seen. */
+bool weir_many_devices(void);
+
+/* The context is gone; or all of the device's. */
+void weir_context_forget(uint64_t context);
+void weir_context_forget_device(unsigned device);
+
+#endif

@@ -1,0 +1,158 @@
+/* hash_table.c: see hash_table.h.
+ *
+ * An entry's words are written after its key is claimed, y last, and a removed entry's y is 0:
+ * until the words are there nobody takes the entry, and none of the words of the key before is seen
+ * with the new key. Probing past other threads' half-written entries looks at their keys only.
+ */
+#include "core/base/pages.h"
+#include "interpose/record/hash_table.h"
+
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define GONE  UINT64_MAX
+#define PROBE 16u
+
+static uint64_t slots_of(unsigned level)
+{
+  return UINT64_C(1024) << (3 * level);
+}
+
+static uint64_t hash_of(uint64_t key)
+{
+  key ^= key >> 32;
+  key *= UINT64_C(0x9e3779b97f4a7c15);
+  return key ^ key >> 29;
+}
+
+/* The level's slots, mapped on first use. Of two threads that map it at once one gives its own
+ * back. */
+static weir_entry *level_make(weir_table *t, unsigned level)
+{
+  weir_entry *e = atomic_load_explicit(&t->level[level], memory_order_acquire);
+  if (e) return e;
+  uint64_t bytes = slots_of(level) * sizeof(weir_entry);
+  weir_entry *mine = weir_pages(bytes);
+  if (!mine) return NULL;
+  if (atomic_compare_exchange_strong(&t->level[level], &e, mine)) return mine;
+  munmap(mine, bytes);
+  return e;
+}
+
+/* The n-th slot a key may live in. */
+static weir_entry *slot_at(weir_entry *slots, unsigned level, uint64_t hash, unsigned n)
+{
+  return &slots[(hash + n) & (slots_of(level) - 1)];
+}
+
+weir_entry *weir_table_find(weir_table *t, uint64_t key)
+{
+  uint64_t h = hash_of(key);
+  for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
+    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    if (!slots) return NULL;
+    for (unsigned n = 0; n < PROBE; n++) {
+      weir_entry *e = slot_at(slots, l, h, n);
+      uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
+      if (k == key) return e;
+      if (k == 0) break;
+    }
+  }
+  return NULL;
+}
+
+/* A free slot of the level claimed for the key, or NULL. */
+static weir_entry *claim(weir_entry *slots, unsigned level, uint64_t key)
+{
+  uint64_t h = hash_of(key);
+  for (unsigned n = 0; n < PROBE; n++) {
+    weir_entry *e = slot_at(slots, level, h, n);
+    uint64_t k = atomic_load_explicit(&e->key, memory_order_relaxed);
+    while (k == 0 || k == GONE)
+      if (atomic_compare_exchange_weak(&e->key, &k, key)) return e;
+  }
+  return NULL;
+}
+
+weir_entry *weir_table_claim(weir_table *t, uint64_t key, bool *there)
+{
+  uint64_t h = hash_of(key);
+  weir_entry *free_slot = NULL;
+  *there = false;
+  if (key == 0 || key == GONE) return NULL;
+  for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
+    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    for (unsigned n = 0; slots && n < PROBE; n++) {
+      weir_entry *e = slot_at(slots, l, h, n);
+      uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
+      *there = k == key;
+      if (*there) return e;
+      if (!free_slot && (k == 0 || k == GONE)) free_slot = e;
+      if (k == 0) break;
+    }
+    if (!slots) break;
+  }
+  uint64_t k = free_slot ? atomic_load_explicit(&free_slot->key, memory_order_relaxed) : key;
+  if ((k == 0 || k == GONE) && atomic_compare_exchange_strong(&free_slot->key, &k, key))
+    return free_slot;
+  weir_entry *e = NULL; /* it went to another */
+  for (unsigned l = 0; !e && l < WEIR_TABLE_LEVELS; l++) {
+    weir_entry *slots = level_make(t, l);
+    if (!slots) return NULL;
+    e = claim(slots, l, key);
+  }
+  return e;
+}
+
+void weir_entry_set(weir_entry *e, uint64_t x, uint64_t y)
+{
+  atomic_store_explicit(&e->x, x, memory_order_relaxed);
+  atomic_store_explicit(&e->y, y, memory_order_release);
+}
+
+weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y)
+{
+  bool there;
+  weir_entry *e = weir_table_claim(t, key, &there);
+  if (e) weir_entry_set(e, x, y);
+  return e;
+}
+
+/* Whoever makes y 0 has taken the entry. */
+static bool take(weir_entry *e, uint64_t key, uint64_t *x, uint64_t y)
+{
+  *x = atomic_load_explicit(&e->x, memory_order_relaxed);
+  return y && atomic_compare_exchange_strong(&e->y, &y, 0) &&
+         atomic_compare_exchange_strong(&e->key, &key, GONE);
+}
+
+bool weir_table_take(weir_table *t, uint64_t key, uint64_t *x, uint64_t *y)
+{
+  if (key == 0 || key == GONE) return false;
+  weir_entry *e = weir_table_find(t, key);
+  if (!e) return false;
+  *y = atomic_load_explicit(&e->y, memory_order_acquire);
+  return take(e, key, x, *y);
+}
+
+bool weir_table_take_as(weir_table *t, uint64_t key, uint64_t *x, uint64_t y)
+{
+  if (key == 0 || key == GONE) return false;
+  weir_entry *e = weir_table_find(t, key);
+  return e && atomic_load_explicit(&e->y, memory_order_acquire) == y && take(e, key, x, y);
+}
+
+void weir_table_each(weir_table *t,
+                     void (*visit)(void *context, uint64_t key, uint64_t x, uint64_t y),
+                     void *context)
+{
+  for (unsigned l = 0; l < WEIR_TABLE_LEVELS; l++) {
+    weir_entry *slots = atomic_load_explicit(&t->level[l], memory_order_acquire);
+    for (uint64_t i = 0; slots && i < slots_of(l); i++) {
+      uint64_t k = atomic_load_explicit(&slots[i].key, memory_order_acquire);
+      if (k == 0 || k == GONE) continue;
+      visit(context, k, atomic_load_explicit(&slots[i].x, memory_order_relaxed),
+            atomic_load_explicit(&slots[i].y, memory_order_acquire));
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/* hash_table.h: a lock-free hash table of 64-bit keys, for what the preload library must remember
+ * of a program: blocks by address, kernels by handle, host stubs by address.
+ *
+ * Any number of threads; no lock, no malloc, nothing to repair after fork(). Open addressing with a
+ * bounded probe: a key lives in one of PROBE slots of one *level*; when those are taken a level
+ * eight times larger is mapped behind it, so nothing is ever moved and a reader never waits. A slot
+ * whose key was removed is a tombstone and is taken by the next key that hashes there.
+ *
+ * One key is not inserted by two threads at a time (a program can't be given one address twice);
+ * the table stays sound if it is, and then holds either value.
+ */
+#ifndef WEIR_INTERPOSE_HASH_TABLE_H
+#define WEIR_INTERPOSE_HASH_TABLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define WEIR_TABLE_LEVELS 7 /* 1 Ki slots, then x8: 256 Mi at the last */
+
+typedef struct weir_entry {
+  _Atomic uint64_t key;  /* 0: never used; WEIR_TABLE_GONE: removed */
+  _Atomic uint64_t x, y; /* the user's two words */
+} weir_entry;
+
+typedef struct weir_table {
+  _Atomic(weir_entry *) level[WEIR_TABLE_LEVELS];
+} weir_table;
+
+/* The entry of `key`, or NULL. Lives until it is removed. */
+weir_entry *weir_table_find(weir_table *t, uint64_t key);
+
+/* Finds or makes the entry; its words are set. NULL: no memory. Key 0 and ~0 are refused. */
+weir_entry *weir_table_put(weir_table *t, uint64_t key, uint64_t x, uint64_t y);
+
+/* The two halves of it, for who has to do something between: finds the entry, *there, or claims
+ * one, whose words are set then. */
+weir_entry *weir_table_claim(weir_table *t, uint64_t key, bool *there);
+void weir_entry_set(weir_entry *e, uint64_t x, uint64_t y);
+
+/* Removes the entry and returns its words, of which y is not 0. False when it is not there, or is
+ * only about to be. */
+bool weir_table_take(weir_table *t, uint64_t key, uint64_t *x, uint64_t *y);
+
+/* The same, only if its second word is `y`. */
+bool weir_table_take_as(weir_table *t, uint64_t key, uint64_t *x, uint64_t y);
+
+/* Calls `visit` for each entry; one that comes or goes meanwhile may be seen or not. */
+void weir_table_each(weir_table *t,
+                     void (*visit)(void *context, uint64_t key, uint64_t x, uint64_t y),
+                     void *context);
+
+#endif

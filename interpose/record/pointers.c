@@ -1,0 +1,334 @@
+/* pointers.c: see pointers.h, which has the tree's layout. Nodes are never given back: their number
+ * is bounded by the address space the program has ever used.
+ *
+ * A block's marks are disjoint from those of all other live blocks, but for pages that it shares.
+ * Marks of a block whose end nobody saw give way: those of the same place are overwritten, finer
+ * ones are looked for (used, used8, below: bitmaps, a word for 64 entries) and wiped before a
+ * coarser one is laid over them, coarser ones have no say where a finer one is. Who leaves wipes
+ * what still has its tag.
+ *
+ * The bitmaps are shared by blocks beside each other, so their bits are set and cleared one by one;
+ * a bit is cleared only by a block that covers all that it stands for.
+ */
+#include "core/base/pages.h"
+#include "interpose/record/pointers.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include "interpose/record/hash_table.h"
+
+typedef weir_pointer_node node;
+typedef weir_pointer_mark pointer_mark;
+typedef weir_pointer_word word;
+
+enum { GIB = WEIR_GIB_SHIFT, GRANULE = WEIR_GRANULE_SHIFT, PAGE = WEIR_PAGE_SHIFT };
+#define TAG_BITS WEIR_POINTER_TAG
+#define ONE      (TAG_BITS + 1)           /* a count of one */
+#define MOST     (UINT32_MAX & ~TAG_BITS) /* the greatest: it is not known any more */
+
+#define ALWAYS static inline __attribute__((always_inline))
+
+weir_pointer_word weir_pointer_top[512];
+static weir_table blocks;
+
+/* A root's or a node's arrays. */
+typedef struct table {
+  pointer_mark *mark, *mark8, *mark64;
+  word *used, *used8, *below, *child;
+} table;
+
+#define TABLE(t)                                                                                   \
+  ((table){(t)->mark, (t)->mark8, (t)->mark64, (t)->used, (t)->used8, (t)->below, (t)->child})
+
+ALWAYS node *node_of(uint64_t address)
+{
+  return (node *)(uintptr_t)address;
+}
+
+/* What a word points to, made when there is none. A page's entries have no children. */
+__attribute__((noinline)) static uint64_t make(word *at, size_t bytes)
+{
+  uint64_t there = 0;
+  void *mine = weir_pages(bytes);
+  if (!mine) return 0;
+  if (atomic_compare_exchange_strong(at, &there, (uint64_t)(uintptr_t)mine))
+    return (uint64_t)(uintptr_t)mine;
+  munmap(mine, bytes);
+  return there;
+}
+
+ALWAYS node *child_of(word *at, int shift, bool on)
+{
+  uint64_t there = weir_pointer_load(at);
+  if (!there && on) there = make(at, shift == GRANULE ? offsetof(node, child) : sizeof(node));
+  return node_of(there);
+}
+
+/* ---- bitmaps ----------------------------------------------------------------------------------
+ */
+
+ALWAYS void bit_set(word *bitmap, uint64_t i)
+{
+  uint64_t bit = UINT64_C(1) << i % 64;
+  if (!(atomic_load_explicit(&bitmap[i / 64], memory_order_relaxed) & bit))
+    atomic_fetch_or_explicit(&bitmap[i / 64], bit, memory_order_relaxed);
+}
+
+/* Those of bits [i, end) that are set, cleared; all are of one word. */
+ALWAYS uint64_t bits_take(word *bitmap, uint64_t i, uint64_t end)
+{
+  uint64_t bits = UINT64_MAX >> (64 - (end - i)) << i % 64;
+  bits &= atomic_load_explicit(&bitmap[i / 64], memory_order_relaxed);
+  if (__builtin_expect(bits != 0, 0))
+    atomic_fetch_and_explicit(&bitmap[i / 64], ~bits, memory_order_relaxed);
+  return bits;
+}
+
+/* ---- marks that give way ----------------------------------------------------------------------
+ */
+
+static void wipe(pointer_mark *marks, uint64_t bits)
+{
+  for (; bits; bits &= bits - 1)
+    atomic_store_explicit(&marks[__builtin_ctzll(bits)], 0, memory_order_relaxed);
+}
+
+/* All marks of a node and below it. */
+static void node_wipe(node *n, int shift)
+{
+  if (!n) return;
+  wipe(n->mark8, bits_take(n->used8, 0, 64));
+  wipe(n->mark64, 255);
+  for (uint64_t i = 0; i < 512; i += 64) {
+    wipe(n->mark + i, bits_take(n->used, i, i + 64));
+    uint64_t below = shift == PAGE ? 0 : bits_take(n->below, i, i + 64);
+    for (; below; below &= below - 1)
+      node_wipe(node_of(weir_pointer_load(&n->child[i + (unsigned)__builtin_ctzll(below)])), PAGE);
+  }
+}
+
+/* What is finer than the marks to come of entries [i, end), all of one word. */
+ALWAYS void make_way(table t, int shift, uint64_t i, uint64_t end)
+{
+  uint64_t first = (i + 7) / 8 * 8, last = end / 8 * 8;
+  uint64_t below = shift == PAGE ? 0 : bits_take(t.below, i, end);
+  for (; below; below &= below - 1) {
+    uint64_t at = i / 64 * 64 + (unsigned)__builtin_ctzll(below);
+    node_wipe(node_of(weir_pointer_load(&t.child[at])), shift == GIB ? GRANULE : PAGE);
+  }
+  if (first < last) wipe(t.mark + i / 64 * 64, bits_take(t.used, first, last));
+  if (end - i == 64) wipe(t.mark8 + i / 512 * 64, bits_take(t.used8, i / 8, end / 8));
+}
+
+/* ---- marking ----------------------------------------------------------------------------------
+ */
+
+ALWAYS void mark_set(pointer_mark *at, uint32_t tag, bool on)
+{
+  if (on)
+    atomic_store_explicit(at, tag | ONE, memory_order_release);
+  else if ((atomic_load_explicit(at, memory_order_relaxed) & TAG_BITS) == tag)
+    atomic_store_explicit(at, 0, memory_order_relaxed);
+}
+
+/* One block more, or one less, in a page that it may share with others. A mark of another kind is
+ * an old one whose end was not seen: it is overwritten by a newcomer and left alone by a leaver. */
+ALWAYS void page_share(pointer_mark *at, uint32_t tag, bool on)
+{
+  uint32_t e = atomic_load_explicit(at, memory_order_relaxed), to;
+  do {
+    bool same = (e & TAG_BITS) == tag;
+    if (same && e >= MOST) return;
+    if (on)
+      to = same ? e + ONE : tag | ONE;
+    else if (!same)
+      return;
+    else
+      to = e >= 2 * ONE ? e - ONE : 0;
+  } while (!atomic_compare_exchange_weak_explicit(at, &e, to, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+/* Entries [i, end), all of one group of 64, are the block's alone. */
+ALWAYS void group_mark(table t, int shift, uint64_t i, uint64_t end, uint32_t tag, bool on)
+{
+  if (on) make_way(t, shift, i, end);
+  if (end - i == 64) {
+    mark_set(&t.mark64[i / 64], tag, on);
+    return;
+  }
+  while (i < end) {
+    bool eight = i % 8 == 0 && end - i >= 8;
+    if (on) bit_set(eight ? t.used8 : t.used, eight ? i / 8 : i);
+    mark_set(eight ? &t.mark8[i / 8] : &t.mark[i], tag, on);
+    i += eight ? 8 : 1;
+  }
+}
+
+static void pages_mark(node *n, uint64_t start, uint64_t end, uint32_t tag, bool on);
+static void granules_mark(node *n, uint64_t start, uint64_t end, uint32_t tag, bool on);
+
+/* Bytes [start, end) of an entry's span, not all of it. */
+ALWAYS void part_mark(table t, int shift, uint64_t i, uint64_t start, uint64_t end, uint32_t tag,
+                      bool on)
+{
+  uint64_t in_entry = (UINT64_C(1) << shift) - 1, from = start & in_entry;
+  if (shift == PAGE) {
+    if (on) bit_set(t.used, i);
+    page_share(&t.mark[i], tag, on);
+    return;
+  }
+  node *n = child_of(&t.child[i], shift, on);
+  if (!n) return;
+  if (on) bit_set(t.below, i);
+  (shift == GIB ? granules_mark : pages_mark)(n, from, from + (end - start), tag, on);
+}
+
+/* Bytes [start, end) of a table's span; an entry is 1 << shift bytes. */
+ALWAYS void table_mark(table t, int shift, uint64_t start, uint64_t end, uint32_t tag, bool on)
+{
+  uint64_t in_entry = (UINT64_C(1) << shift) - 1;
+  uint64_t i = (start + in_entry) >> shift, last = end >> shift;
+  if (i > last) {
+    part_mark(t, shift, last, start, end, tag, on);
+    return;
+  }
+  if (start & in_entry) part_mark(t, shift, i - 1, start, i << shift, tag, on);
+  while (i < last) {
+    uint64_t stop = (i / 64 + 1) * 64;
+    if (stop > last) stop = last;
+    group_mark(t, shift, i, stop, tag, on);
+    i = stop;
+  }
+  if (end & in_entry) part_mark(t, shift, last, last << shift, end, tag, on);
+}
+
+static void pages_mark(node *n, uint64_t start, uint64_t end, uint32_t tag, bool on)
+{
+  table_mark(TABLE(n), PAGE, start, end, tag, on);
+}
+
+static void granules_mark(node *n, uint64_t start, uint64_t end, uint32_t tag, bool on)
+{
+  table_mark(TABLE(n), GRANULE, start, end, tag, on);
+}
+
+static void mark(weir_block b, bool on)
+{
+  const uint64_t in_root = (UINT64_C(1) << 48) - 1;
+  uint64_t at = b.start, end = b.start + b.bytes;
+  while (at < end && (b.tag & TAG_BITS)) {
+    word *slot = &weir_pointer_top[at >> 48];
+    uint64_t stop = end - at <= in_root + 1 - (at & in_root) ? end : (at | in_root) + 1;
+    uint64_t there = weir_pointer_load(slot);
+    if (!there && on) there = make(slot, sizeof(weir_pointer_root));
+    if (there) {
+      weir_pointer_root *r = (weir_pointer_root *)(uintptr_t)there;
+      table_mark(TABLE(r), GIB, at & in_root, (at & in_root) + (stop - at), b.tag & TAG_BITS, on);
+    }
+    at = stop;
+  }
+}
+
+/* ---- looking ----------------------------------------------------------------------------------
+ */
+
+/* Of the marks over entry `i` the finest. */
+ALWAYS weir_tag finest(const pointer_mark *mark, const pointer_mark *mark8,
+                       const pointer_mark *mark64, uint64_t i)
+{
+  uint32_t m = atomic_load_explicit(&mark[i], memory_order_acquire);
+  if (!m) m = atomic_load_explicit(&mark8[i / 8], memory_order_acquire);
+  if (!m) m = atomic_load_explicit(&mark64[i / 64], memory_order_acquire);
+  return m & TAG_BITS;
+}
+
+weir_tag weir_pointer_tag_coarse(uint64_t address)
+{
+  weir_tag tag = 0;
+  uint64_t gib = address >> GIB & ((1 << 18) - 1), granule = address >> GRANULE & 511;
+  const weir_pointer_root *root =
+      (const weir_pointer_root *)(uintptr_t)weir_pointer_load(&weir_pointer_top[address >> 48]);
+  const node *granules = node_of(weir_pointer_load(&root->child[gib]));
+  const node *pages = granules ? node_of(weir_pointer_load(&granules->child[granule])) : NULL;
+  if (pages) tag = finest(pages->mark, pages->mark8, pages->mark64, address >> PAGE & 511);
+  if (!tag && granules) tag = finest(granules->mark, granules->mark8, granules->mark64, granule);
+  return tag ? tag : finest(root->mark, root->mark8, root->mark64, gib);
+}
+
+/* ---- blocks -----------------------------------------------------------------------------------
+ */
+
+/* A block that can't be: it would wrap or reach past 57 bits. */
+static bool sane(weir_block b)
+{
+  return b.start && b.tag && !(b.start >> 57) && b.bytes <= (UINT64_C(1) << 57) - b.start;
+}
+
+void weir_block_add(weir_block b)
+{
+  bool there;
+  if (!sane(b)) return;
+  weir_entry *e = weir_table_claim(&blocks, b.start, &there);
+  if (e && there) { /* its end was not seen */
+    (void)weir_block_take(b.start);
+    e = weir_table_claim(&blocks, b.start, &there);
+  }
+  if (!e) return;
+  mark(b, true);
+  weir_entry_set(e, b.bytes, b.tag);
+}
+
+weir_block weir_block_take(uint64_t start)
+{
+  uint64_t bytes, tag;
+  if (!weir_table_take(&blocks, start, &bytes, &tag)) return (weir_block){start, 0, 0};
+  weir_block b = {start, bytes, (weir_tag)tag};
+  mark(b, false);
+  return b;
+}
+
+weir_block weir_block_at(uint64_t start)
+{
+  weir_entry *e = start ? weir_table_find(&blocks, start) : NULL;
+  if (!e) return (weir_block){start, 0, 0};
+  weir_tag tag = (weir_tag)atomic_load_explicit(&e->y, memory_order_acquire);
+  return (weir_block){start, atomic_load_explicit(&e->x, memory_order_relaxed), tag};
+}
+
+typedef struct drop {
+  weir_tag mask, want;
+} drop;
+
+static void drop_one(void *context, uint64_t key, uint64_t x, uint64_t y)
+{
+  const drop *d = context;
+  weir_block b = {key, 0, (weir_tag)y};
+  if ((b.tag & d->mask) != d->want || !weir_table_take_as(&blocks, key, &x, y)) return;
+  b.bytes = x;
+  mark(b, false);
+}
+
+void weir_blocks_drop(weir_tag mask, weir_tag want)
+{
+  drop d = {mask, want};
+  weir_table_each(&blocks, drop_one, &d);
+}
+
+typedef struct each {
+  void (*visit)(void *context, weir_block block);
+  void *context;
+} each;
+
+static void each_one(void *context, uint64_t key, uint64_t x, uint64_t y)
+{
+  const each *e = context;
+  if (y) e->visit(e->context, (weir_block){key, x, (weir_tag)y});
+}
+
+void weir_blocks_each(void (*visit)(void *context, weir_block block), void *context)
+{
+  each e = {visit, context};
+  weir_table_each(&blocks, each_one, &e);
+}

@@ -1,0 +1,248 @@
+/* pools.c: see pools.h. The driver is asked under a lock, so that a pool cannot end meanwhile; who
+ * finds it taken leaves the asking to the one who has it. Without a call that asks, a use of a pool
+ * costs a look at the list of known ones and at the clock.
+ */
+#include "interpose/record/pools.h"
+
+#include <pthread.h>
+#include <string.h>
+#include "interpose/record/capture.h"
+#include "interpose/record/context.h"
+#include "interpose/record/event_fill.h"
+#include "interpose/record/stats.h"
+
+enum { POOLS = 128, DEVICES = 64, INTERVAL_MS = 100, WAITS_MS = 10 };
+
+typedef struct pool {
+  _Atomic uint64_t handle; /* CUmemoryPool; 0: this place is free */
+  uint8_t device;          /* ordinal */
+  bool from_start;         /* the one that the device had by itself */
+  bool told;               /* `last` is what the trace was told last */
+  weir_pool_figures last;
+} pool;
+
+_Atomic bool weir_pools_touched;
+
+static pool pools[POOLS];
+static _Atomic unsigned count;    /* places that were ever taken */
+static _Atomic uint64_t devices;  /* bitmap: the pool that the device has now is known */
+static _Atomic uint32_t asked_ms; /* coarse clock, when the figures were asked for last */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* over the pools, and while one is asked */
+static __thread uint32_t uses __attribute__((tls_model("initial-exec")));
+
+static pool *find(uint64_t handle)
+{
+  unsigned n = atomic_load_explicit(&count, memory_order_acquire);
+  for (unsigned i = 0; handle && i < n; i++)
+    if (atomic_load_explicit(&pools[i].handle, memory_order_acquire) == handle) return &pools[i];
+  return NULL;
+}
+
+/* ---- asking; lock held ------------------------------------------------------------------------
+ */
+
+static bool ask(uint64_t handle, CUmemPool_attribute what, uint64_t *value)
+{
+  PFN_cuMemPoolGetAttribute_v11020 get =
+      WEIR_HELPER(cuMemPoolGetAttribute, PFN_cuMemPoolGetAttribute_v11020);
+  cuuint64_t n = 0;
+  bool good = get && get((CUmemoryPool)(uintptr_t)handle, what, &n) == CUDA_SUCCESS;
+  *value = n;
+  return good;
+}
+
+static bool ask_all(uint64_t handle, weir_pool_figures *f)
+{
+  return ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &f->reserved) &&
+         ask(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &f->reserved_high) &&
+         ask(handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &f->used) &&
+         ask(handle, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &f->used_high) &&
+         ask(handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &f->threshold);
+}
+
+static void sample(pool *p)
+{
+  weir_pool_figures now;
+  uint64_t start = weir_ticks();
+  uint64_t handle = atomic_load_explicit(&p->handle, memory_order_relaxed);
+  if (!handle || !ask_all(handle, &now)) return;
+  if (p->told && memcmp(&now, &p->last, sizeof now) == 0) return;
+  p->told = true;
+  p->last = now;
+  weir_stats_pool(start, handle, p->device, p->from_start, &now);
+}
+
+/* The lock is had at once, and no capture is live: asking is a step (capture.h). */
+static bool begin_asking(void)
+{
+  if (pthread_mutex_trylock(&lock)) return false;
+  if (weir_step_begin()) return true;
+  pthread_mutex_unlock(&lock);
+  return false;
+}
+
+static void end_asking(void)
+{
+  weir_step_end();
+  pthread_mutex_unlock(&lock);
+}
+
+static void sample_all(void)
+{
+  unsigned n = atomic_load_explicit(&count, memory_order_relaxed);
+  atomic_store_explicit(&asked_ms, weir_clock_coarse_ms(), memory_order_relaxed);
+  atomic_store_explicit(&weir_pools_touched, false, memory_order_relaxed);
+  for (unsigned i = 0; i < n; i++)
+    sample(&pools[i]);
+}
+
+static void try_all(void)
+{
+  if (!begin_asking()) return;
+  sample_all();
+  end_asking();
+}
+
+/* ---- meeting pools ----------------------------------------------------------------------------
+ */
+
+/* One that is not known yet; where there is no place left, it stays so. Lock held. */
+static void meet(unsigned device, uint64_t handle)
+{
+  PFN_cuDeviceGetDefaultMemPool_v11020 first =
+      WEIR_HELPER(cuDeviceGetDefaultMemPool, PFN_cuDeviceGetDefaultMemPool_v11020);
+  CUmemoryPool had = NULL;
+  unsigned n = atomic_load_explicit(&count, memory_order_relaxed), i = 0;
+  while (i < n && atomic_load_explicit(&pools[i].handle, memory_order_relaxed))
+    i++;
+  if (i == POOLS || device >= WEIR_DEVICE_NONE) return;
+  if (!first || first(&had, (CUdevice)device) != CUDA_SUCCESS) had = NULL;
+  pool *p = &pools[i];
+  p->device = (uint8_t)device;
+  p->from_start = (uint64_t)(uintptr_t)had == handle;
+  p->told = false;
+  atomic_store_explicit(&p->handle, handle, memory_order_release);
+  if (i == n) atomic_store_explicit(&count, n + 1, memory_order_release);
+  sample(p);
+}
+
+static uint64_t bit_of(unsigned device)
+{
+  return device < DEVICES ? UINT64_C(1) << device : 0;
+}
+
+static bool is_known(unsigned device, uint64_t handle)
+{
+  if (handle) return find(handle) != NULL;
+  return !bit_of(device) || atomic_load_explicit(&devices, memory_order_acquire) & bit_of(device);
+}
+
+static void first_use(unsigned device, uint64_t handle)
+{
+  PFN_cuDeviceGetMemPool_v11020 get =
+      WEIR_HELPER(cuDeviceGetMemPool, PFN_cuDeviceGetMemPool_v11020);
+  CUmemoryPool now = NULL;
+  if (!begin_asking()) return; /* the next use will do */
+  if (!handle) {
+    atomic_fetch_or(&devices, bit_of(device));
+    if (get && get(&now, (CUdevice)device) == CUDA_SUCCESS) handle = (uint64_t)(uintptr_t)now;
+  }
+  if (handle && !find(handle)) meet(device, handle);
+  end_asking();
+}
+
+/* ---- what the program does --------------------------------------------------------------------
+ */
+
+static bool due(uint32_t wait_ms)
+{
+  uint32_t before = atomic_load_explicit(&asked_ms, memory_order_relaxed);
+  return weir_clock_coarse_ms() - before >= wait_ms;
+}
+
+static void touched(void)
+{
+  if (!atomic_load_explicit(&weir_pools_touched, memory_order_relaxed))
+    atomic_store_explicit(&weir_pools_touched, true, memory_order_relaxed);
+  uint32_t n = ++uses;
+  if (!(n & (n - 1)) || due(INTERVAL_MS)) try_all();
+}
+
+void weir_pool_used(unsigned device, uint64_t handle)
+{
+  if (weir_capture_live()) return;
+  if (__builtin_expect(!is_known(device, handle), 0)) first_use(device, handle);
+  touched();
+}
+
+void weir_pool_freed(void)
+{
+  if (atomic_load_explicit(&count, memory_order_relaxed) && !weir_capture_live()) touched();
+}
+
+void weir_pools_ask_now(bool context)
+{
+  if (context || due(WAITS_MS)) try_all();
+}
+
+/* Here the lock is waited for: what the call did is to be seen, and the handle ends. */
+static void sample_one(uint64_t handle, bool ends)
+{
+  pthread_mutex_lock(&lock);
+  pool *p = find(handle);
+  if (p && weir_step_begin()) {
+    sample(p);
+    weir_step_end();
+  }
+  if (p && ends) atomic_store_explicit(&p->handle, 0, memory_order_release);
+  pthread_mutex_unlock(&lock);
+}
+
+void weir_pool_trimmed(uint64_t handle)
+{
+  if (find(handle)) sample_one(handle, false);
+}
+
+bool weir_pool_ends(uint64_t handle)
+{
+  bool known = find(handle) != NULL;
+  if (known) sample_one(handle, true);
+  return known;
+}
+
+/* A device whose pool it was has its first one again. */
+void weir_pool_ended(uint64_t handle)
+{
+  weir_stats_pool_ended(handle);
+  weir_pools_moved();
+}
+
+void weir_pools_moved(void)
+{
+  atomic_store(&devices, 0);
+}
+
+void weir_pools_device_ends(void)
+{
+  if (atomic_load(&count)) try_all();
+}
+
+void weir_pools_device_gone(unsigned device)
+{
+  if (!atomic_load(&count)) return;
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < POOLS; i++)
+    if (pools[i].device == device) atomic_store_explicit(&pools[i].handle, 0, memory_order_release);
+  pthread_mutex_unlock(&lock);
+  weir_pools_moved();
+}
+
+void weir_pools_forked(void)
+{
+  pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  lock = unlocked; /* whoever held it is not in this image */
+  for (int i = 0; i < POOLS; i++)
+    atomic_store(&pools[i].handle, 0);
+  weir_pools_moved();
+}

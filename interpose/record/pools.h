@@ -1,0 +1,50 @@
+/* pools.h: what is in the driver's own memory pools, those of cudaMallocAsync, told to the trace.
+ *
+ * The pools are left to the driver in every mode; it counts what it has reserved for each and how
+ * much of that is in use. A pool is *known* from its first use on. Its figures are asked for then,
+ * at a thread's 1st, 2nd, 4th, 8th ... allocation or free in a pool, at most every 100 ms between
+ * these, where the program waits for its context (or, every 10 ms at most, for a stream), and when
+ * a pool is trimmed or ends. They are told where they have changed. Never while a stream is being
+ * captured, and never at the program's end, where nothing of ours calls CUDA: what came after the
+ * last of these moments is not seen.
+ */
+#ifndef WEIR_INTERPOSE_POOLS_H
+#define WEIR_INTERPOSE_POOLS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "interpose/record/record.h"
+
+/* Something was allocated or freed in a pool since the figures were asked for last. */
+extern _Atomic bool weir_pools_touched;
+
+/* The program has allocated from a pool; 0: from the one that the device has now. */
+void weir_pool_used(unsigned device, uint64_t pool);
+/* It has freed memory of some pool. */
+void weir_pool_freed(void);
+/* It has waited: for a context, or for less. */
+void weir_pools_ask_now(bool context);
+
+WEIR_INLINE void weir_pools_waited(bool context)
+{
+  if (__builtin_expect(atomic_load_explicit(&weir_pools_touched, memory_order_relaxed), 0))
+    weir_pools_ask_now(context);
+}
+
+/* It has trimmed the pool; is about to end it; has ended it, so that the handle is nobody's, after
+ * the trace was told of it. */
+void weir_pool_trimmed(uint64_t pool);
+/* false: it was not known */
+bool weir_pool_ends(uint64_t pool);
+void weir_pool_ended(uint64_t pool);
+
+/* Devices have other pools now than those they had. */
+void weir_pools_moved(void);
+/* A device is about to be reset; has been. */
+void weir_pools_device_ends(void);
+void weir_pools_device_gone(unsigned device);
+/* In a fork's child. */
+void weir_pools_forked(void);
+
+#endif

@@ -1,0 +1,109 @@
+/* record.h: one hooked call, from the wrapper's first line to the committed event.
+ *
+ * The outermost call of a thread owns the event. weir_enter() says whether this is it; the real
+ * function runs between weir_forward() and weir_returned(); an extractor (extract.c) then asks for
+ * the event, fills what is its own, and commits it. Nothing here locks, allocates or reads the
+ * environment; errno is what the real function left.
+ */
+#ifndef WEIR_INTERPOSE_RECORD_H
+#define WEIR_INTERPOSE_RECORD_H
+
+#include <errno.h>
+#include "core/base/clock.h"
+#include "interpose/process/thread.h"
+#include "interpose/record/pointers.h"
+
+/* Values of cudaMemcpyKind; the driver's functions have theirs in the name. */
+enum weir_kind {
+  WEIR_KIND_HTOH = 0,
+  WEIR_KIND_HTOD = 1,
+  WEIR_KIND_DTOH = 2,
+  WEIR_KIND_DTOD = 3,
+  WEIR_KIND_DEFAULT = 4 /* by what the pointers point to */
+};
+
+#define WEIR_NO_STREAM UINT64_MAX /* the call has nothing to do with a stream */
+
+/* CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, and the runtime's error of the same number and
+ * meaning: what a wrapper answers when nothing in the process has the original. */
+#define WEIR_NOT_FOUND 302
+
+typedef struct weir_call {
+  weir_thread *thread;
+  uint64_t start;   /* ticks when the real function was called */
+  uint64_t end;     /* ticks when it returned */
+  weir_block held;  /* of a free: the block it takes out, put back if it fails */
+  uint16_t api;     /* core/trace/api.def */
+  uint16_t status;  /* CUresult or cudaError_t */
+  uint8_t flags;    /* WEIR_EVF_* that follow from the function alone */
+  uint8_t bank;     /* enum weir_bank */
+  bool routed;      /* memory of a cache: the pointer map knows it as long as the cache has it */
+  uint8_t why;      /* weir_reason: why a rerouted call did not take the way through a cache */
+  uint64_t waited;  /* ticks of it that a rerouted free waited for the device */
+  const void *site; /* of a routed row: where it returns to, in the program */
+  int kept_errno;   /* what the real function left */
+  int *errno_at;    /* the thread's errno */
+} weir_call;
+
+/* The generated file is too large for the compiler's taste to inline these by itself. */
+#define WEIR_INLINE static inline __attribute__((always_inline))
+
+extern _Atomic(void *) weir_reals[];
+
+/* The original of a row, looked up when a linked program calls before anyone asked for it. */
+WEIR_INLINE void *weir_real(uint32_t row)
+{
+  void *real = atomic_load_explicit(&weir_reals[row], memory_order_acquire);
+  return __builtin_expect(real != NULL, 1) ? real : weir_row_resolve(&weir_rows[row]);
+}
+
+/* True: this call owns the event and weir_leave() must follow. `site`: where a wrapper returns to,
+ * NULL for what is no call into CUDA. */
+WEIR_INLINE bool weir_enter_from(weir_call *c, uint16_t api, unsigned flags, int bank,
+                                 const void *site)
+{
+  weir_thread *t = &weir_self;
+  uintptr_t here = (uintptr_t)c; /* stacks grow down: what is called from a call is below it */
+  if (t->depth && (here < t->outermost || !weir_call_abandoned(t))) {
+    if (site && __builtin_expect((uintptr_t)site - t->inner_start >= t->inner_bytes, 0))
+      weir_called_within(t, site);
+    return false;
+  }
+  if (!weir_thread_ready(t)) return false;
+  t->depth = 1;
+  t->outermost = here;
+  c->thread = t;
+  c->api = api;
+  c->flags = (uint8_t)flags;
+  c->bank = (uint8_t)bank;
+  c->held.tag = 0;
+  c->waited = 0;
+  c->routed = false;
+  c->why = WEIR_WHY_NONE;
+  return true;
+}
+
+/* In a wrapper. */
+#define weir_enter(c, api, flags, bank)                                                            \
+  weir_enter_from(c, api, flags, bank, __builtin_return_address(0))
+
+WEIR_INLINE void weir_forward(weir_call *c)
+{
+  c->start = weir_ticks();
+}
+
+WEIR_INLINE void weir_returned(weir_call *c, uint32_t status)
+{
+  c->end = weir_ticks();
+  c->status = (uint16_t)status;
+  c->errno_at = &errno;
+  c->kept_errno = *c->errno_at;
+}
+
+WEIR_INLINE void weir_leave(weir_call *c)
+{
+  *c->errno_at = c->kept_errno;
+  c->thread->depth = 0;
+}
+
+#endif

@@ -1,0 +1,132 @@
+/* stats.c: see stats.h. A fact is written by the thread that brought it about, most
+ * often in the middle of a call whose own event follows. A question that is no event of its own
+ * (reroute/query.c) may be a thread's first sign: then the thread begins here, and counts as inside
+ * of a call, so that a signal's handler does not write into our slot. */
+#include "interpose/record/stats.h"
+
+#include <errno.h>
+#include "interpose/record/record.h"
+#include "interpose/reroute/device.h"
+
+static void put(weir_thread *t, const weir_trace_event *fact)
+{
+  uint32_t stack = fact->stack ? fact->stack : weir_stack_capture(&t->stacks, &t->writer);
+  weir_trace_event *slot = weir_writer_slots(&t->writer, 1);
+  if (!slot) return;
+  slot->kind = WEIR_EV_CACHE;
+  slot->flags = 0;
+  slot->api = 0;
+  slot->start = fact->start;
+  weir_event_set_duration(slot, weir_ticks() - fact->start);
+  slot->status = 0;
+  slot->stack = (stack & 0xffffff) | (uint32_t)t->last_context_number << 24;
+  slot->device = fact->device;
+  slot->src_device = fact->copy == WEIR_CACHE_POOL ? fact->src_device : WEIR_DEVICE_NONE;
+  slot->copy = fact->copy;
+  slot->mem = fact->mem;
+  slot->a = fact->a;
+  slot->b = fact->b;
+  slot->bytes = fact->bytes;
+  slot->stream = fact->stream;
+  weir_writer_commit(&t->writer, 1);
+}
+
+static void tell(const weir_trace_event *fact)
+{
+  weir_thread *t = &weir_self;
+  int saved = errno;
+  __typeof__(t->depth) depth = t->depth; /* not 0: within a call */
+  bool here = t->epoch == atomic_load_explicit(&weir_process_epoch, memory_order_relaxed);
+  bool ready = depth ? here && atomic_load(&weir_recording) : weir_thread_ready(t);
+  if (ready) {
+    if (!depth) t->outermost = (uintptr_t)__builtin_frame_address(0);
+    t->depth = 1;
+    put(t, fact);
+    t->depth = depth;
+  }
+  errno = saved;
+}
+
+void weir_stats_given(void *device, const weir_whole_given *given)
+{
+  const weir_route_device *d = device;
+  tell(&(weir_trace_event){.start = given->start,
+                           .copy = WEIR_CACHE_GIVEN_BACK,
+                           .device = d->host ? WEIR_DEVICE_NONE : (uint8_t)d->backend.index,
+                           .mem = d->host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                           .a = given->address,
+                           .b = given->why,
+                           .bytes = given->bytes});
+}
+
+void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why)
+{
+  tell(&(weir_trace_event){.start = weir_ticks(),
+                           .copy = WEIR_CACHE_TAINTED,
+                           .device = WEIR_DEVICE_NONE,
+                           .mem = WEIR_MEM_DEVICE,
+                           .a = address,
+                           .b = why,
+                           .bytes = bytes});
+}
+
+void weir_stats_staging(uint64_t start, unsigned device, weir_copy_kind kind, unsigned percent,
+                        uint64_t bytes)
+{
+  tell(&(weir_trace_event){.start = start,
+                           .copy = WEIR_CACHE_STAGING,
+                           .device = (uint8_t)device,
+                           .a = kind,
+                           .b = percent,
+                           .bytes = bytes});
+}
+
+void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack)
+{
+  tell(&(weir_trace_event){.start = weir_ticks(),
+                           .stack = stack,
+                           .copy = WEIR_CACHE_UNWRITTEN,
+                           .device = weir_self.last_device,
+                           .mem = WEIR_MEM_DEVICE,
+                           .a = block,
+                           .b = offset,
+                           .bytes = bytes});
+}
+
+void weir_stats_reserved(unsigned device, weir_mem mem, uint64_t bytes)
+{
+  tell(&(weir_trace_event){.start = weir_ticks(),
+                           .copy = WEIR_CACHE_RESERVED,
+                           .device = (uint8_t)device,
+                           .mem = (uint8_t)mem,
+                           .bytes = bytes});
+}
+
+void weir_stats_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
+                     const weir_pool_figures *f)
+{
+  weir_trace_event now = {.start = start,
+                          .copy = WEIR_CACHE_POOL,
+                          .device = (uint8_t)device,
+                          .src_device = from_start ? (uint8_t)device : WEIR_DEVICE_NONE,
+                          .mem = WEIR_MEM_DEVICE,
+                          .a = pool,
+                          .b = f->used,
+                          .bytes = f->reserved,
+                          .stream = f->threshold};
+  tell(&now);
+  now.copy = WEIR_CACHE_POOL_PEAK;
+  now.b = f->used_high;
+  now.bytes = f->reserved_high;
+  now.stream = 0;
+  tell(&now);
+}
+
+void weir_stats_pool_ended(uint64_t pool)
+{
+  tell(&(weir_trace_event){.start = weir_ticks(),
+                           .copy = WEIR_CACHE_POOL_ENDED,
+                           .device = WEIR_DEVICE_NONE,
+                           .mem = WEIR_MEM_DEVICE,
+                           .a = pool});
+}

@@ -1,0 +1,214 @@
+/* device.c: see device.h. The driver's own functions are called, never a wrapper,
+ * with the context current for as long as that takes. The pointer map knows a cache's memory from
+ * the moment the driver gives it until it goes back, whoever has it meanwhile. While a stream
+ * capture is live nothing is recorded or queried: the work that a marker would have told of counts
+ * as not complete (capture.h). */
+#include "interpose/reroute/device.h"
+
+#include "interpose/record/capture.h"
+#include "interpose/record/context.h"
+#include "interpose/record/event_fill.h"
+#include "interpose/record/pointers.h"
+
+/* Makes the context current. *pushed: it was not. */
+static CUresult enter(const weir_route_device *d, bool *pushed)
+{
+  CUcontext now = NULL;
+  PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000);
+  PFN_cuCtxPushCurrent_v4000 push = WEIR_HELPER(cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000);
+  *pushed = false;
+  CUresult r = ask(&now);
+  if (r != CUDA_SUCCESS || now == d->context) return r;
+  r = push(d->context);
+  *pushed = r == CUDA_SUCCESS;
+  return r;
+}
+
+static void leave(bool pushed)
+{
+  CUcontext was;
+  PFN_cuCtxPopCurrent_v4000 pop = WEIR_HELPER(cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000);
+  if (pushed) (void)pop(&was);
+}
+
+#define HERE(call)                                                                                 \
+  bool pushed;                                                                                     \
+  CUresult r = enter(self, &pushed);                                                               \
+  if (r == CUDA_SUCCESS) r = (call);                                                               \
+  leave(pushed)
+
+/* The same for what may take its time, and for a step (capture.h). */
+#define HERE_RELAXED(call)                                                                         \
+  weir_relaxed mode = weir_relax();                                                                \
+  HERE(call);                                                                                      \
+  weir_relax_end(&mode)
+
+#define HERE_STEP(call)                                                                            \
+  if (!weir_step_begin()) return said(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "beside a capture");  \
+  HERE(call);                                                                                      \
+  weir_step_end()
+
+static weir_status said(CUresult r, const char *what)
+{
+  if (r == CUDA_SUCCESS) return WEIR_OK;
+  return weir_fail(r == CUDA_ERROR_OUT_OF_MEMORY ? WEIR_EOOM : WEIR_EIO, "%s: CUDA error %d", what,
+                   (int)r);
+}
+
+static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+  size_t free_now = 0, total = 0;
+  HERE(WEIR_HELPER(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)(&free_now, &total));
+  *free_bytes = free_now;
+  *total_bytes = total;
+  return said(r, "cuMemGetInfo");
+}
+
+static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
+{
+  CUdeviceptr at = 0;
+  const weir_route_device *d = self;
+  HERE_RELAXED(WEIR_HELPER(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)(&at, bytes));
+  *address = at;
+  if (r == CUDA_SUCCESS)
+    weir_block_add((weir_block){
+        at, bytes, weir_tag_make(WEIR_MEM_DEVICE, (unsigned)d->backend.index, d->number)});
+  return said(r, "cuMemAlloc");
+}
+
+static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
+{
+  (void)bytes;
+  const weir_route_device *d = self;
+  (void)weir_block_take(address);
+  HERE_RELAXED(d->host
+                   ? WEIR_HELPER(cuMemFreeHost, PFN_cuMemFreeHost_v2000)((void *)(uintptr_t)address)
+                   : WEIR_HELPER(cuMemFree_v2, PFN_cuMemFree_v3020)(address));
+  return said(r, d->host ? "cuMemFreeHost" : "cuMemFree");
+}
+
+static weir_status event_create(void *self, void **event)
+{
+  CUevent made = NULL;
+  HERE_STEP(WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000)(&made, CU_EVENT_DISABLE_TIMING));
+  *event = made;
+  return said(r, "cuEventCreate");
+}
+
+static weir_status event_destroy(void *self, void *event)
+{
+  HERE(WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)((CUevent)event));
+  return said(r, "cuEventDestroy");
+}
+
+static weir_status event_record(void *self, void *event, void *stream)
+{
+  HERE_STEP(WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000)((CUevent)event, (CUstream)stream));
+  return said(r, "cuEventRecord");
+}
+
+static weir_status event_query(void *self, void *event, bool *complete)
+{
+  HERE_STEP(WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000)((CUevent)event));
+  *complete = r == CUDA_SUCCESS;
+  return r == CUDA_ERROR_NOT_READY ? WEIR_OK : said(r, "cuEventQuery");
+}
+
+static bool stream_capturing(void *self, void *stream)
+{
+  (void)self, (void)stream;
+  return weir_capture_live();
+}
+
+/* ---- waiting for a context ----------------------------------------------------------------------
+ */
+
+enum { CONTEXTS = 256, EVENTS = 8 };
+static _Atomic(void *) idle_events[CONTEXTS][EVENTS]; /* CUevent; by number of context */
+
+static CUresult event_take(unsigned number, CUevent *out)
+{
+  for (int i = 0; i < EVENTS; i++)
+    if ((*out = atomic_exchange(&idle_events[number][i], NULL))) return CUDA_SUCCESS;
+  return WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000)(out, CU_EVENT_DISABLE_TIMING);
+}
+
+static void event_give(unsigned number, CUevent event, bool again)
+{
+  for (int i = 0; again && i < EVENTS; i++) {
+    void *none = NULL;
+    if (atomic_compare_exchange_strong(&idle_events[number][i], &none, event)) return;
+  }
+  (void)WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)(event);
+}
+
+void weir_route_device_gone(unsigned number)
+{
+  for (int i = 0; i < EVENTS; i++)
+    atomic_store(&idle_events[number][i], NULL);
+}
+
+/* The step: all work of the context so far, in an event. */
+static CUresult record_context(const weir_route_device *d, CUevent *event)
+{
+  PFN_cuCtxRecordEvent_v12050 record = WEIR_HELPER(cuCtxRecordEvent, PFN_cuCtxRecordEvent_v12050);
+  if (!record) return CUDA_ERROR_NOT_SUPPORTED;
+  CUresult r = event_take(d->number, event);
+  if (r != CUDA_SUCCESS) return r;
+  r = record(d->context, *event);
+  if (r != CUDA_SUCCESS) event_give(d->number, *event, false);
+  return r;
+}
+
+/* A program that captures streams may begin to while this thread waits, and cannot be held up for
+ * as long: recording is a step, and the wait for the event is nothing that a capture forbids. The
+ * driver's own wait for a context looks at captures as it begins, and nobody outside knows when it
+ * has: it serves while the program has captured nothing, and the first begin waits for it. */
+static CUresult wait_for_context(const weir_route_device *d)
+{
+  CUevent event;
+  uint32_t age = atomic_load(&weir_context_age);
+  if (!weir_step_begin()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  bool direct = !weir_capture_ever();
+  CUresult r = direct ? WEIR_HELPER(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)()
+                      : record_context(d, &event);
+  weir_step_end();
+  if (direct || r != CUDA_SUCCESS) return r;
+  weir_relaxed mode = weir_relax();
+  r = WEIR_HELPER(cuEventSynchronize, PFN_cuEventSynchronize_v2000)(event);
+  weir_relax_end(&mode);
+  event_give(d->number, event, r == CUDA_SUCCESS && age == atomic_load(&weir_context_age));
+  return r;
+}
+
+CUresult weir_route_device_wait(const weir_route_device *self)
+{
+  HERE(wait_for_context(self));
+  return r;
+}
+
+bool weir_route_device_init(weir_route_device *d, CUcontext context, unsigned number, int ordinal,
+                            bool host)
+{
+  static const enum weir_helper needed[] = {
+      WEIR_H_cuCtxGetCurrent,   WEIR_H_cuCtxPushCurrent_v2, WEIR_H_cuCtxPopCurrent_v2,
+      WEIR_H_cuCtxSynchronize,  WEIR_H_cuMemAlloc_v2,       WEIR_H_cuMemFree_v2,
+      WEIR_H_cuMemGetInfo_v2,   WEIR_H_cuEventCreate,       WEIR_H_cuEventDestroy_v2,
+      WEIR_H_cuEventRecord,     WEIR_H_cuEventQuery,        WEIR_H_cuMemFreeHost,
+      WEIR_H_cuEventSynchronize};
+  for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+    if (!weir_helper(needed[i])) return false;
+  *d = (weir_route_device){.context = context, .number = number, .host = host};
+  d->backend = (weir_backend){.name = "cuda",
+                              .index = ordinal,
+                              .self = d,
+                              .source = {.mem_info = mem_info,
+                                         .segment_alloc = segment_alloc,
+                                         .segment_free = segment_free},
+                              .event_create = event_create,
+                              .event_destroy = event_destroy,
+                              .event_record = event_record,
+                              .event_query = event_query,
+                              .stream_capturing = stream_capturing};
+  return true;
+}

@@ -1,0 +1,93 @@
+/* fill.c: see fill.h. Zeros are a memset. The pattern is eight bytes long, which no memset can do
+ * in one go: its first page comes from the host, and what is filled is copied behind itself, twice
+ * as much each time. Each context has a stream for it, which several threads may use at once. */
+#include "interpose/reroute/fill.h"
+
+#include <pthread.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include "core/base/clock.h"
+#include "interpose/record/capture.h"
+#include "interpose/record/context.h"
+
+enum { CONTEXTS = 256, SEED_WORDS = 512 };
+
+weir_filling weir_fill_use;
+static uint64_t seed[SEED_WORDS]; /* the pattern, repeated */
+static CUstream streams[CONTEXTS];
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
+/* Each half is a NaN as a float (0x7ff in front), and so is the whole as a double; the other bits
+ * are this process's own, so that no data of the program's look like it. */
+void weir_fill_start(weir_filling use)
+{
+  uint64_t bits = 0;
+  weir_fill_use = use;
+  if (use != WEIR_FILL_POISON) return;
+  if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits)
+    bits = (weir_ticks() ^ (uint64_t)getpid() << 40) * UINT64_C(0x9e3779b97f4a7c15);
+  for (int i = 0; i < SEED_WORDS; i++)
+    seed[i] = (bits & UINT64_C(0x000fffff000fffff)) | UINT64_C(0x7ff000007ff00000);
+}
+
+uint64_t weir_fill_pattern(void)
+{
+  return seed[0];
+}
+
+static CUresult stream_of(unsigned number, CUstream *stream)
+{
+  PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate, PFN_cuStreamCreate_v2000);
+  CUresult r = CUDA_SUCCESS;
+  if (!create || number >= CONTEXTS) return CUDA_ERROR_NOT_SUPPORTED;
+  pthread_mutex_lock(&making);
+  if (!streams[number]) r = create(&streams[number], CU_STREAM_NON_BLOCKING);
+  *stream = streams[number];
+  pthread_mutex_unlock(&making);
+  return r;
+}
+
+static CUresult poison(CUstream stream, uint64_t address, uint64_t bytes)
+{
+  PFN_cuMemcpyHtoDAsync_v3020 up = WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020);
+  PFN_cuMemcpyDtoDAsync_v3020 on = WEIR_HELPER(cuMemcpyDtoDAsync_v2, PFN_cuMemcpyDtoDAsync_v3020);
+  uint64_t done = bytes < sizeof seed ? bytes : sizeof seed;
+  if (!up || !on) return CUDA_ERROR_NOT_SUPPORTED;
+  CUresult r = up(address, seed, done, stream);
+  for (uint64_t n; r == CUDA_SUCCESS && done < bytes; done += n) {
+    n = done < bytes - done ? done : bytes - done;
+    r = on(address + done, address, n, stream);
+  }
+  return r;
+}
+
+static CUresult zero(CUstream stream, uint64_t address, uint64_t bytes)
+{
+  PFN_cuMemsetD8Async_v3020 set = WEIR_HELPER(cuMemsetD8Async, PFN_cuMemsetD8Async_v3020);
+  return set ? set(address, 0, bytes, stream) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult weir_fill_device(unsigned number, uint64_t address, uint64_t bytes, bool recycled)
+{
+  PFN_cuStreamSynchronize_v2000 wait =
+      WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  CUstream stream = NULL;
+  if (weir_fill_use == WEIR_FILL_NONE || (weir_fill_use == WEIR_FILL_ZERO && !recycled))
+    return CUDA_SUCCESS;
+  if (!wait) return CUDA_ERROR_NOT_SUPPORTED;
+  weir_relaxed mode = weir_relax();
+  CUresult r = stream_of(number, &stream);
+  if (r == CUDA_SUCCESS)
+    r = weir_fill_use == WEIR_FILL_ZERO ? zero(stream, address, bytes)
+                                        : poison(stream, address, bytes);
+  if (r == CUDA_SUCCESS) r = wait(stream);
+  weir_relax_end(&mode);
+  return r;
+}
+
+void weir_fill_context_gone(unsigned number)
+{
+  pthread_mutex_lock(&making);
+  if (number < CONTEXTS) streams[number] = NULL;
+  pthread_mutex_unlock(&making);
+}

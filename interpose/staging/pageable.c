@@ -1,0 +1,359 @@
+/* pageable.c: see staging.h.
+ *
+ * A context has a ring for each direction: SLOTS slots of page-locked memory, an event each. A slot
+ * is busy from the moment the device may touch it until its event is complete. One copy uses a ring
+ * at a time; another that finds it taken is left to the driver. The driver's own functions are
+ * called, never a wrapper.
+ *
+ * Whether a direction is worth it is measured at its first use, on memory of our own, and kept for
+ * the next program on this machine (verdict.h).
+ */
+#include "interpose/staging/staging.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "interpose/record/capture.h"
+#include "interpose/record/context.h"
+#include "interpose/record/stats.h"
+#include "interpose/staging/verdict.h"
+
+enum {
+  SLOTS = 6,
+  SLOT_BYTES = 2 << 20,
+  RINGS = 256,
+  TRIAL_BYTES = 16 << 20,
+  TRIALS = 3,
+  WINS_PERCENT = 120
+};
+
+typedef struct slot {
+  char *memory;    /* SLOT_BYTES, page-locked; owned */
+  CUevent done;    /* of the last copy */
+  CUstream stream; /* of it */
+  bool busy;
+} slot;
+
+typedef struct ring {
+  _Atomic bool taken; /* by the copy that uses it */
+  slot slots[SLOTS];
+  bool made, failed; /* failed: the driver gave no memory, nothing is staged here */
+} ring;
+
+enum verdict { UNKNOWN, TRYING, WORTH, NOT_WORTH };
+
+static weir_stage_options options;
+static ring rings[RINGS][2];               /* by number of context; to the device, from it */
+static _Atomic uint8_t verdicts[RINGS][2]; /* by device; enum verdict */
+
+void weir_stage_start(const weir_stage_options *o)
+{
+  options = *o;
+  weir_stage_peer_start(o);
+}
+
+/* That copy on the host. Asked for at the first copy: most programs that start never make one. */
+static unsigned copy_threads(void)
+{
+  static _Atomic unsigned known;
+  unsigned n = atomic_load_explicit(&known, memory_order_relaxed);
+  if (n) return n;
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  n = options.threads ? options.threads : cores > 4 ? 4 : cores > 1 ? (unsigned)cores : 1;
+  atomic_store_explicit(&known, n, memory_order_relaxed);
+  return n;
+}
+
+/* ---- the driver -------------------------------------------------------------------------------
+ */
+
+static bool driver_has_all(void)
+{
+  return WEIR_HELPER(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020) &&
+         WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020) &&
+         WEIR_HELPER(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020) &&
+         WEIR_HELPER(cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020) &&
+         WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000) &&
+         WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000) &&
+         WEIR_HELPER(cuEventSynchronize, PFN_cuEventSynchronize_v2000) &&
+         WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000) &&
+         WEIR_HELPER(cuMemFreeHost, PFN_cuMemFreeHost_v2000);
+}
+
+static CUresult wait_slot(slot *s)
+{
+  CUresult r = CUDA_SUCCESS;
+  if (s->busy) r = WEIR_HELPER(cuEventSynchronize, PFN_cuEventSynchronize_v2000)(s->done);
+  if (r == CUDA_SUCCESS) s->busy = false;
+  return r;
+}
+
+static bool ring_make(ring *g)
+{
+  PFN_cuMemHostAlloc_v2020 get = WEIR_HELPER(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020);
+  PFN_cuEventCreate_v2000 create = WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000);
+  if (g->made || g->failed) return g->made;
+  for (int i = 0; i < SLOTS; i++) {
+    slot *s = &g->slots[i];
+    g->failed = get((void **)&s->memory, SLOT_BYTES, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS ||
+                create(&s->done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS;
+    if (!g->failed) continue;
+    for (int j = 0; j <= i; j++) {
+      slot *t = &g->slots[j];
+      if (t->done) (void)WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)(t->done);
+      if (t->memory) (void)WEIR_HELPER(cuMemFreeHost, PFN_cuMemFreeHost_v2000)(t->memory);
+      memset(t, 0, sizeof *t);
+    }
+    return false;
+  }
+  return g->made = true;
+}
+
+void weir_stage_context_gone(unsigned number)
+{
+  if (number >= RINGS) return;
+  weir_stage_peer_context_gone(number);
+  for (int d = 0; d < 2; d++) {
+    ring *g = &rings[number][d];
+    memset(g->slots, 0, sizeof g->slots);
+    g->made = g->failed = false;
+  }
+}
+
+/* ---- one copy: pieces that fit a slot ---------------------------------------------------------
+ */
+
+typedef struct piece {
+  size_t row, rows;     /* of a copy in two dimensions */
+  size_t offset, bytes; /* of one in one dimension, and packed bytes in the slot */
+} piece;
+
+static bool flat(const weir_stage_copy *c)
+{
+  return c->rows == 1;
+}
+
+static size_t piece_count(const weir_stage_copy *c)
+{
+  if (flat(c)) return (c->width + SLOT_BYTES - 1) / SLOT_BYTES;
+  size_t fit = SLOT_BYTES / c->width;
+  return (c->rows + fit - 1) / fit;
+}
+
+static piece piece_at(const weir_stage_copy *c, size_t i)
+{
+  if (flat(c)) {
+    size_t at = i * SLOT_BYTES, n = c->width - at;
+    return (piece){0, 1, at, n < SLOT_BYTES ? n : SLOT_BYTES};
+  }
+  size_t fit = SLOT_BYTES / c->width, row = i * fit, rows = c->rows - row;
+  if (rows > fit) rows = fit;
+  return (piece){row, rows, 0, rows * c->width};
+}
+
+/* Between the program's memory and the slot. */
+static void move(const weir_stage_copy *c, const piece *p, char *memory)
+{
+  if (flat(c)) {
+    char *host = c->host + p->offset;
+    weir_stage_memcpy(c->to_device ? memory : host, c->to_device ? host : memory, p->bytes,
+                      copy_threads());
+    return;
+  }
+  for (size_t i = 0; i < p->rows; i++) {
+    char *host = c->host + (p->row + i) * c->host_pitch, *packed = memory + i * c->width;
+    memcpy(c->to_device ? packed : host, c->to_device ? host : packed, c->width);
+  }
+}
+
+static CUresult submit_rows(const weir_stage_copy *c, const piece *p, char *memory)
+{
+  CUdeviceptr device = c->device + p->row * c->device_pitch;
+  CUDA_MEMCPY2D d = {.WidthInBytes = c->width, .Height = p->rows};
+  if (c->to_device) {
+    d.srcMemoryType = CU_MEMORYTYPE_HOST, d.srcHost = memory, d.srcPitch = c->width;
+    d.dstMemoryType = CU_MEMORYTYPE_DEVICE, d.dstDevice = device, d.dstPitch = c->device_pitch;
+  } else {
+    d.dstMemoryType = CU_MEMORYTYPE_HOST, d.dstHost = memory, d.dstPitch = c->width;
+    d.srcMemoryType = CU_MEMORYTYPE_DEVICE, d.srcDevice = device, d.srcPitch = c->device_pitch;
+  }
+  return WEIR_HELPER(cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020)(&d, c->stream);
+}
+
+/* Between the slot and the device, and the event behind it. */
+static CUresult submit(const weir_stage_copy *c, const piece *p, slot *s)
+{
+  CUresult r;
+  if (!flat(c))
+    r = submit_rows(c, p, s->memory);
+  else if (c->to_device)
+    r = WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)(
+        c->device + p->offset, s->memory, p->bytes, c->stream);
+  else
+    r = WEIR_HELPER(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)(
+        s->memory, c->device + p->offset, p->bytes, c->stream);
+  if (r != CUDA_SUCCESS) return r;
+  s->stream = c->stream;
+  s->busy = true;
+  r = WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000)(s->done, c->stream);
+  if (r == CUDA_SUCCESS) return r;
+  /* The copy is on its way and no event tells of its end. */
+  (void)WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)(c->stream);
+  s->busy = false;
+  return r;
+}
+
+static CUresult to_device(ring *g, const weir_stage_copy *c)
+{
+  size_t n = piece_count(c);
+  CUresult r = CUDA_SUCCESS;
+  for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++) {
+    slot *s = &g->slots[i % SLOTS];
+    piece p = piece_at(c, i);
+    if ((r = wait_slot(s)) != CUDA_SUCCESS) break;
+    move(c, &p, s->memory);
+    r = submit(c, &p, s);
+  }
+  if (r == CUDA_SUCCESS && c->wait) r = wait_slot(&g->slots[(n - 1) % SLOTS]);
+  return r;
+}
+
+static CUresult from_device(ring *g, const weir_stage_copy *c)
+{
+  size_t n = piece_count(c), sent = 0;
+  CUresult r = CUDA_SUCCESS;
+  for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++) {
+    for (; sent < n && sent < i + SLOTS && r == CUDA_SUCCESS; sent++) {
+      piece p = piece_at(c, sent);
+      r = submit(c, &p, &g->slots[sent % SLOTS]);
+    }
+    if (r != CUDA_SUCCESS || (r = wait_slot(&g->slots[i % SLOTS])) != CUDA_SUCCESS) break;
+    piece p = piece_at(c, i);
+    move(c, &p, g->slots[i % SLOTS].memory);
+  }
+  return r;
+}
+
+/* Whether all slots are over, or under way in the copy's own stream, for which it has to wait
+ * anyway. Another stream may be held up by something that only this thread can do. */
+static bool ready(ring *g, const weir_stage_copy *c)
+{
+  PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000);
+  for (int i = 0; i < SLOTS; i++) {
+    slot *s = &g->slots[i];
+    if (!s->busy || (s->stream == c->stream && c->to_device)) continue;
+    if (query(s->done) != CUDA_SUCCESS) return false;
+    s->busy = false;
+  }
+  return true;
+}
+
+/* False: the ring is taken or cannot be had. */
+static bool run(const weir_stage_copy *c, unsigned number, CUresult *result)
+{
+  ring *g = &rings[number][!c->to_device];
+  if (atomic_exchange_explicit(&g->taken, true, memory_order_acquire)) return false;
+  bool now = ring_make(g) && ready(g, c);
+  if (now) *result = c->to_device ? to_device(g, c) : from_device(g, c);
+  atomic_store_explicit(&g->taken, false, memory_order_release);
+  return now;
+}
+
+/* ---- is it worth it? --------------------------------------------------------------------------
+ */
+
+static CUresult plain(const weir_stage_copy *c)
+{
+  CUresult r = c->to_device ? WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)(
+                                  c->device, c->host, c->width, c->stream)
+                            : WEIR_HELPER(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)(
+                                  c->host, c->device, c->width, c->stream);
+  if (r != CUDA_SUCCESS) return r;
+  return WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)(c->stream);
+}
+
+/* Ticks of the quickest of some copies, one way and the other in turn; 0: something failed. */
+static bool race(const weir_stage_copy *c, unsigned number, uint64_t *driver, uint64_t *ours)
+{
+  *driver = *ours = UINT64_MAX;
+  for (int i = 0; i < TRIALS; i++) {
+    CUresult r = CUDA_SUCCESS;
+    uint64_t start = weir_ticks();
+    if (plain(c) != CUDA_SUCCESS) return false;
+    uint64_t middle = weir_ticks();
+    if (!run(c, number, &r) || r != CUDA_SUCCESS) return false;
+    uint64_t end = weir_ticks();
+    if (middle - start < *driver) *driver = middle - start;
+    if (end - middle < *ours) *ours = end - middle;
+  }
+  return true;
+}
+
+/* Ratio in percent of the driver's time to ours; 0: it could not be measured. In a stream that
+ * waits for no other: the program's may be held up by what this thread does next. */
+static unsigned measure_in(CUstream stream, unsigned number, unsigned on, bool to)
+{
+  uint64_t driver = 0, ours = 1;
+  weir_trial device;
+  char *host = mmap(NULL, TRIAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (host == MAP_FAILED) return 0;
+  memset(host, 1, TRIAL_BYTES);
+  bool good = weir_trial_get(&device, on, TRIAL_BYTES, stream);
+  if (good) {
+    weir_stage_copy c = {.to_device = to,
+                         .wait = true,
+                         .stream = stream,
+                         .host = host,
+                         .device = device.at,
+                         .width = TRIAL_BYTES,
+                         .rows = 1};
+    good = race(&c, number, &driver, &ours);
+    weir_trial_give(&device, stream);
+  }
+  (void)munmap(host, TRIAL_BYTES);
+  return good ? (unsigned)(driver * 100 / (ours ? ours : 1)) : 0;
+}
+
+static unsigned measure(unsigned number, unsigned device, bool to)
+{
+  PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate, PFN_cuStreamCreate_v2000);
+  PFN_cuStreamDestroy_v4000 destroy = WEIR_HELPER(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000);
+  CUstream stream = NULL;
+  if (!create || !destroy || create(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return 0;
+  unsigned percent = measure_in(stream, number, device, to);
+  (void)destroy(stream);
+  return percent;
+}
+
+static bool worth(unsigned number, unsigned device, bool to)
+{
+  _Atomic uint8_t *v = &verdicts[device][!to];
+  uint8_t now = atomic_load_explicit(v, memory_order_acquire);
+  if (now != UNKNOWN) return now == WORTH;
+  if (options.use != WEIR_STAGE_AUTO) {
+    atomic_store(v, options.use == WEIR_STAGE_ON ? WORTH : NOT_WORTH);
+    return options.use == WEIR_STAGE_ON;
+  }
+  if (!atomic_compare_exchange_strong(v, &now, TRYING)) return false;
+  char key[WEIR_VERDICT_KEY];
+  uint64_t start = weir_ticks();
+  bool keep = weir_verdict_key(key, device, copy_threads());
+  unsigned value = keep ? weir_verdict_read(key, !to) : 0;
+  bool known = value != 0;
+  if (!known && (value = measure(number, device, to)) && keep) weir_verdict_write(key, !to, value);
+  weir_stats_staging(start, device, to ? WEIR_COPY_HTOD : WEIR_COPY_DTOH, value,
+                     known ? 0 : TRIAL_BYTES);
+  atomic_store(v, value >= WINS_PERCENT ? WORTH : NOT_WORTH);
+  return value >= WINS_PERCENT;
+}
+
+bool weir_stage(const weir_stage_copy *c, unsigned number, unsigned device, CUresult *result)
+{
+  if ((options.use == WEIR_STAGE_OFF && !c->always) || c->width == 0 || c->rows == 0) return false;
+  if (!flat(c) && c->width > SLOT_BYTES) return false;
+  if (!number || number >= RINGS - 1 || device >= RINGS || !driver_has_all()) return false;
+  weir_relaxed mode = weir_relax();
+  bool staged = (c->always || worth(number, device, c->to_device)) && run(c, number, result);
+  weir_relax_end(&mode);
+  return staged;
+}

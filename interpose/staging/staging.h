@@ -1,0 +1,83 @@
+/* staging.h: pageable copies through page-locked memory of our own.
+ *
+ * A device can only read and write page-locked memory by itself; for any other the driver copies on
+ * one thread, through a buffer of its own. Here several threads fill (or empty) a ring of
+ * page-locked slots while the device drains it, all on the program's stream, so that the order is
+ * what it was. To the device: returns when the program's memory may be used again (`wait`: when the
+ * device has the data); from the device: when the program has it.
+ *
+ * It is used where it was measured to win: once a machine, device and direction (see calibrated()).
+ */
+#ifndef WEIR_INTERPOSE_STAGING_H
+#define WEIR_INTERPOSE_STAGING_H
+
+#include "interpose/record/cuda_headers.h"
+#include "interpose/record/record.h"
+
+#define WEIR_STAGE_MIN ((size_t)1 << 20) /* bytes; smaller copies are the driver's */
+
+enum weir_stage_use { WEIR_STAGE_AUTO, WEIR_STAGE_OFF, WEIR_STAGE_ON };
+
+typedef struct weir_stage_options {
+  enum weir_stage_use use; /* ON: without measuring */
+  unsigned threads;        /* that copy on the host; 0: min(4, processors) */
+} weir_stage_options;
+
+typedef struct weir_stage_copy {
+  bool to_device;
+  bool always;     /* whatever was measured or is the default */
+  bool wait;       /* to_device: until the device has the data */
+  CUstream stream; /* the program's; CU_STREAM_LEGACY or _PER_THREAD for the default ones */
+  char *host;
+  size_t host_pitch; /* bytes from row to row */
+  CUdeviceptr device;
+  size_t device_pitch;
+  size_t width, rows; /* bytes; rows 1: a copy in one dimension */
+} weir_stage_copy;
+
+void weir_stage_start(const weir_stage_options *options);
+
+/* Does the copy in the thread's current context (`number`, `device`: of it). False: it is the
+ * driver's, nothing has happened. *result: the driver's answer. */
+bool weir_stage(const weir_stage_copy *copy, unsigned number, unsigned device, CUresult *result);
+
+/* A copy between the memories of two contexts on devices of which neither may access the other's:
+ * out of one and into the other by way of the ring, both at once, as work of `stream`
+ * (peer.c).
+ */
+typedef struct weir_stage_peers {
+  CUdeviceptr dst, src;
+  unsigned dst_context, src_context; /* numbers */
+  size_t bytes;
+  CUstream stream; /* the program's; CU_STREAM_LEGACY or _PER_THREAD for the default ones */
+  /* The program's own call, for some bytes of the copy: its order with all other work is more than
+   * that of `stream`. Its answer. NULL: it is work of the stream like any other. */
+  int (*ends)(const void *how, CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+  const void *how; /* borrowed; goes to ends() */
+} weir_stage_peers;
+
+/* False: it is the driver's, nothing has happened. *result: the driver's answer. */
+bool weir_stage_peer(const weir_stage_peers *copy, CUresult *result);
+void weir_stage_peer_start(const weir_stage_options *options);
+void weir_stage_peer_context_gone(unsigned number);
+/* The program has waited for a context. */
+void weir_stage_peer_waited(void);
+
+/* The context is gone and with it the ring's memory and events. */
+void weir_stage_context_gone(unsigned number);
+
+/* Device memory to measure with (trial.c), in the thread's context and ready in any stream
+ * of it: got and given back in `stream`, which has no other work, and without waiting for any
+ * other. False: there is none. */
+typedef struct weir_trial {
+  CUdeviceptr at;
+  CUmemoryPool pool; /* that it is from; owned */
+} weir_trial;
+
+bool weir_trial_get(weir_trial *t, unsigned device, size_t bytes, CUstream stream);
+void weir_trial_give(weir_trial *t, CUstream stream);
+
+/* memcpy by several threads (threads.c); alone where they are busy or can't be had. */
+void weir_stage_memcpy(void *dst, const void *src, size_t bytes, unsigned threads);
+
+#endif

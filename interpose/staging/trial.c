@@ -1,0 +1,43 @@
+/* trial.c: device memory to measure copies with. It comes from a pool of our own and goes
+ * back in the order of a stream, because cuMemFree "may perform implicit synchronization" (cuda.h):
+ * it would wait for all work of the context, and some of that may wait for what this thread does
+ * when the program's copy, which waits for none of it, has returned. A pool's free, and its end,
+ * wait for nothing. Where the driver has no pools nothing is measured. */
+#include "interpose/staging/staging.h"
+
+#include "interpose/record/context.h"
+
+static void destroy(CUmemoryPool pool)
+{
+  (void)WEIR_HELPER(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020)(pool);
+}
+
+bool weir_trial_get(weir_trial *t, unsigned device, size_t bytes, CUstream stream)
+{
+  PFN_cuMemPoolCreate_v11020 create = WEIR_HELPER(cuMemPoolCreate, PFN_cuMemPoolCreate_v11020);
+  PFN_cuMemAllocFromPoolAsync_v11020 get =
+      WEIR_HELPER(cuMemAllocFromPoolAsync, PFN_cuMemAllocFromPoolAsync_v11020);
+  PFN_cuStreamSynchronize_v2000 wait =
+      WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                          .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)device}};
+  *t = (weir_trial){0};
+  if (!create || !get || !wait || !WEIR_HELPER(cuMemFreeAsync, PFN_cuMemFreeAsync_v11020) ||
+      !WEIR_HELPER(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020))
+    return false;
+  if (create(&t->pool, &props) != CUDA_SUCCESS) return false;
+  if (get(&t->at, bytes, t->pool, stream) == CUDA_SUCCESS) {
+    if (wait(stream) == CUDA_SUCCESS) return true;
+    weir_trial_give(t, stream);
+    return false;
+  }
+  destroy(t->pool);
+  return false;
+}
+
+void weir_trial_give(weir_trial *t, CUstream stream)
+{
+  (void)WEIR_HELPER(cuMemFreeAsync, PFN_cuMemFreeAsync_v11020)(t->at, stream);
+  (void)WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)(stream);
+  destroy(t->pool);
+}

@@ -1,0 +1,12 @@
+# The generated files are committed; only a change of hooks.tsv, of gen.py or of CUDA needs `make gen`.
+
+EXTRA_interpose := $(CUDAINC)
+
+gen: ## make the hooks again from interpose/table/hooks.tsv and CUDA's headers
+	$(say) GEN interpose/table/hooks.gen.c
+	$(Q)CC="$(CC)" python3 interpose/table/gen.py --cuda "$(CUDA_HOME)"
+
+check-gen:
+	$(Q)CC="$(CC)" python3 interpose/table/gen.py --cuda "$(CUDA_HOME)" --check
+
+.PHONY: gen check-gen

@@ -1,0 +1,501 @@
+#!/usr/bin/env python3
+"""gen.py: from the table of functions to the code that wraps them.
+
+    gen.py --cuda DIR            writes interpose/table/hooks.gen.c, hooks.gen.h and core/trace/api.def
+    gen.py --cuda DIR --check    writes nothing; fails when one of them would change (the headers must
+                                 be of the CUDA version that the committed files were made from)
+    gen.py --cuda DIR --draft G  prints first-draft lines of hooks.tsv for group G of cuda-api.txt
+
+Inputs: hooks.tsv (what is wrapped and what its arguments mean), cuda-api.txt (every function that
+exists), and CUDA's headers, preprocessed with __CUDA_API_VERSION_INTERNAL so that each exported
+spelling is declared: cuda.h and cuda_runtime_api.h for prototypes, cudaTypedefs.h for the version
+each ABI of a driver function came with (and its EGL, GL, VDPAU and profiler siblings). Numbers in api.def are append-only: a name already there
+keeps its number.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+GEN_H = os.path.join(HERE, 'hooks.gen.h')
+API_DEF = os.path.join(ROOT, 'core/trace/api.def')
+BANKS = {'driver': 0, '11': 1, '12': 2, '13': 3}
+
+# Arguments of each extractor, in the order of its C prototype: role[=default]; "!" passes the
+# expression as it is, without the cast to a 64-bit word.
+EXTRACTORS = {
+    'alloc': 'ptr bytes mem=WEIR_MEM_DEVICE',
+    'alloc_pitch': 'ptr pitch rows width',
+    'alloc_3d': '!out width rows',
+    'alloc_async': 'ptr bytes stream pool=0',
+    'pool_trim': 'pool bytes', 'pool_set': 'pool device', 'pool_destroy': 'pool',
+    'alloc_host': 'ptr bytes flags=0',
+    'alloc_array': 'handle element width height=1 depth=1 levels=1 flags=0',
+    'free': 'ptr', 'free_async': 'ptr stream', 'free_host': 'ptr', 'free_array': 'ptr',
+    'host_register': 'ptr bytes flags', 'host_unregister': 'ptr',
+    'copy': 'dst src bytes kind stream=0 arrays=0',
+    'copy_symbol': 'dst src bytes kind to stream=0',
+    'copy_2d': '!p stream=0', 'copy_2d_v1': '!p stream=0',
+    'copy_3d': '!p stream=0', 'copy_3d_v1': '!p stream=0',
+    'copy_3d_peer': '!p stream=0', 'copy_3d_parms': '!p stream=0',
+    'copy_3d_peer_parms': '!p stream=0',
+    'copy_peer': 'dst dst_device src src_device bytes stream=0',
+    'copy_peer_context': 'dst dst_context src src_context bytes stream=0',
+    'copy_batch': '!dsts !srcs !sizes count stream', 'copy_3d_batch': '!list count stream',
+    'graph': 'graph other=0',
+    'memset': 'dst bytes value stream=0',
+    'sync': 'type event=0 context=0', 'sync_stream': 'type stream event=0',
+    'stream_create': 'stream flags=0', 'stream_destroy': 'stream',
+    'capture_begin': 'stream mode=0 graph=0', 'capture_end': 'stream graph',
+    'event': 'event b=0', 'event_record': 'event stream flags=0',
+    'launch': 'function gx gy gz bx by bz stream', 'launch_old': 'function gx=1 gy=1 stream=0',
+    'launch_rt': 'function !grid !block stream',
+    'launch_config': 'function !config', 'launch_config_rt': 'function !config',
+    'launch_multi': '!list count',
+    'named': 'handle !name owner', 'named_like': 'handle like',
+    'named_list': '!kernels count owner',
+    'context': 'a=0 device=WEIR_DEVICE_NONE b=0', 'context_made': 'context device b=0',
+    'context_destroy': 'context',
+    'peer_access': 'a=0 b=0',
+    'primary_release': 'device', 'reset': 'device', 'reset_current': '',
+    'call': 'a=0 b=0 bytes=0 stream=WEIR_NO_STREAM',
+}
+BEFORE_ROLES = ('ptr', 'pool')
+# At any depth of calls: who is told ahead of the real function (None: nobody), and of what it said.
+INFORMED = {
+    'cuInit': (None, 'weir_driver_initialised((uint32_t)r)'),
+    'capture_begin': ('weir_capture_begins', 'weir_capture_begun(counted, (uint32_t)r)'),
+    'capture_end': ('weir_capture_ends', 'weir_capture_ended(counted, OWNER, (uint32_t)r, STREAM)'),
+}
+
+# Functions of libweir's own that tell what they did (core/trace/listener.h): in the trace, not wrapped.
+ENGINE = [('weir_malloc', 'ALLOC'), ('weir_free', 'FREE'), ('weir_pinned_malloc', 'ALLOC'), ('weir_pinned_free', 'FREE')]
+ENGINE_LAYER = 2
+
+# ---- inputs ---------------------------------------------------------------------------------------
+
+
+def toolkit_version(cuda):
+    with open(f'{cuda}/include/cuda.h') as f:
+        return int(re.search(r'#define CUDA_VERSION (\d+)', f.read()).group(1))
+
+
+def preprocess(cuda, include):
+    text = '#define __CUDA_API_VERSION_INTERNAL 1\n' + ''.join(f'#include <{i}>\n' for i in include)
+    cmd = [os.environ.get('CC', 'cc'), '-E', '-P', '-x', 'c', f'-I{cuda}/include', '-']
+    return subprocess.run(cmd, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def split_params(text):
+    """'int a, void **b' -> [('int a', 'a'), ...]; [] for void."""
+    text = re.sub(r'\s+', ' ', text).strip()
+    if text in ('', 'void'):
+        return []
+    out = []
+    for p in text.split(','):
+        p = p.strip()
+        out.append((re.sub(r'\s*\*\s*', ' *', p).replace('* *', '**').replace('* *', '**'),
+                    re.search(r'(\w+)$', p).group(1)))
+    return out
+
+
+def prototypes(text, ret):
+    found = {}
+    for m in re.finditer(ret + r'\s+(cu\w+)\s*\(([^;()]*)\)\s*;', text):
+        found[m.group(1)] = split_params(m.group(2))
+    return found
+
+
+def versions(text):
+    """PFN typedefs -> {(base, per_thread): sorted [(version, typedef name)]}."""
+    found = {}
+    for m in re.finditer(r'\(\s*\*\s*PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\s*\)', text):
+        key = (m.group(1), bool(m.group(3)))
+        found.setdefault(key, set()).add((int(m.group(2)), f'PFN_{m.group(1)}_v{m.group(2)}{m.group(3) or ""}'))
+    return {k: sorted(v) for k, v in found.items()}
+
+
+def expand(word):
+    m = re.match(r'(\w+)\{(.*)\}$', word)
+    if not m:
+        return [word]
+    return [m.group(1) + ('' if v == '-' else v) for v in m.group(2).split(',')]
+
+
+def all_names():
+    """[(name, runtime, group)] of cuda-api.txt, in its order."""
+    out, group = [], ''
+    for line in open(os.path.join(HERE, 'cuda-api.txt')):
+        if line.startswith('=='):
+            group = line[2:].strip()
+        m = re.match(r'(RUNTIME|DRIVER):\s*(.*)', line)
+        for word in m.group(2).split() if m else ():
+            out += [(n, int(m.group(1) == 'RUNTIME'), group) for n in expand(word)]
+    return out
+
+
+def table():
+    rows = []
+    for number, line in enumerate(open(os.path.join(HERE, 'hooks.tsv')), 1):
+        if line.startswith('#') or not line.strip():
+            continue
+        f = line.rstrip('\n').split('\t') + [''] * 3
+        roles = {}
+        for r in f[5].split():
+            key, eq, expr = r.partition('=')
+            if not eq:
+                sys.exit(f'hooks.tsv:{number}: role "{r}" has no expression')
+            roles[key] = expr
+        route = roles.pop('route', '')
+        before = f[4].endswith('+')
+        rows.append(dict(line=number, name=f[0], variants=f[1].split(','), layer=f[2], category=f[3],
+                         extractor=f[4].rstrip('+'), before=before, roles=roles, route=route,
+                         banks=[b for b in f[6].split(',') if b] or ['11', '12', '13'],
+                         prototype=f[7].strip()))
+    return rows
+
+
+# ---- api.def --------------------------------------------------------------------------------------
+
+
+def guess_category(name, group):
+    if group == 'copy' or 'cpy' in name.lower():
+        return 'COPY'
+    if group in ('alloc', 'hostreg', 'pool', 'vmm', 'managed', 'ipc', 'extmem'):
+        if re.search(r'Free|Destroy|Unmap|Release|Close', name):
+            return 'FREE'
+        if re.search(r'Malloc|Alloc|Create|HostAlloc|Open|cuMemMap$|ImportPointer', name):
+            return 'ALLOC'
+        return {'hostreg': 'HOSTREG'}.get(group, 'OTHER')
+    return {'memset': 'MEMSET', 'sync': 'SYNC', 'stream': 'STREAM', 'event': 'EVENT', 'launch': 'LAUNCH',
+            'peer': 'CONTEXT', 'ctxdev': 'CONTEXT', 'module': 'MODULE', 'ptrquery': 'QUERY',
+            'array_tex': 'OTHER', 'other': 'QUERY'}.get(group, 'OTHER')
+
+
+def api_rows(rows):
+    """[(number, name, runtime, category, hooked)], numbers kept from the api.def that is there."""
+    known = {}
+    if os.path.exists(API_DEF):
+        for m in re.finditer(r'WEIR_API\((\d+), "(\w+)", (\d), WEIR_API_(\w+), (\d)\)', open(API_DEF).read()):
+            known[m.group(2)] = (int(m.group(1)), int(m.group(3)), m.group(4))
+    hooked = {}
+    for r in rows:
+        for v in r['variants']:
+            hooked[r['name'] + ('' if v == '-' else v)] = (int(r['layer'] == 'runtime'), r['category'])
+    want = [(n, rt, guess_category(n, g)) for n, rt, g in all_names()]
+    listed = {n for n, _, _ in want}
+    want += [(n, rt, c) for n, (rt, c) in hooked.items() if n not in listed]
+    want += [(n, ENGINE_LAYER, c) for n, c in ENGINE]
+    out, last = {}, max([k[0] for k in known.values()], default=0)
+    for name, (number, rt, cat) in known.items():
+        out[name] = [number, name, rt, cat, 0]
+    for name, rt, cat in want:
+        if name not in out:
+            last += 1
+            out[name] = [last, name, rt, cat, 0]
+        out[name][3] = cat
+    for name, (rt, cat) in hooked.items():
+        out[name][3], out[name][4] = cat, 1
+    return sorted(out.values())
+
+
+def emit_api(api):
+    head = ('/* api.def: generated by interpose/table/gen.py, do not edit. WEIR_API(number, name, runtime,\n'
+            ' * category, hooked). Numbers are append-only. */\n')
+    return head + ''.join(f'WEIR_API({n}, "{name}", {rt}, WEIR_API_{cat}, {h})\n' for n, name, rt, cat, h in api)
+
+
+# ---- wrappers -------------------------------------------------------------------------------------
+
+
+def value(expr, raw, names):
+    """The C expression of a role: guarded where it looks through a pointer."""
+    if expr.startswith('*'):
+        p = expr[1:]
+        return f'WEIR_OUT({p})'
+    m = re.match(r'.*?\b(\w+)->', expr)
+    text = expr.replace(',', ', ') if raw else f'W({expr.replace(",", ", ")})'
+    if m and m.group(1) in names:
+        return f'({m.group(1)} ? {text} : 0)'
+    return text
+
+
+def call(row, names):
+    args = ['c']
+    for spec in EXTRACTORS[row['extractor']].split():
+        raw, spec = spec.startswith('!'), spec.lstrip('!')
+        role, _, default = spec.partition('=')
+        expr = row['roles'].get(role, default or None)
+        if expr is None:
+            sys.exit(f"hooks.tsv:{row['line']}: extractor {row['extractor']} needs role {role}")
+        args.append(value(expr, raw, names))
+    extra = set(row['roles']) - {s.lstrip('!').partition('=')[0] for s in EXTRACTORS[row['extractor']].split()}
+    if extra:
+        sys.exit(f"hooks.tsv:{row['line']}: extractor {row['extractor']} has no role {sorted(extra)}")
+    return f"weir_x_{row['extractor']}({', '.join(args)});"
+
+
+def before(row, names):
+    if not row['before']:
+        return ''
+    args = ['c'] + [value(row['roles'][r], False, names) for r in BEFORE_ROLES if r in row['roles']]
+    return f"  weir_x_{row['extractor']}_before({', '.join(args)});\n"
+
+
+def flags_of(row, symbol):
+    f = []
+    if row['layer'] == 'runtime':
+        f.append('WEIR_EVF_RUNTIME')
+    if symbol.endswith(('_ptds', '_ptsz')):
+        f.append('WEIR_EVF_PTDS')
+    if 'Async' in symbol:
+        f.append('WEIR_EVF_ASYNC')
+    return ' | '.join(f) or '0'
+
+
+def body(row, symbol, api, params, row_expr, bank_expr):
+    """The inside of a wrapper."""
+    names = [n for _, n in params]
+    args = ', '.join(names)
+    ret = 'CUresult' if row['layer'] == 'driver' else 'cudaError_t'
+    void = symbol == '__cudaRegisterFunction'
+    out = [f"  fn_{symbol} real = (fn_{symbol})(uintptr_t)weir_real({row_expr});",
+           '  if (__builtin_expect(!real, 0)) return' + (';' if void else f" ({ret})WEIR_NOT_FOUND;")]
+    if row['category'] == 'CONTEXT':
+        out.append('  weir_self.context_trust = 0;')
+    if row['extractor'] == '-':
+        handler = re.sub(r'_pts[z]$|_ptds$', '', symbol)
+        ptds = 'true' if symbol != handler else 'false'
+        out.append(f"  {'' if void else 'return '}weir_s_{handler}({bank_expr}, {ptds}, real, {args});")
+        return '\n'.join(out) + '\n'
+    around = INFORMED.get(row['extractor']) or INFORMED.get(symbol)
+    if around and around[0]:
+        out.append(f'  bool counted = {around[0]}();')
+    enter = f"weir_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
+    out.append('  weir_call call, *c = &call;')
+    go, again = f'real({args})', ''
+    if row['route']:
+        out.append('  c->site = __builtin_return_address(0);')
+        routed = f"weir_r_{row['route']}({', '.join(['c', 'real'] + names)})"
+        go = f'weir_mode_now() != WEIR_OBSERVE ? {routed} : {go}'
+        again = '  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);'
+    else:
+        again = (f'  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))\n'
+                 f'    if (!(r = real({args}))) weir_route_error_gone({bank_expr});')
+    if around:
+        stream = row['roles'].get('stream')
+        told = around[1].replace('STREAM', value(stream, False, names) if stream else '')
+        out.append(f'  if (!{enter}) {{\n    {ret} r = real({args});\n    {told.replace("OWNER", "false")};\n    return r;\n  }}')
+        again = f'{again}\n  {told.replace("OWNER", "true")};'
+    else:
+        out.append(f'  if (!{enter}) return real({args});')
+    b = before(row, names)
+    if b and row['route']:
+        b = '  if (weir_mode_now() == WEIR_OBSERVE) ' + b.strip()
+    if b:
+        out.append(b.rstrip('\n'))
+    out += ['  weir_forward(c);', f'  {ret} r = {go};'] + ([again] if again else [])
+    out += ['  weir_returned(c, (uint32_t)r);', '  ' + call(row, names), '  weir_leave(c);', '  return r;']
+    return '\n'.join(out) + '\n'
+
+
+def plist(params):
+    return ', '.join(p for p, _ in params) or 'void'
+
+
+class Generator:
+    def __init__(self, cuda):
+        self.version = toolkit_version(cuda)
+        self.rows = table()
+        self.api = api_rows(self.rows)
+        self.number = {a[1]: a[0] for a in self.api}
+        self.driver = prototypes(preprocess(cuda, ['cuda.h']), 'CUresult')
+        self.runtime = prototypes(preprocess(cuda, ['cuda_runtime_api.h']), 'cudaError_t')
+        self.pfn = versions(preprocess(cuda, ['cudaTypedefs.h']))
+        for header in ('EGL', 'GL', 'VDPAU', 'Profiler'):  # read raw: they include what may not be there
+            with open(f'{cuda}/include/cuda{header}Typedefs.h') as f:
+                self.pfn.update(versions(f.read().replace('CUDAAPI', '')))
+        self.pfn.pop(('cuWGLGetDevice', False), None)
+        self.entries = []  # (bank, symbol, wrapper)
+        for r in self.rows:
+            for v in r['variants']:
+                symbol = r['name'] + ('' if v == '-' else v)
+                for bank in ['driver'] if r['layer'] == 'driver' else r['banks']:
+                    self.entries.append((BANKS[bank], symbol, r))
+        self.entries.sort(key=lambda e: e[0])
+        self.index = {(b, s): i for i, (b, s, _) in enumerate(self.entries)}
+        if len(self.index) != len(self.entries):
+            sys.exit('hooks.tsv: a symbol is there twice')
+        self.abi = self.pair_versions()
+
+    def pair_versions(self):
+        """{(base, per_thread): [(version, typedef, exported symbol)]}: the n-th version of a name is
+        its n-th exported spelling."""
+        spelled = {}
+        for name, rt, _ in all_names():
+            if rt:
+                continue
+            m = re.match(r'(cu\w+?)((?:_v\d)?)((?:_ptds|_ptsz)?)$', name)
+            spelled.setdefault((m.group(1), bool(m.group(3))), []).append((m.group(2), name))
+        out = {}
+        for key, pfns in self.pfn.items():
+            symbols = [n for _, n in sorted(spelled.get(key, []))]
+            if len(symbols) != len(pfns):
+                sys.exit(f'{key}: versions {pfns} and exported names {symbols} do not pair')
+            out[key] = [(v, t, s) for (v, t), s in zip(pfns, symbols)]
+        return out
+
+    def typedef_of(self):
+        return {s: t for abis in self.abi.values() for _, t, s in abis}
+
+    def params(self, row, symbol):
+        if row['prototype']:
+            return split_params(row['prototype'])
+        declared = self.driver if row['layer'] == 'driver' else self.runtime
+        if symbol not in declared:
+            sys.exit(f"hooks.tsv:{row['line']}: {symbol} has no prototype in the headers")
+        return declared[symbol]
+
+    def wrapper_driver(self, row, symbol, index):
+        params, pfn = self.params(row, symbol), self.typedef_of()[symbol]
+        return (f"typedef CUresult (*fn_{symbol})({plist(params)});\n"
+                f"static CUresult w_{symbol}({plist(params)})\n{{\n"
+                + body(row, symbol, self.number[symbol], params, index, 'WEIR_BANK_DRIVER') +
+                f"}}\n_Static_assert(WEIR_SAME(&w_{symbol}, {pfn}), \"{symbol}\");\nWEIR_EXPORT(w_{symbol}, {symbol}, WEIR_NODE_DRIVER);\n\n")
+
+    def wrapper_runtime(self, row, symbol):
+        params = self.params(row, symbol)
+        args = ''.join(', ' + n for _, n in params)
+        ret = 'void' if symbol == '__cudaRegisterFunction' else 'cudaError_t'
+        banks = row['banks']
+        core = f"k_{symbol}" + ('' if len(banks) == 3 else '_' + ''.join(banks))
+        fn = f"fn_{symbol}" + ('' if len(banks) == 3 else '_' + ''.join(banks))
+        inner = ', '.join(['uint32_t row', 'int bank'] + [p for p, _ in params])
+        text = (f"typedef {ret} (*{fn})({plist(params)});\n"
+                f"static inline __attribute__((always_inline)) {ret} {core}({inner})\n{{\n"
+                + body(row, symbol, self.number[symbol], params, 'row', 'bank').replace(f'fn_{symbol}', fn) + "}\n")
+        for bank in banks:
+            index = self.index[BANKS[bank], symbol]
+            go = '' if ret == 'void' else 'return '
+            text += (f"static {ret} w{bank}_{symbol}({plist(params)}) {{ {go}{core}({index}, WEIR_BANK_RT{bank}{args}); }}\n"
+                     f"WEIR_EXPORT(w{bank}_{symbol}, {symbol}, WEIR_NODE_RT{bank});\n")
+        if not row['prototype'] and symbol in self.runtime and '13' in banks:
+            text += f"_Static_assert(WEIR_SAME(&w13_{symbol}, __typeof__(&{symbol})), \"{symbol}\");\n"
+        return text + '\n'
+
+    def emit_c(self):
+        out = ['/* hooks.gen.c: generated by interpose/table/gen.py from hooks.tsv and CUDA\'s headers, do not edit.\n'
+               ' * One wrapper a row; wrap.h says what each line of it does. */\n',
+               '#include "interpose/table/wrap.h"\n', '\n_Atomic(void *) weir_reals[WEIR_ROWS];\n\n']
+        done = set()
+        for index, (_, symbol, row) in enumerate(self.entries):
+            key = (symbol, tuple(row['banks']), row['layer'])
+            if key in done:
+                continue
+            done.add(key)
+            out.append(self.wrapper_driver(row, symbol, index) if row['layer'] == 'driver'
+                       else self.wrapper_runtime(row, symbol))
+        out.append('#define FN(wrapper) (__extension__(void *)(wrapper))\nconst weir_row weir_rows[] = {\n')
+        for i, (bank, symbol, row) in enumerate(self.entries):
+            w = f'w_{symbol}' if bank == 0 else f'w{10 + bank}_{symbol}'
+            out.append(f'  {{"{symbol}", FN({w}), &weir_reals[{i}], {self.number[symbol]}, {bank}}},\n')
+        out.append('};\nconst uint32_t weir_row_count = WEIR_ROWS;\n\n')
+        out.append(self.emit_names())
+        out.append(self.emit_versions())
+        return ''.join(out)
+
+    def emit_names(self):
+        """Every name there is, hashed: api number and row of each bank + 1."""
+        size, slots = 4096, {}
+        names = [a[1] for a in self.api if a[2] != ENGINE_LAYER]
+        for i, name in enumerate(names):
+            h = 2166136261
+            for ch in name.encode():
+                h = ((h ^ ch) * 16777619) & 0xffffffff
+            at = h & (size - 1)
+            while at in slots:
+                at = (at + 1) & (size - 1)
+            slots[at] = i + 1
+        out = ['const weir_name weir_names[] = {\n']
+        for name in names:
+            r = [self.index.get((b, name), -1) + 1 for b in range(4)]
+            out.append(f'  {{"{name}", {self.number[name]}, {{{r[0]}, {r[1]}, {r[2]}, {r[3]}}}}},\n')
+        out.append(f'}};\nconst uint16_t weir_name_slots[{size}] = {{\n')
+        for at in range(0, size, 16):
+            out.append('  ' + ', '.join(str(slots.get(at + i, 0)) for i in range(16)) + ',\n')
+        out.append('};\n\n')
+        return ''.join(out)
+
+    def emit_versions(self):
+        lines = []
+        for (base, per_thread), abis in self.abi.items():
+            for version, _, symbol in abis:
+                row = self.index.get((0, symbol), -1)
+                lines.append((base, int(per_thread), version, row, self.number[symbol]))
+        lines.sort()
+        out = ['const weir_abi weir_abis[] = {\n']
+        out += [f'  {{"{b}", {v}, {p}, {r}, {n}}},\n' for b, p, v, r, n in lines]
+        out.append('};\nconst uint32_t weir_abi_count = sizeof weir_abis / sizeof *weir_abis;\n')
+        return ''.join(out)
+
+    def emit_h(self):
+        newest = max(v for abis in self.abi.values() for v, _, _ in abis)
+        out = ['/* hooks.gen.h: generated by interpose/table/gen.py, do not edit. */\n'
+               '#ifndef WEIR_INTERPOSE_HOOKS_GEN_H\n#define WEIR_INTERPOSE_HOOKS_GEN_H\n\n'
+               f'#define WEIR_GEN_CUDA {self.version} /* CUDA_VERSION of the headers it was made from */\n'
+               f'#define WEIR_ROWS {len(self.entries)} /* rows of weir_rows[] */\n'
+               f'#define WEIR_ABI_NEWEST {newest} /* highest version any driver function here has */\n\n'
+               + ''.join(f'#define WEIR_API_{n} {self.number[n]}\n' for n, _ in ENGINE) +
+               '\n/* X(symbol): what libcuda.so.1 exports. */\n#define WEIR_DRIVER_SYMBOLS(X) \\\n']
+        out.append(' \\\n'.join(f'  X({n})' for n, rt, _ in all_names() if not rt))
+        out.append('\n\n/* X(symbol): what a libcudart exports and we wrap. */\n#define WEIR_RUNTIME_SYMBOLS(X) \\\n')
+        seen = dict.fromkeys(s for b, s, _ in self.entries if b)
+        out.append(' \\\n'.join(f'  X({n})' for n in seen))
+        out.append('\n\n#endif\n')
+        return ''.join(out)
+
+
+def draft(gen, group):
+    have = {r['name'] for r in gen.rows}
+    guess = [('dst', r'^dst'), ('src', r'^src'), ('bytes', r'^(count|size|bytesize|ByteCount|length)$'), ('kind', r'^kind$'),
+             ('stream', r'^(h?[sS]tream)$'), ('ptr', r'^(d?ptr|devPtr|p)$'), ('flags', r'^[fF]lags$')]
+    for name, rt, g in all_names():
+        base = re.sub(r'(_v\d)?(_ptds|_ptsz)?$', '', name)
+        if not g.startswith(group) or base in have or base != name:
+            continue
+        params = (gen.runtime if rt else gen.driver).get(name, [])
+        roles = ' '.join(f'{r}={n}' for _, n in params for r, pat in guess if re.match(pat, n))
+        variants = [n[len(base):] or '-' for n, _, _ in all_names() if re.sub(r'(_v\d)?(_ptds|_ptsz)?$', '', n) == base]
+        print('\t'.join([base, ','.join(variants), 'runtime' if rt else 'driver', guess_category(name, g), 'call', roles]))
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument('--cuda', required=True)
+    ap.add_argument('--check', action='store_true')
+    ap.add_argument('--draft')
+    opt = ap.parse_args()
+    made_from = re.search(r'WEIR_GEN_CUDA (\d+)', open(GEN_H).read()) if os.path.exists(GEN_H) else None
+    if opt.check and made_from and int(made_from.group(1)) != toolkit_version(opt.cuda):
+        print(f'made from CUDA {made_from.group(1)}; not compared with CUDA {toolkit_version(opt.cuda)}')
+        return 0
+    gen = Generator(opt.cuda)
+    if opt.draft:
+        return draft(gen, opt.draft)
+    files = {os.path.join(HERE, 'hooks.gen.c'): gen.emit_c(), GEN_H: gen.emit_h(),
+             API_DEF: emit_api(gen.api)}
+    stale = [p for p, text in files.items() if not os.path.exists(p) or open(p).read() != text]
+    for path in stale:
+        if opt.check:
+            print(f'{os.path.relpath(path, ROOT)} is not what hooks.tsv gives: run make gen', file=sys.stderr)
+            continue
+        with open(path, 'w') as f:
+            f.write(files[path])
+    return 1 if opt.check and stale else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,75 @@
+/* nested.c: calls that are made within a hooked call. Most are the runtime's, which calls the
+ * driver, and those of another interposer: they are the call's own work. What comes from elsewhere
+ * was called by a signal handler that interrupted the call, or by a callback of a tool: no event,
+ * since the interrupted frame may be writing one, and a routed call may hold the caches' lock; but
+ * counted, and reports say how many.
+ *
+ * Told apart by where the wrapper returns to: in a CUDA library, or in an object that has one of
+ * the functions which the wrappers call, or elsewhere. Nothing here locks or allocates. What
+ * libweir's own calls into the driver are interrupted by is not told apart, and not counted. */
+#include <errno.h>
+#include "interpose/table/hooks.gen.h"
+#include "interpose/elf/elf.h"
+#include "interpose/record/record.h"
+
+enum { KNOWN = 16 };
+static struct {
+  _Atomic uintptr_t start; /* 0: free */
+  _Atomic size_t bytes;    /* 0: not set yet */
+} known[KNOWN];            /* objects whose calls are a call's own work */
+
+static bool holds_an_original(uintptr_t start, size_t bytes)
+{
+  for (uint32_t i = 0; i < weir_row_count; i++) {
+    uintptr_t at = (uintptr_t)atomic_load_explicit(&weir_reals[i], memory_order_relaxed);
+    if (at && at - start < bytes) return true;
+  }
+  return false;
+}
+
+static void remember(uintptr_t start, size_t bytes)
+{
+  for (int i = 0; i < KNOWN; i++) {
+    uintptr_t none = 0;
+    if (!atomic_compare_exchange_strong(&known[i].start, &none, start)) continue;
+    atomic_store(&known[i].bytes, bytes);
+    return;
+  }
+}
+
+static bool is_known(uintptr_t at, uintptr_t *start, size_t *bytes)
+{
+  for (int i = 0; i < KNOWN && (*start = atomic_load(&known[i].start)); i++)
+    if (at - *start < (*bytes = atomic_load(&known[i].bytes))) return true;
+  return false;
+}
+
+/* The object is the call's own: its mapping. */
+static bool is_inner(const void *site, uintptr_t *start, size_t *bytes)
+{
+  bool bank = false;
+  if (is_known((uintptr_t)site, start, bytes)) return true;
+  if (!weir_object_span(site, start, bytes, &bank)) return false;
+  if (!bank && !holds_an_original(*start, *bytes)) return false;
+  remember(*start, *bytes);
+  return true;
+}
+
+void weir_called_within(weir_thread *t, const void *site)
+{
+  uintptr_t start;
+  size_t bytes;
+  int saved = errno;
+  weir_spool_header *h = weir_spool_current();
+  if (t->hushed || weir_is_own(site)) return;
+  if (is_inner(site, &start, &bytes)) {
+    t->inner_bytes = 0; /* a handler in between finds no half */
+    atomic_signal_fence(memory_order_seq_cst);
+    t->inner_start = start;
+    atomic_signal_fence(memory_order_seq_cst);
+    t->inner_bytes = bytes;
+  } else if (h && atomic_load_explicit(&weir_recording, memory_order_relaxed)) {
+    atomic_fetch_add_explicit(&h->nested, 1, memory_order_relaxed);
+  }
+  errno = saved;
+}

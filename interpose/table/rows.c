@@ -1,0 +1,107 @@
+/* rows.c: names and rows: which symbols we wrap, and where their originals are. */
+#include <string.h>
+#include "core/trace/api.h"
+#include "interpose/record/context.h"
+#include "interpose/record/event_fill.h"
+#include "interpose/elf/elf.h"
+#include "interpose/table/rows.h"
+
+_Atomic uint32_t weir_called[WEIR_SPOOL_MAX_APIS];
+
+static const char *const sonames[WEIR_BANKS] = {"libcuda.so.1", "libcudart.so.11.0",
+                                                "libcudart.so.12", "libcudart.so.13"};
+
+const char *weir_bank_soname(int bank)
+{
+  return bank >= 0 && bank < WEIR_BANKS ? sonames[bank] : NULL;
+}
+
+/* cu[A-Z], cuda[A-Z], __cuda[A-Z]: refuses cublas, cudnn, cufft, curl and all the rest at once. */
+static bool looks_ours(const char *n)
+{
+  if (n[0] == '_' && n[1] == '_') n += 2;
+  if (n[0] != 'c' || n[1] != 'u') return false;
+  n += 2;
+  if (n[0] == 'd' && n[1] == 'a') n += 2;
+  return *n >= 'A' && *n <= 'Z';
+}
+
+const weir_name *weir_name_find(const char *name)
+{
+  if (!looks_ours(name)) return NULL;
+  uint32_t h = 2166136261u;
+  for (const char *p = name; *p; p++)
+    h = (h ^ (unsigned char)*p) * 16777619u;
+  for (uint32_t i = h % WEIR_NAME_SLOTS; weir_name_slots[i]; i = (i + 1) % WEIR_NAME_SLOTS) {
+    const weir_name *n = &weir_names[weir_name_slots[i] - 1];
+    if (strcmp(n->name, name) == 0) return n;
+  }
+  return NULL;
+}
+
+const weir_row *weir_row_find(int bank, const char *name)
+{
+  const weir_name *n = bank >= 0 && bank < WEIR_BANKS ? weir_name_find(name) : NULL;
+  return n && n->row[bank] ? &weir_rows[n->row[bank] - 1] : NULL;
+}
+
+bool weir_name_is_ours(const char *name)
+{
+  const weir_name *n = weir_name_find(name);
+  return n && (n->row[0] | n->row[1] | n->row[2] | n->row[3]);
+}
+
+uint16_t weir_api_find(const char *name)
+{
+  const weir_name *n = weir_name_find(name);
+  return n ? n->api : 0;
+}
+
+void weir_called_first(uint16_t api, uint32_t epoch)
+{
+  atomic_store_explicit(&weir_called[api], epoch, memory_order_relaxed);
+  weir_cover(api, WEIR_COVER_CALLED);
+}
+
+/* Do both addresses lie in one loaded object? dlsym and cuGetProcAddress may name one function by
+ * two addresses; a second copy of the library is another function. */
+static bool same_object(const void *a, const void *b)
+{
+  weir_object x, y;
+  return weir_object_at(&x, a) && weir_object_at(&y, b) && x.base == y.base;
+}
+
+static bool still_loaded(const void *address)
+{
+  weir_object o;
+  return weir_object_at(&o, address);
+}
+
+void *weir_row_offer(const weir_row *row, void *real)
+{
+  if (!real || real == row->wrapper) return real;
+  void *old = NULL;
+  if (!atomic_compare_exchange_strong(row->real, &old, real) && old != real &&
+      !same_object(old, real)) {
+    if (still_loaded(old)) return real;
+    atomic_store_explicit(row->real, real, memory_order_release);
+  }
+  if (row->bank == WEIR_BANK_DRIVER) weir_helpers_retry();
+  weir_cover(row->api, WEIR_COVER_LOOKED_UP);
+  return row->wrapper;
+}
+
+void *weir_row_resolve(const weir_row *row)
+{
+  void *none = NULL;
+  void *real = weir_elf_settled(row->bank)
+                   ? weir_elf_symbol(weir_bank_soname(row->bank), row->name)
+                   : weir_elf_symbol_again((unsigned)(row - weir_rows), row->bank, row->name);
+  /* Not remembered: it is the caller's own, and the library is about to come. */
+  if (!real && row->bank == WEIR_BANK_DRIVER) return weir_elf_stand_in(row->name);
+  if (!real || real == row->wrapper) return NULL;
+  if (!weir_elf_settled(row->bank)) return real;
+  atomic_compare_exchange_strong(row->real, &none, real);
+  weir_helpers_retry();
+  return none ? none : real;
+}
