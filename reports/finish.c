@@ -157,7 +157,6 @@ static weir_status complete(weir_importer *im)
   if (!s) s = look_at_modules(db);
   if (!s) s = wr_lifetimes(&im->batch, im->merging ? NULL : &im->memory, im->least);
   if (!s) s = wr_batch_flush(&im->batch, true);
-  if (!s) s = wr_schema_index(db);
   if (!s) s = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");
   return s;
 }

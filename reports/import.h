@@ -2,8 +2,8 @@
  *
  * The collector (weir run, weir collect) and `weir import` drive this; it knows no process, signal
  * or terminal. One importer writes one trace. Rows are inserted in batched transactions while
- * programs run (WAL), so the trace can be queried live; indexes, block lifetimes and views' helpers
- * are made by finish().
+ * programs run (WAL), so the trace can be queried live; block lifetimes and modules of frames are
+ * made by finish().
  */
 #ifndef WEIR_REPORTS_IMPORT_H
 #define WEIR_REPORTS_IMPORT_H
@@ -70,7 +70,7 @@ char *weir_importer_no_gpu(const weir_importer *im);
 /* The caller started a program that Weir is not in; `why` in words. */
 weir_status weir_importer_unseen(weir_importer *im, const char *path, const char *why);
 
-/* Indexes, lifetimes (bytes of frees, live and peak), WAL folded in; the trace is then complete. */
+/* Lifetimes (bytes of frees, live and peak), WAL folded in; the trace is then complete. */
 weir_status weir_importer_finish(weir_importer *im);
 
 /* Always succeeds; an unfinished trace stays readable. */

@@ -141,7 +141,7 @@ extern const weir_spool_visitor wr_take_visitor;
 /* Writes what waits, then tells the progress callback. */
 weir_status wr_importer_flush(weir_importer *im);
 
-/* Everything that needs the whole trace: shifted times, modules of frames, lifetimes, indexes. */
+/* Everything that needs the whole trace: shifted times, modules of frames, lifetimes. */
 weir_status wr_finish(weir_importer *im);
 
 #endif

@@ -130,7 +130,7 @@ weir_status wr_resume_write(weir_importer *im)
                           "UPDATE meta SET value = 0 WHERE key = 'finished';"
                           "DELETE FROM block; DELETE FROM memory;"
                           "DELETE FROM module WHERE base IS NULL;"
-                          "DROP INDEX IF EXISTS event_by_kind;"
+                          "DROP INDEX IF EXISTS event_by_kind;" /* of an older Weir */
                           "DROP INDEX IF EXISTS block_by_alloc; DROP INDEX IF EXISTS block_by_free;"
                           "COMMIT");
   if (s && !sqlite3_get_autocommit(im->db.handle))

@@ -162,10 +162,3 @@ weir_status wr_schema_create(const wr_db *db)
   if (!s) s = wr_db_exec(db, "COMMIT");
   return s;
 }
-
-weir_status wr_schema_index(const wr_db *db)
-{
-  return wr_db_exec(db, "CREATE INDEX event_by_kind ON event(kind, start);"
-                        "CREATE INDEX block_by_alloc ON block(alloc);"
-                        "CREATE INDEX block_by_free ON block(free);");
-}

@@ -41,9 +41,6 @@ bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 /* Tables, views, and the rows that every trace has (kinds, functions). */
 weir_status wr_schema_create(const wr_db *db);
 
-/* The secondary indexes, made when all rows are in. */
-weir_status wr_schema_index(const wr_db *db);
-
 /* Function number `api` as a trace names it; "api #N" (in `buffer`) where the table lacks it. */
 const char *wr_api_name(uint32_t api, char buffer[24]);
 

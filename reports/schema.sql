@@ -45,6 +45,10 @@ CREATE TABLE event(
   device INTEGER, src_device INTEGER, copy INTEGER, mem INTEGER, src_mem INTEGER,
   flags INTEGER, a INTEGER, b INTEGER, bytes INTEGER, stream INTEGER, call INTEGER);
 
+-- The few that are looked for by kind: resets and what happened to caches. All other readers go
+-- through the whole table once.
+CREATE INDEX event_rare ON event(kind, start) WHERE kind = 10 OR kind = 13;
+
 CREATE TABLE block(
   id INTEGER PRIMARY KEY, process INTEGER, pointer INTEGER, bytes INTEGER, device INTEGER,
   mem INTEGER, registered INTEGER, how INTEGER, alloc INTEGER, free INTEGER,

@@ -169,6 +169,39 @@ START_TEST(every_view_can_be_read)
 }
 END_TEST
 
+/* The details of a query's plan, one after the other (static). */
+static const char *plan_of(sqlite3 *db, const char *query)
+{
+  static char plan[1024];
+  char sql[512];
+  sqlite3_stmt *q = NULL;
+  plan[0] = '\0';
+  (void)snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", query);
+  ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &q, NULL), SQLITE_OK);
+  while (sqlite3_step(q) == SQLITE_ROW)
+    (void)snprintf(plan + strlen(plan), sizeof(plan) - strlen(plan), "%s;",
+                   (const char *)sqlite3_column_text(q, 3));
+  sqlite3_finalize(q);
+  return plan;
+}
+
+/* A report asks for a handful among millions; each of the millions is in no index. */
+START_TEST(resets_and_cache_facts_are_found_by_the_only_index)
+{
+  sqlite3 *db = NULL;
+  const char *t = make_trace();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM sqlite_schema WHERE type = 'index'"
+                                   " AND name NOT LIKE 'sqlite_%'"),
+                   1);
+  ck_assert_int_eq(sqlite3_open(t, &db), SQLITE_OK);
+  static const char *const rare[] = {"SELECT bytes FROM event WHERE kind = 10 AND status = 0",
+                                     "SELECT bytes FROM event WHERE kind = 13 AND copy = 4"};
+  for (int i = 0; i < 2; i++)
+    ck_assert_ptr_nonnull(strstr(plan_of(db, rare[i]), "USING INDEX event_rare"));
+  sqlite3_close(db);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/schema");
@@ -178,6 +211,7 @@ int main(void)
   tcase_add_test(t, every_table_view_and_column_is_documented_and_no_other);
   tcase_add_test(t, every_member_of_the_report_is_documented_and_no_other);
   tcase_add_test(t, every_view_can_be_read);
+  tcase_add_test(t, resets_and_cache_facts_are_found_by_the_only_index);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);

@@ -218,7 +218,7 @@ void measure_import(measured *m)
   }
   m->value = bench_median(rates, 3);
   (void)snprintf(m->note, sizeof m->note,
-                 "a processor second; 2 M events, indexes and lifetimes included, %.2f s wall",
+                 "a processor second; 2 M events, lifetimes included, %.2f s wall",
                  bench_median(wall, 3));
   (void)bench_run(NULL, NULL, NULL, (const char *[]){"rm", "-rf", folder, trace, NULL});
 }
