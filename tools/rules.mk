@@ -46,7 +46,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-shell lint-man lint-exports lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, export lists
+lint: lint-format lint-shell lint-man lint-exports lint-floors lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, export lists, which folder may use which
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"
@@ -64,6 +64,10 @@ lint-man: $(O)/man/made
 lint-exports: all
 	$(say) EXPORTS "$(LIB)"
 	$(Q)tools/scripts/check-exports.sh "$(O)"
+
+lint-floors: all
+	$(say) FLOORS "all folders"
+	$(Q)CC="$(CC)" python3 tools/scripts/check-floors.py "$(OBJ)"
 
 lint-tidy: $(TIDY_OBJS)
 
@@ -90,7 +94,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: format lint lint-format lint-shell lint-man lint-exports lint-tidy install uninstall bundle demo
+.PHONY: format lint lint-format lint-shell lint-man lint-exports lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 
