@@ -13,8 +13,8 @@
 #include "core/trace/api.h"
 #include "core/trace/event.h"
 #include "core/trace/spool.h"
-#include "reports/import.h"
-#include "reports/report.h"
+#include "reports/import/import.h"
+#include "reports/render/report.h"
 
 /* A fresh empty folder of this test (static buffer), removed by synth_clean(). */
 const char *synth_dir(void);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "reports/grid.h"
+#include "reports/render/grid.h"
 #include "tests/reports/synth.h"
 
 #define HOST (int)WEIR_DEVICE_NONE

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "reports/symbolize.h"
+#include "reports/symbols/symbolize.h"
 #include "tests/reports/synth.h"
 
 #define NOINLINE __attribute__((noinline, noclone))

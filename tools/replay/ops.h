@@ -14,7 +14,7 @@
 #define WEIR_TOOLS_REPLAY_OPS_H
 
 #include "core/base/status.h"
-#include "reports/util.h"
+#include "reports/base/util.h"
 
 #define RP_BYTES_MAX (UINT64_C(1) << 44) /* more in one block is damage: no device has 16 TiB */
 #define RP_HEAPS_MAX 4096u

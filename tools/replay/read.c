@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/trace/event.h"
-#include "reports/lifetime.h"
-#include "reports/open.h"
-#include "reports/symbolize.h"
+#include "reports/import/lifetime.h"
+#include "reports/model/open.h"
+#include "reports/symbols/symbolize.h"
 
 /* ---- a trace --------------------------------------------------------------------------------- */
 

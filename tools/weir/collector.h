@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "reports/import.h"
+#include "reports/import/import.h"
 
 typedef struct collector collector;
 

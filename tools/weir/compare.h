@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "reports/report.h"
+#include "reports/render/report.h"
 
 enum { COMPARE_BARE, COMPARE_OBSERVE, COMPARE_MODES = 4, COMPARE_MOST_RUNS = 1000 };
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "reports/grid.h"
+#include "reports/render/grid.h"
 #include "tools/weir/cmd.h"
 #include "tools/weir/compare.h"
 

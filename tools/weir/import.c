@@ -1,7 +1,7 @@
 /* import.c: weir import: spools that were left without a collector, into a trace. */
 #include <stdlib.h>
 
-#include "reports/import.h"
+#include "reports/import/import.h"
 #include "tools/weir/commands.h"
 #include "tools/weir/output.h"
 #include "tools/weir/progress.h"

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "reports/import.h"
+#include "reports/import/import.h"
 #include "tools/weir/collector.h"
 #include "tools/weir/progress.h"
 

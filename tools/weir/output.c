@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "reports/trace_file.h"
+#include "reports/import/trace_file.h"
 #include "tools/weir/cmd.h"
 
 enum { MOST_NAMES = 10000 };

@@ -25,7 +25,7 @@
 
 #include "core/base/options.h"
 #include "core/trace/spool.h"
-#include "reports/trace_file.h"
+#include "reports/import/trace_file.h"
 #include "tools/weir/cmd.h"
 #include "tools/weir/collector.h"
 #include "tools/weir/environment.h"

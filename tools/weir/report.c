@@ -1,4 +1,4 @@
-/* report.c: weir report: the command line around reports/report.h. */
+/* report.c: weir report: the command line around reports/render/report.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "reports/report.h"
+#include "reports/render/report.h"
 #include "tools/weir/commands.h"
 
 enum { OPT_FORMAT, OPT_TOP, OPT_DEPTH, OPT_WIDTH, OPT_SYMBOLS };

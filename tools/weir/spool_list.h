@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "reports/import.h"
+#include "reports/import/import.h"
 
 typedef struct spool_list {
   char **path; /* each owned */

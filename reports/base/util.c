@@ -1,0 +1,171 @@
+/* util.c: see util.h. */
+#include "reports/base/util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct wr_slot {
+  uint64_t key;
+  uint64_t value;
+  bool used;
+};
+
+static size_t home(const wr_map *m, uint64_t key)
+{
+  return (size_t)wr_mix(0, key) & m->mask;
+}
+
+uint64_t *wr_map_get(const wr_map *m, uint64_t key)
+{
+  if (!m->used) return NULL;
+  for (size_t i = home(m, key); m->slots[i].used; i = (i + 1) & m->mask)
+    if (m->slots[i].key == key) return &m->slots[i].value;
+  return NULL;
+}
+
+static bool rehash(wr_map *m)
+{
+  size_t slots = m->mask ? (m->mask + 1) * 2 : 64;
+  wr_map bigger = {calloc(slots, sizeof(struct wr_slot)), slots - 1, m->used};
+  if (!bigger.slots) return false;
+  for (size_t i = 0; m->mask && i <= m->mask; i++) {
+    if (!m->slots[i].used) continue;
+    size_t at = home(&bigger, m->slots[i].key);
+    while (bigger.slots[at].used)
+      at = (at + 1) & bigger.mask;
+    bigger.slots[at] = m->slots[i];
+  }
+  free(m->slots);
+  *m = bigger;
+  return true;
+}
+
+uint64_t *wr_map_put(wr_map *m, uint64_t key, bool *added)
+{
+  if (added) *added = false;
+  uint64_t *found = wr_map_get(m, key);
+  if (found) return found;
+  if (m->used * 10 >= m->mask * 7 && !rehash(m)) return NULL;
+  size_t i = home(m, key);
+  while (m->slots[i].used)
+    i = (i + 1) & m->mask;
+  m->slots[i] = (struct wr_slot){key, 0, true};
+  m->used++;
+  if (added) *added = true;
+  return &m->slots[i].value;
+}
+
+void wr_map_delete(wr_map *m, uint64_t key)
+{
+  if (!m->used) return;
+  size_t hole = home(m, key);
+  while (m->slots[hole].used && m->slots[hole].key != key)
+    hole = (hole + 1) & m->mask;
+  if (!m->slots[hole].used) return;
+  for (size_t i = (hole + 1) & m->mask; m->slots[i].used; i = (i + 1) & m->mask) {
+    size_t want = home(m, m->slots[i].key);
+    if (((i - want) & m->mask) < ((i - hole) & m->mask)) continue; /* nearer home than the hole */
+    m->slots[hole] = m->slots[i];
+    hole = i;
+  }
+  m->slots[hole].used = false;
+  m->used--;
+}
+
+void wr_map_free(wr_map *m)
+{
+  free(m->slots);
+  *m = (wr_map){0};
+}
+
+bool wr_map_next(const wr_map *m, size_t *at, uint64_t *key, uint64_t **value)
+{
+  for (; m->mask && *at <= m->mask; (*at)++) {
+    if (!m->slots[*at].used) continue;
+    *key = m->slots[*at].key;
+    *value = &m->slots[*at].value;
+    (*at)++;
+    return true;
+  }
+  return false;
+}
+
+bool wr_grow(void *array, size_t *capacity, size_t need, size_t size)
+{
+  if (need <= *capacity) return true;
+  size_t wanted = *capacity ? *capacity * 2 : 16;
+  while (wanted < need)
+    wanted *= 2;
+  void *grown = realloc(*(void **)array, wanted * size);
+  if (!grown) return false;
+  *(void **)array = grown;
+  *capacity = wanted;
+  return true;
+}
+
+/* Bytes of the UTF-8 character at `s` (`left` bytes remain), 0 if it is none. */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+  if (s[0] < 0x80) return 1;
+  size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+  if (s[0] < 0xc2 || s[0] > 0xf4 || n > left) return 0;
+  for (size_t i = 1; i < n; i++)
+    if ((s[i] & 0xc0) != 0x80) return 0;
+  if (s[0] == 0xe0 && s[1] < 0xa0) return 0; /* overlong */
+  if (s[0] == 0xed && s[1] > 0x9f) return 0; /* surrogate */
+  if (s[0] == 0xf0 && s[1] < 0x90) return 0;
+  if (s[0] == 0xf4 && s[1] > 0x8f) return 0; /* past U+10FFFF */
+  return n;
+}
+
+char *wr_text(const char *text, size_t bytes, bool printable)
+{
+  bytes = text ? strnlen(text, bytes) : 0;
+  char *copy = malloc(bytes + 1);
+  if (!copy) return NULL;
+  for (size_t i = 0; i < bytes;) {
+    size_t n = utf8_length((const unsigned char *)text + i, bytes - i);
+    unsigned char c = (unsigned char)text[i];
+    bool control = printable && (c < 0x20 || c == 0x7f ||
+                                 (n == 2 && c == 0xc2 && (unsigned char)text[i + 1] < 0xa0));
+    if (!n || control) {
+      memset(copy + i, '?', n ? n : 1);
+      i += n ? n : 1;
+      continue;
+    }
+    memcpy(copy + i, text + i, n);
+    i += n;
+  }
+  copy[bytes] = '\0';
+  return copy;
+}
+
+char *wr_format(const char *format, ...)
+{
+  va_list args;
+  char *text = NULL;
+  va_start(args, format);
+  int n = vasprintf(&text, format, args);
+  va_end(args);
+  return n < 0 ? NULL : text;
+}
+
+int wr_open_regular(const char *path, uint64_t most, struct stat *file)
+{
+  /* Asked ahead of the opening, which does something to many a device, and again of what is open.
+   */
+  if (stat(path, file)) return -1;
+  bool fit = S_ISREG(file->st_mode);
+  int fd = fit ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+  if (fit && fd < 0) return -1;
+  fit = fit && !fstat(fd, file) && S_ISREG(file->st_mode) && file->st_size > 0;
+  bool large = fit && (uint64_t)file->st_size > most;
+  if (fit && !large) return fd;
+  if (fd >= 0) close(fd);
+  errno = large ? EFBIG : EINVAL;
+  return -1;
+}

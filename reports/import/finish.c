@@ -1,0 +1,179 @@
+/* finish.c: what can only be known when all rows are in.
+ *
+ * One transaction, so that a failed finish leaves the trace as it was and can be tried again. It is
+ * made in the WAL, where nobody who reads meanwhile is kept waiting.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "reports/base/elf_facts.h"
+#include "reports/import/importer.h"
+#include "reports/import/lifetime.h"
+
+/* The header of a database that is in WAL mode says so by these two bytes (SQLite's "Database File
+ * Format", 1.3.3: 1 legacy, 2 WAL). */
+enum { VERSIONS_AT = 18, VERSION_LEGACY = 1, VERSION_WAL = 2 };
+
+/* SQLite leaves WAL mode under an exclusive lock and through a journal, and whoever reads at that
+ * moment is told "database is locked". All that is left to change when the WAL is empty, and no one
+ * writes any more, is two bytes. */
+static bool leave_wal(const wr_db *db)
+{
+  unsigned char versions[2] = {0}, legacy[2] = {VERSION_LEGACY, VERSION_LEGACY};
+  sqlite3_file *file = NULL;
+  if (sqlite3_file_control(db->handle, NULL, SQLITE_FCNTL_FILE_POINTER, &file) || !file ||
+      !file->pMethods || file->pMethods->xRead(file, versions, 2, VERSIONS_AT) ||
+      versions[0] != VERSION_WAL || versions[1] != VERSION_WAL)
+    return false;
+  return !file->pMethods->xWrite(file, legacy, 2, VERSIONS_AT) &&
+         !file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+}
+
+/* Puts the WAL into the file. Somebody who reads the trace just now keeps it: that is no failure.
+ */
+static void fold_wal(const wr_db *db, bool for_good)
+{
+  int left = -1;
+  sqlite3_busy_timeout(db->handle, 200);
+  int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, &left, NULL);
+  sqlite3_busy_timeout(db->handle, 5000);
+  if (!for_good || code || left || !leave_wal(db)) return;
+  sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* it would lock */
+  static const char *const ends[] = {"-wal", "-shm"};
+  for (int i = 0; i < 2; i++) { /* empty; who has them open goes on with what he has */
+    char *path = wr_format("%s%s", db->path, ends[i]);
+    if (path) unlink(path);
+    free(path);
+  }
+}
+
+/* Times count from the earliest opening or event; what was before the origin moves it. */
+static weir_status shift_times(const weir_importer *im)
+{
+  const wr_db *db = &im->db;
+  weir_status s = WEIR_OK;
+  if (!im->least) return s;
+  static const char *const updates[] = {
+      "UPDATE event SET start = start - ?1, \"end\" = \"end\" - ?1",
+      "UPDATE process SET start = start - ?1, \"end\" = \"end\" - ?1",
+      "UPDATE module SET loaded = loaded - ?1, unloaded = unloaded - ?1",
+      "UPDATE stack SET first = first - ?1",
+      "UPDATE frame SET first = first - ?1",
+      "UPDATE note SET time = time - ?1",
+      "UPDATE tensor SET time = time - ?1",
+      "UPDATE meta SET value = value + ?1 WHERE key LIKE 'start_%_ns'"};
+  for (size_t i = 0; !s && i < sizeof(updates) / sizeof(updates[0]); i++) {
+    sqlite3_stmt *q = NULL;
+    s = wr_db_prepare(db, updates[i], &q);
+    if (s) break;
+    sqlite3_bind_int64(q, 1, im->least);
+    s = wr_db_run(db, q);
+    sqlite3_finalize(q);
+  }
+  return s;
+}
+
+static weir_status write_duration(const weir_importer *im)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s =
+      wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('duration_ns', ?)", &q);
+  if (s) return s;
+  sqlite3_bind_int64(q, 1, im->latest - im->least);
+  s = wr_db_run(&im->db, q);
+  sqlite3_finalize(q);
+  return s;
+}
+
+static weir_status write_no_gpu(const weir_importer *im)
+{
+  sqlite3_stmt *q = NULL;
+  char *why = weir_importer_no_gpu(im);
+  if (!why) return WEIR_OK;
+  weir_status s = wr_db_prepare(&im->db, "INSERT OR REPLACE INTO meta VALUES('no_gpu', ?)", &q);
+  if (!s) {
+    sqlite3_bind_text(q, 1, why, -1, SQLITE_STATIC);
+    s = wr_db_run(&im->db, q);
+  }
+  sqlite3_finalize(q);
+  free(why);
+  return s;
+}
+
+/* The module of a frame: the one whose code holds the byte before the return address, loaded when
+ * the frame was first met; records of several threads may cross, so the nearest load serves as
+ * well. */
+static weir_status place_frames(const wr_db *db)
+{
+  return wr_db_exec(db,
+                    "CREATE INDEX module_by_start ON module(process, start);"
+                    "UPDATE frame SET module = (SELECT id FROM (SELECT m.id AS id,"
+                    " m.loaded <= frame.first AND (m.unloaded IS NULL OR m.unloaded >= frame.first)"
+                    " AS there, abs(m.loaded - frame.first) AS apart FROM module m"
+                    " WHERE m.process = frame.process AND m.start < frame.address"
+                    " AND m.\"end\" >= frame.address) ORDER BY there DESC, apart, id LIMIT 1);"
+                    "DROP INDEX module_by_start");
+}
+
+/* The program itself is a module too, also where no stack was taken. */
+static weir_status add_programs(const wr_db *db)
+{
+  return wr_db_exec(db, "INSERT INTO module(process, path) SELECT p.id, p.exe FROM process p"
+                        " WHERE p.exe <> '' AND NOT EXISTS (SELECT 1 FROM module m"
+                        " WHERE m.process = p.id AND m.path = p.exe)");
+}
+
+static weir_status look_at_modules(const wr_db *db)
+{
+  sqlite3_stmt *paths = NULL, *update = NULL;
+  weir_status s = wr_db_prepare(db, "SELECT DISTINCT path FROM module WHERE path <> ''", &paths);
+  if (!s)
+    s = wr_db_prepare(db, "UPDATE module SET embeds_cuda = ?2, needs_cudart = ?3 WHERE path = ?1",
+                      &update);
+  int code = SQLITE_DONE;
+  while (!s && (code = sqlite3_step(paths)) == SQLITE_ROW) {
+    const char *path = (const char *)sqlite3_column_text(paths, 0);
+    wr_elf_facts facts = wr_elf_facts_of(path);
+    if (!facts.readable) continue;
+    sqlite3_bind_text(update, 1, path, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int(update, 2, facts.embeds_cuda);
+    sqlite3_bind_int(update, 3, facts.needs_cudart);
+    s = wr_db_run(db, update);
+  }
+  if (!s && code != SQLITE_DONE) s = wr_db_fail(db, "reading");
+  sqlite3_finalize(paths);
+  sqlite3_finalize(update);
+  return s;
+}
+
+static weir_status complete(weir_importer *im)
+{
+  const wr_db *db = &im->db;
+  weir_status s = shift_times(im);
+  if (!s) s = write_duration(im);
+  if (!s) s = write_no_gpu(im);
+  if (!s) s = add_programs(db);
+  if (!s) s = place_frames(db);
+  if (!s) s = look_at_modules(db);
+  if (!s) s = wr_lifetimes(&im->batch, im->merging ? NULL : &im->memory, im->least);
+  if (!s) s = wr_batch_flush(&im->batch, true);
+  if (!s) s = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");
+  return s;
+}
+
+weir_status wr_finish(weir_importer *im)
+{
+  fold_wal(&im->db, false);
+  weir_status s = wr_db_exec(&im->db, "BEGIN IMMEDIATE");
+  if (s) return s;
+  s = complete(im);
+  if (!s) s = wr_db_exec(&im->db, "COMMIT");
+  if (s) {
+    if (!sqlite3_get_autocommit(im->db.handle))
+      sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);
+    im->batch.rows[WR_TABLE_BLOCK].count = 0; /* they are made anew */
+    return s;
+  }
+  fold_wal(&im->db, true);
+  return WEIR_OK;
+}

@@ -1,0 +1,532 @@
+/* import.c: the importer's life: a trace is created, spools are added, polled, ended; then
+ * finished.
+ *
+ * See import.h for the contract and importer.h for identity and time.
+ */
+#include "reports/import/import.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/image.h"
+#include "core/trace/api.h"
+#include "core/weir.h"
+#include "reports/import/importer.h"
+#include "reports/import/resume.h"
+
+#define FIRST_STRING 100000 /* below: function numbers, which name themselves */
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static weir_status open_database(weir_importer *im)
+{
+  static const char pragmas[] = "PRAGMA page_size = 8192; " WR_SET_ID WR_SET_WAL
+                                "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;"
+                                "PRAGMA wal_autocheckpoint = 4096;";
+  static const char later[] = "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;";
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+  im->db.path = im->file.path;
+  if (sqlite3_open_v2(im->file.path, &im->db.handle, flags, NULL) != SQLITE_OK)
+    return wr_db_fail(&im->db, "opening");
+  sqlite3_busy_timeout(im->db.handle, 5000);
+  /* One that is there is not touched before it is known to be the right one. */
+  weir_status s = wr_db_exec(&im->db, im->merging ? later : pragmas);
+  if (!s) s = wr_trace_file_check(&im->file);
+  if (!s && im->merging) s = wr_resume_begun(im);
+  if (!s) s = im->merging ? wr_resume_trace(im) : wr_schema_create(&im->db);
+  if (!s) s = wr_batch_open(&im->batch, &im->db);
+  return s;
+}
+
+static weir_status write_meta(weir_importer *im)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s =
+      wr_db_prepare(&im->db,
+                    "INSERT OR IGNORE INTO meta VALUES('weir_version',?1),('command',?2),"
+                    "('finished',0)",
+                    &q);
+  if (s) return s;
+  sqlite3_bind_text(q, 1, WEIR_VERSION, -1, SQLITE_STATIC);
+  sqlite3_bind_text(q, 2, im->command, -1, SQLITE_STATIC);
+  s = wr_db_run(&im->db, q);
+  sqlite3_finalize(q);
+  return s;
+}
+
+static void free_spool(wr_spool *s)
+{
+  if (!s) return;
+  wr_map *maps[] = {&s->threads, &s->local_stacks, &s->stacks, &s->frames, &s->modules};
+  weir_spool_reader_close(s->reader);
+  for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+    wr_map_free(maps[i]);
+  free(s->thread);
+  free(s->path);
+  free(s);
+}
+
+static void close_and_leave(weir_importer *im, bool remove)
+{
+  for (size_t i = 0; i < im->spool_count; i++)
+    free_spool(im->spools[i]);
+  free(im->spools);
+  wr_map_free(&im->odd_apis);
+  wr_map_free(&im->texts);
+  wr_batch_close(&im->batch);
+  wr_memory_drop(&im->memory);
+  sqlite3_close(im->db.handle);
+  wr_trace_file_leave(&im->file, remove);
+  free(im->command);
+  free(im->no_driver);
+  free(im);
+}
+
+weir_status weir_importer_open(weir_importer **out, const char *database,
+                               const weir_importer_options *options)
+{
+  static const weir_importer_options none = {0};
+  if (!options) options = &none;
+  weir_importer *im = calloc(1, sizeof(*im));
+  if (!im) return weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
+  wr_trace_state there = WR_TRACE_FREE;
+  weir_status s = options->merge ? wr_trace_file_look(database, &there) : WEIR_OK;
+  im->merging = there == WR_TRACE_KEPT;
+  if (!s)
+    s = wr_trace_file_take(&im->file, database,
+                           im->merging          ? WR_TRACE_EXTEND
+                           : options->overwrite ? WR_TRACE_REPLACE
+                                                : WR_TRACE_NEW);
+  if (s) {
+    free(im);
+    return s;
+  }
+  if (options->command) im->command = wr_text(options->command, strlen(options->command), false);
+  if (options->command && !im->command) {
+    s = weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", database);
+  } else {
+    im->options = *options;
+    im->strings = FIRST_STRING;
+    s = open_database(im);
+    if (!s) s = write_meta(im);
+  }
+  if (s)
+    close_and_leave(im, im->file.made);
+  else
+    *out = im;
+  return s;
+}
+
+void weir_importer_close(weir_importer *im)
+{
+  if (im) close_and_leave(im, false);
+}
+
+void weir_importer_discard(weir_importer *im)
+{
+  if (im) close_and_leave(im, im->file.made);
+}
+
+uint64_t weir_importer_events(const weir_importer *im)
+{
+  return im->written;
+}
+
+uint64_t weir_importer_dropped(const weir_importer *im, int *why)
+{
+  uint64_t dropped = 0;
+  sqlite3_stmt *q = NULL;
+  static const char sql[] = "SELECT sum(dropped), drop_errno FROM process WHERE dropped > 0";
+  if (sqlite3_prepare_v2(im->db.handle, sql, -1, &q, NULL) == SQLITE_OK &&
+      sqlite3_step(q) == SQLITE_ROW) {
+    dropped = (uint64_t)sqlite3_column_int64(q, 0);
+    *why = sqlite3_column_int(q, 1);
+  }
+  sqlite3_finalize(q);
+  return dropped;
+}
+
+bool weir_importer_merges(const weir_importer *im)
+{
+  return im->merging;
+}
+
+bool weir_importer_reached(const weir_importer *im)
+{
+  return im->reached;
+}
+
+void weir_importer_no_driver(weir_importer *im, const char *why)
+{
+  free(im->no_driver);
+  im->no_driver = wr_text(why, strlen(why), true);
+}
+
+char *weir_importer_no_gpu(const weir_importer *im)
+{
+  char name[24];
+  if (im->reached) return NULL;
+  if (im->no_driver) return wr_format("%s", im->no_driver);
+  if (!im->refused_api) return NULL;
+  return wr_format("%s returned %u", wr_api_name(im->refused_api, name), (unsigned)im->refused);
+}
+
+/* ---- adding a spool -------------------------------------------------------------------------- */
+
+/* A writer whose table of functions is not ours, or an older or newer version of ours. */
+static weir_status check_table(weir_importer *im, const weir_spool_header *h, const char *path)
+{
+  if (h->api_count > weir_api_count) return WEIR_OK;
+  if (h->api_count != im->api_count) im->api_hash = weir_api_hash(h->api_count);
+  im->api_count = h->api_count;
+  if (im->api_hash == h->api_hash) return WEIR_OK;
+  return weir_fail(WEIR_EVERSION,
+                   "%s was written with another table of functions (%u functions): this is Weir %s",
+                   path, h->api_count, WEIR_VERSION);
+}
+
+weir_status weir_importer_add(weir_importer *im, const char *spool_path, bool live,
+                              uint32_t *number)
+{
+  if (im->spool_count >= UINT32_MAX) return weir_fail(WEIR_ELIMIT, "too many spools");
+  if (!wr_grow(&im->spools, &im->spool_capacity, im->spool_count + 1, sizeof(wr_spool *)))
+    return wr_out_of_memory(im);
+  wr_spool *s = calloc(1, sizeof(*s));
+  if (!s || !(s->path = wr_format("%s", spool_path))) {
+    free(s);
+    return wr_out_of_memory(im);
+  }
+  weir_status status = weir_spool_reader_open(&s->reader, spool_path, live);
+  if (!status) status = check_table(im, weir_spool_reader_header(s->reader), spool_path);
+  if (status) {
+    free_spool(s);
+    return status;
+  }
+  weir_spool_reader_hold(s->reader); /* the program may overwrite only what is committed here */
+  s->im = im;
+  s->opening = weir_spool_reader_opening(s->reader);
+  bool known = false;
+  if (im->merging) status = wr_resume_spool(s, &known);
+  if (status) {
+    free_spool(s);
+    return status;
+  }
+  if (!known) s->process = ++im->processes;
+  if (number) *number = (uint32_t)im->spool_count;
+  im->spools[im->spool_count++] = s;
+  return WEIR_OK;
+}
+
+/* ---- process rows ---------------------------------------------------------------------------- */
+
+/* The trace's origin, decided once: the earliest opening in the boot of the first spool. */
+static void fix_origin(weir_importer *im)
+{
+  if (im->origin_known || !im->spool_count) return;
+  const wr_spool *first = im->spools[0];
+  memcpy(im->boot_id, weir_spool_reader_header(first->reader)->boot_id, 16);
+  im->origin = first->opening;
+  im->origin_realtime = weir_spool_reader_header(first->reader)->realtime_ns;
+  for (size_t i = 1; i < im->spool_count; i++) {
+    const weir_spool_header *h = weir_spool_reader_header(im->spools[i]->reader);
+    if (memcmp(h->boot_id, im->boot_id, 16) != 0 || im->spools[i]->opening >= im->origin) continue;
+    im->origin = im->spools[i]->opening;
+    im->origin_realtime = h->realtime_ns;
+  }
+  im->origin_known = true;
+}
+
+/* The arguments, blank-separated, those with odd characters quoted for a shell. */
+static char *command_line(const weir_spool_header *h)
+{
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                              "%+,-./:=@_";
+  char *text = NULL;
+  size_t bytes = 0;
+  FILE *f = open_memstream(&text, &bytes);
+  if (!f) return NULL;
+  for (uint32_t at = 0; at < h->cmdline_bytes && at < sizeof(h->cmdline);) {
+    const char *word = h->cmdline + at;
+    size_t n = strnlen(word, h->cmdline_bytes - at);
+    if (at) (void)fputc(' ', f);
+    if (n && strspn(word, plain) >= n) {
+      (void)fprintf(f, "%.*s", (int)n, word);
+    } else {
+      (void)fputc('\'', f);
+      for (size_t i = 0; i < n; i++)
+        word[i] == '\'' ? fputs("'\\''", f) : fputc(word[i], f);
+      (void)fputc('\'', f);
+    }
+    at += (uint32_t)n + 1;
+  }
+  if (fclose(f)) return NULL;
+  char *clean = wr_text(text, bytes, false);
+  free(text);
+  return clean;
+}
+
+static weir_status queue_origin(weir_importer *im)
+{
+  wr_op op = {.sql = "INSERT OR REPLACE INTO meta VALUES('start_realtime_ns',?1),"
+                     "('start_monotonic_ns',?2)",
+              .v = {(int64_t)im->origin_realtime, (int64_t)im->origin},
+              .numbers = 2};
+  return wr_batch_op(&im->batch, op);
+}
+
+/* Its mode by number, the parameter that is named. */
+#define MODE(n)                                                                                    \
+  "CASE " n " WHEN 0 THEN 'observe' WHEN 1 THEN 'strict' WHEN 2 THEN 'relaxed' ELSE 'unknown' END"
+
+static weir_status start_process(wr_spool *s)
+{
+  weir_importer *im = s->im;
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  if (memcmp(h->boot_id, im->boot_id, 16) != 0)
+    s->boot_shift = wr_between_boots(im, h->realtime_ns) - (int64_t)(s->opening - im->origin);
+  struct stat file;
+  int64_t uid = stat(s->path, &file) ? -1 : (int64_t)file.st_uid; /* who has made it */
+  wr_op op = {.sql = "INSERT INTO process(id, pid, ppid, start, events, mode, uid, exe, command,"
+                     " spool) VALUES(?,?,?,?,0," MODE("?5") ",NULLIF(?6,-1),?7,?8,?9)",
+              .v = {s->process, h->pid, h->ppid, wr_time_of_mono(s, s->opening), h->mode, uid},
+              .numbers = 6,
+              .texts = 3};
+  op.text[0] = wr_text(h->exe, sizeof(h->exe), false);
+  op.text[1] = command_line(h);
+  op.text[2] = wr_text(s->path, strlen(s->path), false);
+  weir_status status = wr_batch_op(&im->batch, op);
+  if (!status && s->process == 1) status = queue_origin(im);
+  if (!status) status = wr_resume_begin(s);
+  wr_span(im, wr_time_of_mono(s, s->opening), wr_time_of_mono(s, s->opening));
+  if (!status) s->started = true;
+  return status;
+}
+
+/* What was lost, so that a trace tells it even if its collector dies, and the mode, which a
+ * debugger changes. */
+static weir_status queue_changes(wr_spool *s)
+{
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  weir_spool_damage d = weir_spool_reader_damage(s->reader);
+  uint64_t dropped = atomic_load(&h->dropped), lookups = atomic_load(&h->unknown_lookups);
+  uint64_t extended = atomic_load(&h->dropped_extended);
+  uint64_t nested = atomic_load(&h->nested);
+  uint64_t sum = dropped + lookups + extended + nested + d.chunks + d.torn + d.bytes_cut + 1;
+  sum += (uint64_t)h->mode << 48;
+  if (sum == s->seen_losses) return WEIR_OK;
+  wr_op op = {.sql =
+                  "UPDATE process SET dropped = ?2, drop_errno = NULLIF(?3, 0),"
+                  " damaged_chunks = ?4, torn = ?5, bytes_cut = ?6, unknown_lookups = ?7,"
+                  " dropped_extended = ?8, mode = " MODE("?9") ", unknown_name = NULLIF(?11, ''),"
+                                                               " nested_calls = ?10 WHERE id = ?1",
+              .v = {s->process, (int64_t)dropped, (int64_t)atomic_load(&h->drop_errno),
+                    (int64_t)d.chunks, (int64_t)d.torn, (int64_t)d.bytes_cut, (int64_t)lookups,
+                    (int64_t)extended, h->mode, (int64_t)nested},
+              .numbers = 10,
+              .texts = 1};
+  op.text[0] = wr_text(h->unknown_name, sizeof(h->unknown_name), false);
+  weir_status status = wr_batch_op(&s->im->batch, op);
+  if (!status) s->seen_losses = sum;
+  return status;
+}
+
+static weir_status queue_unseen_row(weir_importer *im, int64_t id, int64_t process,
+                                    const char *path, const char *why, uint64_t count)
+{
+  wr_op op = {.sql = "INSERT OR REPLACE INTO unseen(id, process, count, path, why)"
+                     " VALUES(?1, NULLIF(?2, 0), ?3, ?4, ?5)",
+              .v = {id, process, (int64_t)count},
+              .numbers = 3,
+              .texts = 2};
+  op.text[0] = wr_text(path, strlen(path), false);
+  op.text[1] = wr_format("%s", why);
+  bool whole = op.text[0] && op.text[1];
+  weir_status status = wr_batch_op(&im->batch, op);
+  return whole ? status : wr_out_of_memory(im);
+}
+
+weir_status weir_importer_unseen(weir_importer *im, const char *path, const char *why)
+{
+  return queue_unseen_row(im, 1, 0, path, why, 1);
+}
+
+/* Programs that the process has started and that Weir was not in, when there are more. */
+static weir_status queue_unseen(wr_spool *s)
+{
+  const weir_spool_header *h = weir_spool_reader_coverage(s->reader);
+  uint64_t more = atomic_load(&h->unseen_more), sum = more;
+  int64_t first = s->process * (WEIR_SPOOL_UNSEEN + 1) + 2;
+  weir_status status = WEIR_OK;
+  for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN; i++)
+    if (atomic_load(&h->unseen[i].state) == WEIR_UNSEEN_THERE)
+      sum += atomic_load(&h->unseen[i].count);
+  if (sum == s->seen_unseen) return WEIR_OK;
+  for (unsigned i = 0; i < WEIR_SPOOL_UNSEEN && !status; i++) {
+    const weir_unseen_entry *e = &h->unseen[i];
+    if (atomic_load(&e->state) == WEIR_UNSEEN_THERE)
+      status = queue_unseen_row(s->im, first + i, s->process, e->path, weir_unseen_words(e->why),
+                                atomic_load(&e->count));
+  }
+  if (more && !status)
+    status = queue_unseen_row(s->im, first + WEIR_SPOOL_UNSEEN, s->process, "",
+                              weir_unseen_words(0), more);
+  if (!status) s->seen_unseen = sum;
+  return status;
+}
+
+/* ---- polling --------------------------------------------------------------------------------- */
+
+static void tell_progress(weir_importer *im)
+{
+  if (!im->options.progress) return;
+  uint64_t guess = im->written;
+  for (size_t i = 0; i < im->spool_count; i++)
+    if (im->spools[i]) guess += weir_spool_reader_left(im->spools[i]->reader);
+  im->options.progress(im->options.progress_context, im->written, guess);
+}
+
+/* So that a trace whose collector lives, or died, has a length too. */
+static weir_status queue_duration(weir_importer *im)
+{
+  int64_t duration = im->latest - im->least;
+  if (duration == im->duration_told) return WEIR_OK;
+  wr_op op = {
+      .sql = "INSERT OR REPLACE INTO meta VALUES('duration_ns',?)", .v = {duration}, .numbers = 1};
+  weir_status s = wr_batch_op(&im->batch, op);
+  if (!s) im->duration_told = duration;
+  return s;
+}
+
+weir_status wr_importer_flush(weir_importer *im)
+{
+  uint64_t events = im->batch.rows[WR_TABLE_EVENT].count;
+  weir_status s = queue_duration(im);
+  if (!s) s = wr_resume_positions(im);
+  if (!s) s = wr_resume_write(im);
+  if (!s) s = wr_batch_flush(&im->batch, false);
+  if (s) return s;
+  im->written += events;
+  if (events) tell_progress(im);
+  return WEIR_OK;
+}
+
+static weir_status drain(wr_spool *s, bool final)
+{
+  fix_origin(s->im);
+  weir_status status = s->started ? WEIR_OK : start_process(s);
+  if (status) return status;
+  weir_clock_map now = weir_spool_reader_clock(s->reader);
+  wr_timeline_poll(&s->line, &now);
+  weir_spool_visitor visitor = wr_take_visitor;
+  visitor.context = s;
+  status = weir_spool_drain(s->reader, &visitor, final);
+  if (!status) status = queue_changes(s);
+  if (!status) status = queue_unseen(s);
+  return status;
+}
+
+weir_status weir_importer_poll(weir_importer *im, uint64_t *events)
+{
+  uint64_t before = im->written;
+  weir_status first = WEIR_OK;
+  for (size_t i = 0; i < im->spool_count; i++) {
+    wr_spool *s = im->spools[i];
+    if (!s || s->drained) continue;
+    weir_status status = drain(s, false);
+    if (status && !first) first = status;
+    if (status == WEIR_ENOSPC || status == WEIR_ENOMEM) break; /* it is nobody's fault: later */
+  }
+  if (!first) first = wr_importer_flush(im);
+  for (size_t i = 0; i < im->spool_count && !first; i++)
+    if (im->spools[i] && !im->spools[i]->drained) weir_spool_hand_back(im->spools[i]->reader);
+  if (events) *events = im->written - before;
+  return first;
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+static weir_status queue_coverage(wr_spool *s)
+{
+  const weir_spool_header *h = weir_spool_reader_coverage(s->reader);
+  weir_status status = WEIR_OK;
+  for (uint32_t i = 1; !status && i < WEIR_SPOOL_MAX_APIS; i++) {
+    unsigned seen = atomic_load(&h->coverage[i]);
+    if (!seen) continue;
+    wr_op op = {.sql = "INSERT OR REPLACE INTO coverage VALUES(?,?,?,?,?)",
+                .v = {s->process, i, !!(seen & WEIR_COVER_LOOKED_UP), !!(seen & WEIR_COVER_PASSED),
+                      !!(seen & WEIR_COVER_CALLED)},
+                .numbers = 5};
+    status = wr_batch_op(&s->im->batch, op);
+  }
+  return status;
+}
+
+static weir_status queue_end(wr_spool *s)
+{
+  static const char *const reasons[] = {"unknown", "exit", "signal", "exec", "gone"};
+  unsigned reason = (unsigned)s->reason <= WEIR_END_GONE ? (unsigned)s->reason : WEIR_END_UNKNOWN;
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  uint64_t last = atomic_load(&h->last_mono_ns), first = h->clock_first.mono_ns;
+  int64_t end = wr_time_of_mono(s, s->opening + (last > first ? last - first : 0));
+  for (size_t i = 0; i < s->thread_count; i++)
+    if (s->thread[i].last_end > end) end = s->thread[i].last_end;
+  wr_span(s->im, 0, end);
+  wr_op op = {.sql = "UPDATE process SET \"end\" = ?2, end_detail = COALESCE(NULLIF(?3, -1), "
+                     "end_detail), events = ?4,"
+                     " end_reason = CASE WHEN ?5 = 'unknown' THEN COALESCE(end_reason, ?5)"
+                     " ELSE ?5 END WHERE id = ?1",
+              .v = {s->process, end, s->detail, (int64_t)s->events},
+              .numbers = 4,
+              .texts = 1};
+  op.text[0] = wr_format("%s", reasons[reason]);
+  weir_status status = wr_batch_op(&s->im->batch, op);
+  return status ? status : queue_coverage(s);
+}
+
+weir_status weir_importer_drain(weir_importer *im, uint32_t number, weir_end_reason reason,
+                                int detail)
+{
+  if (number >= im->spool_count) return weir_fail(WEIR_EINVAL, "there is no spool %u", number);
+  wr_spool *s = im->spools[number];
+  if (!s || s->drained) return WEIR_OK;
+  s->reason = reason;
+  s->detail = detail;
+  weir_status status = drain(s, true);
+  if (!status) status = queue_end(s);
+  if (!status) s->drained = true;
+  return status;
+}
+
+/* Its end is written: of thousands of short processes none takes memory any more. */
+static void forget_spool(weir_importer *im, size_t number)
+{
+  weir_spool_reader_settle(im->spools[number]->reader);
+  free_spool(im->spools[number]);
+  im->spools[number] = NULL;
+}
+
+weir_status weir_importer_commit(weir_importer *im)
+{
+  weir_status status = wr_importer_flush(im);
+  for (size_t i = 0; i < im->spool_count && !status; i++)
+    if (im->spools[i] && im->spools[i]->drained) forget_spool(im, i);
+  return status;
+}
+
+weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason,
+                              int detail)
+{
+  weir_status status = weir_importer_drain(im, number, reason, detail);
+  return status ? status : weir_importer_commit(im);
+}
+
+weir_status weir_importer_finish(weir_importer *im)
+{
+  if (im->finished) return WEIR_OK;
+  weir_status s = WEIR_OK;
+  for (uint32_t i = 0; !s && i < im->spool_count; i++)
+    s = weir_importer_end(im, i, WEIR_END_UNKNOWN, -1);
+  if (!s) s = wr_importer_flush(im);
+  if (!s) s = wr_finish(im);
+  if (!s) im->finished = true;
+  return s;
+}

@@ -1,0 +1,147 @@
+/* importer.h: what the importer's files share. import.c drives, take.c turns records into rows,
+ * finish.c completes the trace.
+ *
+ * Identity. A process, a thread, a stack, a frame and a module get their row ids here, when a
+ * record first shows them; the ids are part of the in-memory state, which a failed transaction
+ * doesn't touch, since its rows stay queued (batch.h).
+ *
+ * Time. Every row holds ns since `origin`, the opening of the earliest spool that was added before
+ * the first poll. A later spool that opened earlier makes negative times; finish() then shifts all
+ * rows. Spools of another boot are placed by their wall clock.
+ */
+#ifndef WEIR_REPORTS_IMPORTER_H
+#define WEIR_REPORTS_IMPORTER_H
+
+#include "core/base/clock.h"
+#include "core/trace/spool.h"
+#include "reports/import/batch.h"
+#include "reports/import/import.h"
+#include "reports/import/lifetime.h"
+#include "reports/import/trace_file.h"
+#include "reports/base/util.h"
+
+typedef struct wr_thread {
+  int64_t id;        /* row of thread */
+  int64_t last_end;  /* ns, of its last event */
+  int64_t last_call; /* row of its last event that began a call */
+} wr_thread;
+
+enum { WR_PIECES = 256 };
+
+typedef struct wr_piece { /* of a timeline */
+  int64_t from;           /* ticks since the base; holds for later ones */
+  double ns;              /* there, since the base */
+  double slope;           /* ns a tick, from the base on */
+} wr_piece;
+
+typedef struct wr_timeline { /* timeline.c */
+  weir_clock_pair base;      /* the clock at the spool's opening */
+  int64_t asked;             /* latest tick since the base that has a place */
+  size_t count;
+  wr_piece piece[WR_PIECES]; /* ascending */
+} wr_timeline;
+
+typedef struct wr_spool {
+  weir_importer *im;
+  weir_spool_reader *reader;
+  char *path;
+  int64_t process;                  /* row of process, from 1 */
+  uint64_t opening;                 /* weir_spool_reader_opening(), of the spool's boot */
+  int64_t boot_shift;               /* ns to add to bring its boot's clock onto the first spool's */
+  wr_timeline line;                 /* its clock */
+  int64_t asked_kept, asked_ns;     /* of the line: the tick last kept in the trace, and its ns */
+  int64_t frames_from, stacks_from; /* rows up to these are of modules since unloaded */
+  int64_t hashing;                  /* row of the stack that is read again; its hash so far */
+  uint64_t hash;
+  wr_map threads; /* serial -> index into thread */
+  wr_thread *thread;
+  size_t thread_count, thread_capacity;
+  wr_map local_stacks; /* thread serial << 32 | id -> row of stack */
+  wr_map stacks;       /* hash of the frames -> row of stack */
+  wr_map frames;       /* hash of epoch and address -> row of frame */
+  wr_map modules;      /* those loaded now, by base: row of module; identity */
+  uint64_t unloads;    /* modules gone so far: addresses may mean something else since */
+  uint64_t events;
+  uint64_t seen_losses; /* sum of the loss counts last written */
+  uint64_t seen_unseen; /* starts of programs without Weir last written */
+  weir_end_reason reason;
+  int detail;
+  bool started; /* its process row is written */
+  bool drained; /* final drain done */
+} wr_spool;
+
+struct weir_importer {
+  wr_db db;
+  wr_trace_file file;
+  char *command;
+  weir_importer_options options;
+  wr_batch batch;
+  wr_memory_log memory; /* events taken by this importer */
+  wr_spool **spools;    /* by number; NULL: its end is written */
+  size_t spool_count, spool_capacity;
+  bool origin_known;
+  uint64_t origin;          /* CLOCK_MONOTONIC ns of the first spool's boot */
+  uint64_t origin_realtime; /* CLOCK_REALTIME ns at `origin` */
+  uint8_t boot_id[16];      /* of the first spool */
+  bool boot_kept;           /* and it is in the trace */
+  bool merging;             /* the trace was there */
+  bool unfinished;          /* and what finish() had done to it is taken back */
+  int64_t processes, threads, stacks, frames, modules, strings, events; /* last row ids given out */
+  int64_t least, latest; /* times of the rows so far, ns; 0 at first */
+  int64_t duration_told; /* ns, last written to meta */
+  uint64_t written;      /* events committed */
+  wr_map odd_apis;       /* function numbers our table lacks */
+  wr_map texts;          /* hash of a text -> its row of StringIds */
+  uint32_t api_count;    /* of functions, of the spool added last */
+  uint64_t api_hash;     /* of the first so many of our table */
+  bool finished;
+  bool reached;         /* a call succeeded that needs a device */
+  uint16_t refused_api; /* the first call that was told that there is no device, 0: none */
+  uint16_t refused;     /* what it returned */
+  char *no_driver;      /* as the caller said, or NULL */
+};
+
+weir_status wr_out_of_memory(const weir_importer *im);
+
+/* What is known of the clock at a poll; ahead of the first use of what follows. */
+void wr_timeline_poll(wr_timeline *line, const weir_clock_map *now);
+
+/* ns since the trace's origin of a tick value of spool `s`: of a later one never less, whenever
+ * they are asked for. */
+int64_t wr_time(wr_spool *s, uint64_t ticks);
+
+/* Ticks as ns; 0 where that is no length a program can have had. */
+double wr_length(const wr_spool *s, uint64_t ticks);
+int64_t wr_time_of_mono(const wr_spool *s, uint64_t mono_ns);
+
+/* ns since the trace's origin of an opening in another boot, by the wall clock; 0 where that says
+ * what cannot be. */
+int64_t wr_between_boots(const weir_importer *im, uint64_t realtime_ns);
+
+/* ns since the line's base of a tick since it. */
+double wr_timeline_at(const wr_timeline *line, int64_t ticks);
+
+/* Keys of wr_spool.frames and of wr_spool.stacks, the latter to be mixed with the addresses. */
+static inline uint64_t wr_frame_key(const wr_spool *s, uint64_t address)
+{
+  return wr_mix(wr_mix(1, s->unloads), address);
+}
+
+static inline uint64_t wr_stack_seed(const wr_spool *s)
+{
+  return wr_mix(2, s->unloads);
+}
+
+/* Widens the trace's span. */
+void wr_span(weir_importer *im, int64_t start, int64_t end);
+
+/* The visitor that turns records into rows; its context is a wr_spool. */
+extern const weir_spool_visitor wr_take_visitor;
+
+/* Writes what waits, then tells the progress callback. */
+weir_status wr_importer_flush(weir_importer *im);
+
+/* Everything that needs the whole trace: shifted times, modules of frames, lifetimes. */
+weir_status wr_finish(weir_importer *im);
+
+#endif

@@ -1,0 +1,545 @@
+/* lifetime.c: see lifetime.h.
+ *
+ * Two processors' clocks agree to within a tremor, and an allocator can hand memory on within less.
+ * So an address that is allocated while it is live was most likely freed just before, by a thread
+ * whose free is still to come in the pass: its block is kept *replaced* for a while, and a free of
+ * another thread's that soon is its own.
+ *
+ * What a process has not freed goes with it: its end takes its blocks off the live sums, so that a
+ * tree's peak is what its processes had at one moment. They are live at exit none the less. */
+#include "reports/import/lifetime.h"
+#include <stdlib.h>
+#include "core/trace/event.h"
+#include "reports/base/util.h"
+
+#define DEVICES    257 /* ordinals, and one for "none" */
+#define NO_DEVICE  WR_NO_DEVICE
+#define REGISTERED 7 /* classes 0-6 are weir_mem */
+#define SUM        8 /* the device side of one device */
+#define CLASSES    9
+#define TREMOR_NS  10000000
+#define KEPT_MOST  ((64u << 20) / sizeof(wr_memory_event)) /* of a log */
+
+typedef struct memory_event {
+  int64_t id, process, kind, time, pointer, bytes, stack, context, thread;
+  int device; /* NO_DEVICE: none */
+  int mem;
+  bool registration;
+} memory_event;
+
+typedef struct live_block {
+  memory_event alloc;
+  int64_t born;    /* place of the allocation in the pass, 0: this slot is unused */
+  size_t next;     /* free list */
+  size_t replaced; /* slot + 1 of the block that was there before, its free not seen; 0: none */
+  int64_t died;    /* of a replaced block: place of the allocation that took its place; else 0 */
+  size_t older, newer; /* slot + 1 of its process's live blocks before and after it; 0: none */
+} live_block;
+
+typedef struct process_end {
+  int64_t process, time;
+} process_end;
+
+typedef struct account {
+  uint64_t allocs, bytes, live, peak; /* live: now, in processes that run */
+  uint64_t left, left_blocks;         /* never freed, in whatever process */
+  int64_t peak_at, peak_place;
+} account;
+
+typedef struct pass {
+  wr_batch *batch;
+  wr_map by_pointer; /* key of process, pointer and class -> slot of `blocks` */
+  live_block *blocks;
+  size_t block_count, block_capacity, unused; /* unused: head of the free list, slot + 1 */
+  wr_map per_device; /* process and device -> live blocks, so that a reset need not look in vain */
+  wr_map context_device; /* process and context number -> device, as its allocations tell */
+  wr_map newest;         /* process -> slot + 1 of its newest live block, the head of its list */
+  account *accounts;     /* [DEVICES][CLASSES] */
+  account total;         /* the device side of all devices */
+  int64_t place;         /* memory operations so far */
+  process_end *ends;     /* by time */
+  size_t end_count, end_capacity, ended; /* ended: those the pass has come by */
+} pass;
+
+/* What a block does to the sums: it is there; it is no more; its process has ended. */
+enum change { BEGUN, GONE, LEFT };
+
+bool wr_mem_device_side(int mem)
+{
+  return mem != WEIR_MEM_PAGEABLE && mem != WEIR_MEM_PINNED && mem != WEIR_MEM_HOST;
+}
+
+/* Arrays are handles, not addresses, and registering memory doesn't allocate it: keys of their own.
+ */
+static uint64_t block_key(const memory_event *e, bool array)
+{
+  uint64_t kind = e->registration ? 2 : array ? 1 : 0;
+  return wr_mix(wr_mix((uint64_t)e->process << 2 | kind, 0), (uint64_t)e->pointer);
+}
+
+static uint64_t device_key(int64_t process, int device)
+{
+  return (uint64_t)process << 9 | (uint64_t)device;
+}
+
+static void account_change(account *a, const pass *p, uint64_t bytes, enum change what,
+                           int64_t time)
+{
+  if (what != BEGUN) {
+    a->live -= bytes;
+    if (what == LEFT) a->left += bytes, a->left_blocks++;
+    return;
+  }
+  a->allocs++;
+  a->bytes += bytes;
+  a->live += bytes;
+  if (a->live <= a->peak) return;
+  a->peak = a->live;
+  a->peak_at = time;
+  a->peak_place = p->place;
+}
+
+static void count_block(pass *p, const memory_event *e, enum change what, int64_t time)
+{
+  bool device_side = wr_mem_device_side(e->mem);
+  int device = device_side && !e->registration ? e->device : NO_DEVICE;
+  int class = e->registration ? REGISTERED : e->mem;
+  uint64_t bytes = (uint64_t)e->bytes;
+  account_change(&p->accounts[device * CLASSES + class], p, bytes, what, time);
+  if (!device_side || e->registration) return;
+  account_change(&p->accounts[device * CLASSES + SUM], p, bytes, what, time);
+  account_change(&p->total, p, bytes, what, time);
+}
+
+static void set(wr_row *row, int column, bool known, int64_t value)
+{
+  row->v[column] = value;
+  if (!known) row->nulls |= 1u << column;
+}
+
+/* The row of one block. `end`: what ended it, NULL while it lives. `alloc` NULL: only a free known.
+ * `place`: where in the pass it is no more live, 0: nowhere. */
+static weir_status emit_at(pass *p, const memory_event *alloc, int64_t born,
+                           const memory_event *end, int how, int64_t place)
+{
+  wr_row *row = wr_batch_row(p->batch, WR_TABLE_BLOCK);
+  if (!row) return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
+  const memory_event *any = alloc ? alloc : end;
+  bool freed = how == WR_BLOCK_FREED || how == WR_BLOCK_UNKNOWN || how == WR_BLOCK_RESET;
+  set(row, 0, true, any->process);
+  set(row, 1, true, any->pointer);
+  set(row, 2, alloc, any->bytes);
+  set(row, 3, any->device != NO_DEVICE, any->device);
+  set(row, 4, true, any->mem);
+  set(row, 5, true, any->registration);
+  set(row, 6, true, how);
+  set(row, 7, alloc, any->id);
+  set(row, 8, freed, end ? end->id : 0);
+  set(row, 9, alloc, any->time);
+  set(row, 10, end, end ? end->time : 0);
+  set(row, 11, alloc, born);
+  set(row, 12, place, place);
+  set(row, 13, alloc && any->stack, any->stack);
+  set(row, 14, true, any->context);
+  if (p->batch->rows[WR_TABLE_BLOCK].count < WR_BATCH_EVENTS) return WEIR_OK;
+  return wr_batch_flush(p->batch, true);
+}
+
+static weir_status emit(pass *p, const memory_event *alloc, int64_t born, const memory_event *end,
+                        int how)
+{
+  return emit_at(p, alloc, born, end, how, p->place);
+}
+
+static weir_status out_of_memory(void)
+{
+  return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
+}
+
+/* The block that `b` replaced has its row, and its slot is free: ended by `end`, or, NULL, by b. */
+static weir_status end_replaced(pass *p, live_block *b, const memory_event *end)
+{
+  if (!b->replaced) return WEIR_OK;
+  live_block *old = &p->blocks[b->replaced - 1];
+  live_block was = *old;
+  *old = (live_block){.next = p->unused};
+  p->unused = b->replaced;
+  b->replaced = 0;
+  return emit_at(p, &was.alloc, was.born, end ? end : &b->alloc,
+                 end ? WR_BLOCK_FREED : WR_BLOCK_REPLACED, was.died);
+}
+
+/* The lists of live blocks by process. */
+static bool link_block(pass *p, size_t slot)
+{
+  live_block *b = &p->blocks[slot];
+  uint64_t *newest = wr_map_put(&p->newest, (uint64_t)b->alloc.process, NULL);
+  if (!newest) return false;
+  b->older = (size_t)*newest;
+  b->newer = 0;
+  if (b->older) p->blocks[b->older - 1].newer = slot + 1;
+  *newest = slot + 1;
+  return true;
+}
+
+static void unlink_block(pass *p, const live_block *b)
+{
+  uint64_t *newest = wr_map_get(&p->newest, (uint64_t)b->alloc.process);
+  if (b->older) p->blocks[b->older - 1].newer = b->newer;
+  if (b->newer)
+    p->blocks[b->newer - 1].older = b->older;
+  else if (newest)
+    *newest = b->older;
+}
+
+/* The block is no more live from `time` on. */
+static void leave(pass *p, const live_block *b, enum change what, int64_t time)
+{
+  uint64_t *live = wr_map_get(&p->per_device, device_key(b->alloc.process, b->alloc.device));
+  if (live && *live) --*live;
+  unlink_block(p, b);
+  count_block(p, &b->alloc, what, time);
+}
+
+/* Takes the block in `slot` out of the live set. */
+static weir_status end_block(pass *p, size_t slot, const memory_event *end, int how)
+{
+  if (!p->blocks) return WEIR_OK; /* nothing was ever live */
+  weir_status s = end_replaced(p, &p->blocks[slot], NULL);
+  live_block *b = &p->blocks[slot];
+  memory_event alloc = b->alloc;
+  int64_t born = b->born;
+  wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
+  leave(p, b, GONE, end->time);
+  *b = (live_block){.next = p->unused};
+  p->unused = slot + 1;
+  return s ? s : emit(p, &alloc, born, end, how);
+}
+
+/* The block outlives its process, which ended at `time`; 0: not seen to end. */
+static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time)
+{
+  weir_status s = end_replaced(p, &p->blocks[slot], NULL);
+  live_block *b = &p->blocks[slot];
+  memory_event alloc = b->alloc;
+  int64_t born = b->born;
+  wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
+  leave(p, b, LEFT, time);
+  *b = (live_block){.next = p->unused};
+  p->unused = slot + 1;
+  return s ? s : emit_at(p, &alloc, born, NULL, WR_BLOCK_LIVE, place);
+}
+
+static weir_status end_process(pass *p, int64_t process, int64_t place, int64_t time)
+{
+  const uint64_t *newest = wr_map_get(&p->newest, (uint64_t)process);
+  weir_status s = WEIR_OK;
+  while (!s && newest && *newest)
+    s = leave_block(p, (size_t)*newest - 1, place, time);
+  return s;
+}
+
+/* The processes that ended before `time`. */
+static weir_status end_processes(pass *p, int64_t time)
+{
+  weir_status s = WEIR_OK;
+  for (; !s && p->ended < p->end_count && p->ends[p->ended].time < time; p->ended++) {
+    const process_end *x = &p->ends[p->ended];
+    const uint64_t *newest = wr_map_get(&p->newest, (uint64_t)x->process);
+    if (newest && *newest) s = end_process(p, x->process, ++p->place, x->time);
+  }
+  return s;
+}
+
+static weir_status begin_block(pass *p, const memory_event *e)
+{
+  uint64_t key = block_key(e, e->mem == WEIR_MEM_ARRAY);
+  uint64_t *known = wr_map_get(&p->by_pointer, key);
+  size_t replaced = known && p->blocks ? (size_t)*known + 1 : 0;
+  if (replaced) {
+    live_block *old = &p->blocks[replaced - 1];
+    weir_status s = end_replaced(p, old, NULL);
+    if (s) return s;
+    leave(p, old, GONE, e->time);
+    old->died = p->place;
+  }
+  size_t slot = p->unused ? p->unused - 1 : p->block_count;
+  if (!wr_grow(&p->blocks, &p->block_capacity, slot + 1, sizeof(live_block)))
+    return out_of_memory();
+  uint64_t *entry = wr_map_put(&p->by_pointer, key, NULL);
+  uint64_t *live = wr_map_put(&p->per_device, device_key(e->process, e->device), NULL);
+  if (!entry || !live) return out_of_memory();
+  if (p->unused)
+    p->unused = p->blocks[slot].next;
+  else
+    p->block_count++;
+  p->blocks[slot] = (live_block){.alloc = *e, .born = p->place, .replaced = replaced};
+  if (e->device != NO_DEVICE && e->context) {
+    uint64_t *home =
+        wr_map_put(&p->context_device, device_key(e->process, (int)(e->context & 255)), NULL);
+    if (!home) return out_of_memory();
+    *home = (uint64_t)e->device;
+  }
+  *entry = slot;
+  ++*live;
+  count_block(p, e, BEGUN, e->time);
+  return link_block(p, slot) ? WEIR_OK : out_of_memory();
+}
+
+static weir_status free_block(pass *p, const memory_event *e)
+{
+  bool array = e->mem == WEIR_MEM_ARRAY;
+  uint64_t *slot = wr_map_get(&p->by_pointer, block_key(e, array));
+  if (!slot && !e->registration) slot = wr_map_get(&p->by_pointer, block_key(e, !array));
+  live_block *b = slot ? &p->blocks[*slot] : NULL;
+  if (b && b->replaced && e->thread != b->alloc.thread && e->time - b->alloc.time < TREMOR_NS)
+    return end_replaced(p, b, e);
+  if (slot) return end_block(p, (size_t)*slot, e, WR_BLOCK_FREED);
+  return emit(p, NULL, 0, e, WR_BLOCK_UNKNOWN);
+}
+
+static uint64_t live_on(const pass *p, int64_t process, int device)
+{
+  const uint64_t *live = wr_map_get(&p->per_device, device_key(process, device));
+  return live ? *live : 0;
+}
+
+/* Pinned memory has no device of its own: it goes with its context's. */
+static int home_of(const pass *p, const memory_event *e)
+{
+  const uint64_t *known = NULL;
+  if (e->device == NO_DEVICE && e->context)
+    known = wr_map_get(&p->context_device, device_key(e->process, (int)(e->context & 255)));
+  return known ? (int)*known : e->device;
+}
+
+/* A device (or, bytes 1, one context of it) is gone and all its blocks with it. */
+static weir_status reset_device(pass *p, const memory_event *e)
+{
+  weir_status s = WEIR_OK;
+  if (!live_on(p, e->process, e->device) && !live_on(p, e->process, NO_DEVICE)) return s;
+  for (size_t i = 0; !s && i < p->block_count; i++) {
+    const live_block *b = &p->blocks[i];
+    if (!b->born || b->died || b->alloc.process != e->process) continue;
+    bool gone = e->bytes == 1 ? e->context && b->alloc.context == e->context
+                              : home_of(p, &b->alloc) == e->device && e->device != NO_DEVICE;
+    if (gone) s = end_block(p, i, e, WR_BLOCK_RESET);
+  }
+  return s;
+}
+
+static weir_status take(pass *p, const memory_event *e)
+{
+  if (e->kind == WEIR_EV_RESET) {
+    p->place++;
+    return reset_device(p, e);
+  }
+  if (!e->pointer) return WEIR_OK; /* cudaFree(NULL) frees nothing */
+  p->place++;
+  bool begins = e->kind == WEIR_EV_ALLOC || (e->registration && e->bytes);
+  return begins ? begin_block(p, e) : free_block(p, e);
+}
+
+static memory_event expand(const wr_memory_event *k)
+{
+  return (memory_event){.id = k->id,
+                        .process = k->process,
+                        .kind = k->kind,
+                        .time = k->time,
+                        .pointer = k->pointer,
+                        .bytes = k->bytes,
+                        .stack = k->stack,
+                        .context = k->context,
+                        .thread = k->thread,
+                        .device = k->device,
+                        .mem = k->mem,
+                        .registration = k->kind == WEIR_EV_HOSTREG};
+}
+
+static void load(sqlite3_stmt *q, memory_event *e)
+{
+  int64_t device = sqlite3_column_int64(q, 4), mem = sqlite3_column_int64(q, 5);
+  bool no_device = sqlite3_column_type(q, 4) == SQLITE_NULL || device < 0 || device >= NO_DEVICE;
+  *e = (memory_event){.id = sqlite3_column_int64(q, 0),
+                      .process = sqlite3_column_int64(q, 1),
+                      .kind = sqlite3_column_int64(q, 2),
+                      .time = sqlite3_column_int64(q, 3),
+                      .device = no_device ? NO_DEVICE : (int)device,
+                      .mem = mem < 0 || mem >= REGISTERED ? WEIR_MEM_UNKNOWN : (int)mem,
+                      .pointer = sqlite3_column_int64(q, 6),
+                      .bytes = sqlite3_column_int64(q, 7),
+                      .stack = sqlite3_column_int64(q, 8),
+                      .context = sqlite3_column_int64(q, 9),
+                      .thread = sqlite3_column_int64(q, 10)};
+  e->registration = e->kind == WEIR_EV_HOSTREG;
+}
+
+static int by_end(const void *left, const void *right)
+{
+  const process_end *a = left, *b = right;
+  return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
+                            : (a->process > b->process) - (a->process < b->process);
+}
+
+static weir_status take_end(void *context, sqlite3_stmt *q)
+{
+  pass *p = context;
+  if (!wr_grow(&p->ends, &p->end_capacity, p->end_count + 1, sizeof(process_end)))
+    return out_of_memory();
+  p->ends[p->end_count++] = (process_end){sqlite3_column_int64(q, 0), sqlite3_column_int64(q, 1)};
+  return WEIR_OK;
+}
+
+static weir_status step(pass *p, const memory_event *e)
+{
+  weir_status s = end_processes(p, e->time);
+  return s ? s : take(p, e);
+}
+
+static weir_status walk_rows(pass *p)
+{
+  /* 1 alloc, 2 free, 10 reset, 11 host registration (bytes 0: its end); flag 16: captured, not run;
+   * as wr_memory_keep() has it */
+  static const char sql[] =
+      "SELECT id, process, kind,"
+      " CASE WHEN kind = 1 OR (kind = 11 AND bytes <> 0) THEN \"end\" ELSE start END AS t,"
+      " device, mem, a, bytes, stack, context, thread FROM event"
+      " WHERE kind IN (1, 2, 10, 11) AND status = 0 AND NOT (flags & 16) ORDER BY t, id";
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(&p->batch->db, sql, &q);
+  int code = SQLITE_DONE;
+  while (!s && (code = sqlite3_step(q)) == SQLITE_ROW) {
+    memory_event e;
+    load(q, &e);
+    s = step(p, &e);
+  }
+  if (!s && code != SQLITE_DONE) s = wr_db_fail(&p->batch->db, "reading");
+  sqlite3_finalize(q);
+  return s;
+}
+
+static int by_time(const void *left, const void *right)
+{
+  const wr_memory_event *a = left, *b = right;
+  return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
+                            : (a->id > b->id) - (a->id < b->id);
+}
+
+static weir_status walk_log(pass *p, wr_memory_log *log, int64_t shift)
+{
+  weir_status s = WEIR_OK;
+  if (log->unsorted) qsort(log->event, log->count, sizeof(wr_memory_event), by_time);
+  log->unsorted = false;
+  for (size_t i = 0; !s && i < log->count; i++) {
+    memory_event e = expand(&log->event[i]);
+    e.time -= shift;
+    s = step(p, &e);
+  }
+  return s;
+}
+
+static weir_status walk(pass *p, wr_memory_log *log, int64_t shift)
+{
+  weir_status s = wr_db_each(
+      &p->batch->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL", take_end, p);
+  if (p->end_count) qsort(p->ends, p->end_count, sizeof(process_end), by_end);
+  if (!s) s = log && !log->incomplete ? walk_log(p, log, shift) : walk_rows(p);
+  if (!s) s = end_processes(p, INT64_MAX);
+  for (size_t i = 0; !s && i < p->block_count; i++) /* of processes that still run */
+    if (p->blocks[i].born && !p->blocks[i].died) s = leave_block(p, i, 0, 0);
+  return s;
+}
+
+/* device and mem -1: NULL, the sum over all. */
+static weir_status write_account(sqlite3_stmt *q, const wr_db *db, const account *a, int device,
+                                 int class)
+{
+  if (!a->allocs) return WEIR_OK;
+  sqlite3_clear_bindings(q);
+  if (device != NO_DEVICE) sqlite3_bind_int(q, 1, device);
+  if (class < SUM) sqlite3_bind_int(q, 2, class == REGISTERED ? WEIR_MEM_PINNED : class);
+  sqlite3_bind_int(q, 3, class == REGISTERED);
+  const int64_t values[] = {
+      (int64_t)a->allocs, (int64_t)a->bytes, (int64_t)a->peak,       a->peak_at,
+      a->peak_place,      (int64_t)a->left,  (int64_t)a->left_blocks};
+  for (int i = 0; i < 7; i++)
+    sqlite3_bind_int64(q, 4 + i, values[i]);
+  return wr_db_run(db, q);
+}
+
+static weir_status write_accounts(pass *p)
+{
+  const wr_db *db = &p->batch->db;
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(db, "INSERT INTO memory VALUES(?,?,?,?,?,?,?,?,?,?)", &q);
+  for (int i = 0; !s && i < DEVICES * CLASSES; i++) {
+    if (i / CLASSES == NO_DEVICE && i % CLASSES == SUM) continue; /* only part of the total */
+    s = write_account(q, db, &p->accounts[i], i / CLASSES, i % CLASSES);
+  }
+  if (!s) s = write_account(q, db, &p->total, NO_DEVICE, SUM);
+  sqlite3_finalize(q);
+  return s;
+}
+
+void wr_memory_drop(wr_memory_log *log)
+{
+  free(log->event);
+  *log = (wr_memory_log){.incomplete = true};
+}
+
+void wr_memory_keep(wr_memory_log *log, int64_t id, const wr_row *row)
+{
+  const int64_t *v = row->v; /* in the order of the table's columns, its id left out */
+  int64_t kind = v[2];
+  if (log->incomplete || v[6] || v[14] & WEIR_EVF_CAPTURE) return;
+  if (kind != WEIR_EV_ALLOC && kind != WEIR_EV_FREE && kind != WEIR_EV_RESET &&
+      kind != WEIR_EV_HOSTREG)
+    return;
+  if (log->count >= KEPT_MOST || v[1] > INT32_MAX || v[7] > INT32_MAX ||
+      !wr_grow(&log->event, &log->capacity, log->count + 1, sizeof(wr_memory_event))) {
+    wr_memory_drop(log);
+    return;
+  }
+  bool ended = kind == WEIR_EV_ALLOC || (kind == WEIR_EV_HOSTREG && v[17]);
+  wr_memory_event *e = &log->event[log->count++];
+  *e = (wr_memory_event){.id = id,
+                         .time = ended ? v[5] : v[4],
+                         .pointer = v[15],
+                         .bytes = v[17],
+                         .process = (int32_t)v[0],
+                         .thread = (int32_t)v[1],
+                         .stack = row->nulls & 1u << 7 ? 0 : (int32_t)v[7],
+                         .kind = (uint8_t)kind,
+                         .context = (uint8_t)v[8],
+                         .mem = v[12] < REGISTERED ? (uint8_t)v[12] : WEIR_MEM_UNKNOWN,
+                         .device = row->nulls & 1u << 9 ? WR_NO_DEVICE : (int16_t)v[9]};
+  if (log->count > 1 && e->time < e[-1].time) log->unsorted = true;
+}
+
+weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
+{
+  pass p = {.batch = batch, .accounts = calloc(DEVICES * CLASSES, sizeof(account))};
+  if (!p.accounts) return out_of_memory();
+  weir_status s = walk(&p, log, shift);
+  if (!s) s = write_accounts(&p);
+  wr_map_free(&p.by_pointer);
+  wr_map_free(&p.per_device);
+  wr_map_free(&p.context_device);
+  wr_map_free(&p.newest);
+  free(p.ends);
+  free(p.blocks);
+  free(p.accounts);
+  return s;
+}
+
+weir_status wr_lifetimes_temporary(const wr_db *db)
+{
+  wr_batch batch = {0};
+  weir_status s = wr_db_exec(db, "CREATE TEMP TABLE block AS SELECT * FROM main.block WHERE 0;"
+                                 "CREATE TEMP TABLE memory AS SELECT * FROM main.memory WHERE 0;");
+  if (!s) s = wr_batch_open(&batch, db);
+  if (!s) s = wr_lifetimes(&batch, NULL, 0);
+  if (!s) s = wr_batch_flush(&batch, true); /* in the reader's transaction */
+  wr_batch_close(&batch);
+  return s;
+}

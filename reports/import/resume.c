@@ -1,0 +1,402 @@
+/* resume.c: see resume.h.
+ *
+ * A spool is known again by what its header says of its process, and of each of its threads the
+ * trace knows the first record that it lacks: the number of its chunk among the thread's, and the
+ * slot. That is committed with the rows before it, so however an importer ends, the next one adds
+ * what is missing and nothing twice. The maps of a spool are made again from the rows; where rows
+ * do not tell, from this table.
+ */
+#include "reports/import/resume.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/stack.h"
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+static weir_status keep(weir_importer *im, int64_t process, int what, uint64_t key, uint64_t value)
+{
+  wr_op op = {.sql = "INSERT OR REPLACE INTO resume VALUES(?,?,?,?)",
+              .v = {process, what, (int64_t)key, (int64_t)value},
+              .numbers = 4};
+  return wr_batch_op(&im->batch, op);
+}
+
+weir_status wr_resume_keep(wr_spool *s, int what, uint64_t key, uint64_t value)
+{
+  return keep(s->im, s->process, what, key, value);
+}
+
+weir_status wr_resume_drop(wr_spool *s, int what, uint64_t key)
+{
+  wr_op op = {.sql = "DELETE FROM resume WHERE process = ? AND what = ? AND key = ?",
+              .v = {s->process, what, (int64_t)key},
+              .numbers = 3};
+  return wr_batch_op(&s->im->batch, op);
+}
+
+static uint64_t identity_of(const wr_spool *s)
+{
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  uint64_t boot[2];
+  memcpy(boot, h->boot_id, sizeof(boot));
+  uint64_t hash = wr_mix(wr_mix(wr_mix(5, boot[0]), boot[1]), h->pid);
+  return wr_mix(wr_mix(hash, h->start_time), h->clock_first.mono_ns);
+}
+
+weir_status wr_resume_begin(wr_spool *s)
+{
+  weir_importer *im = s->im;
+  weir_status status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_IDENTITY, identity_of(s));
+  for (unsigned i = 0; i < 2 && !status && !im->boot_kept; i++) {
+    uint64_t half;
+    memcpy(&half, im->boot_id + 8 * i, sizeof(half));
+    status = keep(im, 0, WR_RESUME_FACT, WR_FACT_BOOT + i, half);
+  }
+  im->boot_kept = true;
+  return status;
+}
+
+static weir_status keep_position(void *context, uint32_t thread, uint64_t position)
+{
+  return wr_resume_keep(context, WR_RESUME_POSITION, thread, position);
+}
+
+weir_status wr_resume_positions(weir_importer *im)
+{
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < im->spool_count && !status; i++) {
+    wr_spool *s = im->spools[i];
+    if (!s || !s->started) continue;
+    status = weir_spool_reader_positions(s->reader, keep_position, s);
+    if (status || s->asked_kept == s->line.asked) continue;
+    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED, (uint64_t)s->line.asked);
+    if (!status)
+      status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_ASKED_NS,
+                              (uint64_t)(int64_t)wr_timeline_at(&s->line, s->line.asked));
+    s->asked_kept = s->line.asked;
+  }
+  return status;
+}
+
+/* ---- a trace --------------------------------------------------------------------------------- */
+
+/* The one number of a query; 0 for NULL and for no row. */
+static weir_status number(const wr_db *db, const char *sql, int64_t *out)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(db, sql, &q);
+  *out = 0;
+  if (s) return s;
+  int code = sqlite3_step(q);
+  if (code == SQLITE_ROW)
+    *out = sqlite3_column_int64(q, 0);
+  else if (code != SQLITE_DONE)
+    s = wr_db_fail(db, "reading");
+  sqlite3_finalize(q);
+  return s;
+}
+
+weir_status wr_resume_begun(weir_importer *im)
+{
+  int64_t tables = 0;
+  weir_status s = number(&im->db, "SELECT count(*) FROM sqlite_schema", &tables);
+  if (!s && !tables) {
+    im->merging = false;
+    s = wr_db_exec(&im->db, WR_SET_ID WR_SET_WAL);
+  }
+  return s;
+}
+
+static weir_status check_schema(const weir_importer *im)
+{
+  int64_t version = 0, there = 0;
+  weir_status s = number(&im->db, "PRAGMA user_version", &version);
+  if (!s)
+    s = number(&im->db,
+               "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'resume'"
+               " AND sql NOT LIKE 'CREATE VIRTUAL%'",
+               &there);
+  if (!s && (version != WR_SCHEMA_VERSION || !there))
+    s = weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
+                  im->file.path);
+  return s;
+}
+
+weir_status wr_resume_write(weir_importer *im)
+{
+  if (!im->merging || im->unfinished) return WEIR_OK;
+  weir_status s = wr_db_exec(
+      &im->db, WR_SET_WAL "PRAGMA wal_autocheckpoint = 4096; BEGIN IMMEDIATE;"
+                          "UPDATE meta SET value = 0 WHERE key = 'finished';"
+                          "DELETE FROM block; DELETE FROM memory;"
+                          "DELETE FROM module WHERE base IS NULL;"
+                          "DROP INDEX IF EXISTS event_by_kind;" /* of an older Weir */
+                          "DROP INDEX IF EXISTS block_by_alloc; DROP INDEX IF EXISTS block_by_free;"
+                          "COMMIT");
+  if (s && !sqlite3_get_autocommit(im->db.handle))
+    sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);
+  im->unfinished = !s;
+  return s;
+}
+
+static weir_status find_counters(weir_importer *im)
+{
+  const struct {
+    const char *sql;
+    int64_t *to;
+  } counters[] = {{"SELECT max(id) FROM thread", &im->threads},
+                  {"SELECT max(id) FROM stack", &im->stacks},
+                  {"SELECT max(id) FROM frame", &im->frames},
+                  {"SELECT max(id) FROM module", &im->modules},
+                  {"SELECT max(id) FROM StringIds", &im->strings},
+                  {"SELECT max(id) FROM event", &im->events},
+                  {"SELECT max(id) FROM process", &im->processes},
+                  {"SELECT min(m) FROM (SELECT min(start) AS m FROM event UNION ALL"
+                   " SELECT min(start) FROM process UNION ALL SELECT min(time) FROM tensor)",
+                   &im->least},
+                  {"SELECT value FROM meta WHERE key = 'duration_ns'", &im->latest}};
+  weir_status s = WEIR_OK;
+  int64_t first_string = im->strings;
+  for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]) && !s; i++)
+    s = number(&im->db, counters[i].sql, counters[i].to);
+  if (im->strings < first_string) im->strings = first_string;
+  if (im->least > 0) im->least = 0;
+  im->latest += im->least;
+  return s;
+}
+
+static weir_status find_origin(weir_importer *im)
+{
+  int64_t mono = 0, real = 0, boot[2] = {0, 0};
+  weir_status s = number(&im->db, "SELECT value FROM meta WHERE key = 'start_monotonic_ns'", &mono);
+  if (!s) s = number(&im->db, "SELECT value FROM meta WHERE key = 'start_realtime_ns'", &real);
+  if (!s)
+    s = number(&im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 6",
+               &boot[0]);
+  if (!s)
+    s = number(&im->db, "SELECT value FROM resume WHERE process = 0 AND what = 0 AND key = 7",
+               &boot[1]);
+  if (s || !im->processes) return s;
+  im->origin_known = im->boot_kept = true;
+  im->origin = (uint64_t)mono;
+  im->origin_realtime = (uint64_t)real;
+  memcpy(im->boot_id, boot, sizeof(boot));
+  return s;
+}
+
+weir_status wr_resume_trace(weir_importer *im)
+{
+  weir_status s = check_schema(im);
+  if (!s) s = find_counters(im);
+  if (!s) s = find_origin(im);
+  return s;
+}
+
+/* ---- a spool --------------------------------------------------------------------------------- */
+
+/* A query of the spool's process: ?1 its row, ?2 `from`. */
+static weir_status each(wr_spool *s, const char *sql, int64_t from,
+                        weir_status (*row)(wr_spool *s, sqlite3_stmt *q))
+{
+  const wr_db *db = &s->im->db;
+  sqlite3_stmt *q = NULL;
+  weir_status status = wr_db_prepare(db, sql, &q);
+  int code = SQLITE_DONE;
+  if (status) return status;
+  sqlite3_bind_int64(q, 1, s->process);
+  sqlite3_bind_int64(q, 2, from);
+  while (!status && (code = sqlite3_step(q)) == SQLITE_ROW)
+    status = row(s, q);
+  if (!status && code != SQLITE_DONE) status = wr_db_fail(db, "reading");
+  sqlite3_finalize(q);
+  return status;
+}
+
+static weir_status put(wr_spool *s, wr_map *map, uint64_t key, uint64_t value)
+{
+  uint64_t *place = wr_map_put(map, key, NULL);
+  if (!place) return wr_out_of_memory(s->im);
+  *place = value;
+  return WEIR_OK;
+}
+
+static weir_status take_fact(wr_spool *s, uint64_t key, int64_t value)
+{
+  switch (key) {
+  case WR_FACT_UNLOADS:
+    s->unloads = (uint64_t)value;
+    break;
+  case WR_FACT_FRAMES_FROM:
+    s->frames_from = value;
+    break;
+  case WR_FACT_STACKS_FROM:
+    s->stacks_from = value;
+    break;
+  case WR_FACT_ASKED:
+    s->asked_kept = value;
+    break;
+  case WR_FACT_ASKED_NS:
+    s->asked_ns = value;
+    break;
+  default:
+    break;
+  }
+  return WEIR_OK;
+}
+
+/* what, key, value */
+static weir_status take_kept(wr_spool *s, sqlite3_stmt *q)
+{
+  uint64_t key = (uint64_t)sqlite3_column_int64(q, 1);
+  int64_t value = sqlite3_column_int64(q, 2);
+  switch (sqlite3_column_int(q, 0)) {
+  case WR_RESUME_FACT:
+    return take_fact(s, key, value);
+  case WR_RESUME_POSITION:
+    return weir_spool_reader_resume(s->reader, (uint32_t)key, (uint64_t)value);
+  case WR_RESUME_STACK:
+    return put(s, &s->local_stacks, key, (uint64_t)value);
+  default:
+    return put(s, &s->modules, key, (uint64_t)value);
+  }
+}
+
+/* id, serial */
+static weir_status take_thread_row(wr_spool *s, sqlite3_stmt *q)
+{
+  if (!wr_grow(&s->thread, &s->thread_capacity, s->thread_count + 1, sizeof(wr_thread)))
+    return wr_out_of_memory(s->im);
+  s->thread[s->thread_count] = (wr_thread){.id = sqlite3_column_int64(q, 0), .last_end = INT64_MIN};
+  return put(s, &s->threads, (uint64_t)sqlite3_column_int64(q, 1), s->thread_count++);
+}
+
+/* thread, events, last end, last call */
+static weir_status take_last(wr_spool *s, sqlite3_stmt *q)
+{
+  s->events += (uint64_t)sqlite3_column_int64(q, 1);
+  for (size_t i = 0; i < s->thread_count; i++) {
+    if (s->thread[i].id != sqlite3_column_int64(q, 0)) continue;
+    s->thread[i].last_end = sqlite3_column_int64(q, 2);
+    s->thread[i].last_call = sqlite3_column_int64(q, 3);
+  }
+  return WEIR_OK;
+}
+
+/* id, address */
+static weir_status take_frame_row(wr_spool *s, sqlite3_stmt *q)
+{
+  uint64_t address = (uint64_t)sqlite3_column_int64(q, 1);
+  return put(s, &s->frames, wr_frame_key(s, address), (uint64_t)sqlite3_column_int64(q, 0));
+}
+
+/* id, address; the frames of a stack in order */
+static weir_status take_stack_row(wr_spool *s, sqlite3_stmt *q)
+{
+  int64_t id = sqlite3_column_int64(q, 0);
+  if (id != s->hashing) s->hash = wr_stack_seed(s);
+  s->hashing = id;
+  s->hash = wr_mix(s->hash, (uint64_t)sqlite3_column_int64(q, 1));
+  if (sqlite3_column_int(q, 2)) return WEIR_OK; /* not the last */
+  return put(s, &s->stacks, s->hash, (uint64_t)id);
+}
+
+static void resume_timeline(wr_spool *s)
+{
+  weir_clock_map now = weir_spool_reader_clock(s->reader);
+  wr_timeline_poll(&s->line, &now);
+  if (s->asked_kept <= 0) return;
+  s->line.piece[0].slope = (double)s->asked_ns / (double)s->asked_kept;
+  s->line.asked = s->asked_kept;
+}
+
+/* The first column of the first row of a query of a number and a text; 0: none. */
+static weir_status look_up(const wr_db *db, const char *sql, uint64_t value, const char *text,
+                           int64_t *found)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status status = wr_db_prepare(db, sql, &q);
+  if (status) return status;
+  *found = 0;
+  sqlite3_bind_int64(q, 1, (int64_t)value);
+  sqlite3_bind_text(q, 2, text, -1, SQLITE_STATIC);
+  int code = sqlite3_step(q);
+  if (code == SQLITE_ROW)
+    *found = sqlite3_column_int64(q, 0);
+  else if (code != SQLITE_DONE)
+    status = wr_db_fail(db, "reading");
+  sqlite3_finalize(q);
+  return status;
+}
+
+static weir_status find_process(wr_spool *s)
+{
+  return look_up(&s->im->db,
+                 "SELECT process FROM resume WHERE what = 0 AND key = 0 AND value = ?1"
+                 " AND ?2 IS NULL",
+                 identity_of(s), NULL, &s->process);
+}
+
+/* A spool that was never taken in, because its collector died or had no room, lies in the folder of
+ * others that were. */
+static weir_status same_folder(const weir_importer *im, const char *spool, int64_t *found)
+{
+  char *whole = realpath(spool, NULL);
+  char *slash = whole ? strrchr(whole, '/') : NULL;
+  weir_status s = WEIR_OK;
+  if (slash) {
+    slash[1] = '\0';
+    s = look_up(&im->db,
+                "SELECT id FROM process WHERE substr(spool, 1, length(?2)) = ?2 AND ?1 = 0"
+                " LIMIT 1",
+                0, whole, found);
+  }
+  free(whole);
+  return s;
+}
+
+weir_status weir_importer_knows(weir_importer *im, const char *spool_path, bool *known)
+{
+  wr_spool s = {.im = im};
+  *known = !im->processes; /* a trace of nothing is anybody's */
+  if (*known) return WEIR_OK;
+  weir_status status = weir_spool_reader_open(&s.reader, spool_path, false);
+  if (status) return status;
+  status = find_process(&s);
+  weir_spool_reader_close(s.reader);
+  if (!status && !s.process) status = same_folder(im, spool_path, &s.process);
+  *known = s.process != 0;
+  return status;
+}
+
+weir_status wr_resume_spool(wr_spool *s, bool *known)
+{
+  weir_status status = find_process(s);
+  *known = s->process != 0;
+  if (status || !*known) return status;
+  status =
+      each(s, "SELECT what, key, value FROM resume WHERE process = ?1 AND ?2 = 0", 0, take_kept);
+  if (!status)
+    status =
+        each(s, "SELECT id, serial FROM thread WHERE process = ?1 AND id > ?2", 0, take_thread_row);
+  if (!status) /* kind 13: what a cache did within a call */
+    status = each(s,
+                  "SELECT thread, count(*), max(\"end\"),"
+                  " max(CASE WHEN call IS NULL AND kind <> 13 THEN id ELSE 0 END) FROM event"
+                  " WHERE process = ?1 AND id > ?2 GROUP BY thread",
+                  0, take_last);
+  if (!status)
+    status = each(s, "SELECT id, address FROM frame WHERE process = ?1 AND id > ?2", s->frames_from,
+                  take_frame_row);
+  if (!status)
+    status = each(s,
+                  "SELECT s.id, f.address, s.depth - 1 - x.depth FROM stack s"
+                  " JOIN stack_frame x ON x.stack = s.id JOIN frame f ON f.id = x.frame"
+                  " WHERE s.process = ?1 AND s.id > ?2 ORDER BY s.id, x.depth",
+                  s->stacks_from, take_stack_row);
+  if (!status) resume_timeline(s);
+  const weir_spool_header *h = weir_spool_reader_header(s->reader);
+  if (memcmp(h->boot_id, s->im->boot_id, 16) != 0)
+    s->boot_shift = wr_between_boots(s->im, h->realtime_ns) - (int64_t)(s->opening - s->im->origin);
+  s->started = true;
+  return status;
+}

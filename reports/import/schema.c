@@ -1,0 +1,164 @@
+/* schema.c: makes an empty trace. The SQL itself is schema.sql, linked in as text. */
+#include "reports/import/schema.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/trace/api.h"
+#include "core/trace/event.h"
+#include "core/weir.h"
+
+__asm__(".pushsection .rodata\n"
+        ".global wr_schema_sql\n"
+        ".hidden wr_schema_sql\n"
+        "wr_schema_sql: .incbin \"reports/import/schema.sql\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char wr_schema_sql[];
+
+weir_status wr_db_fail(const wr_db *db, const char *doing)
+{
+  int code = db->handle ? sqlite3_errcode(db->handle) & 0xff : SQLITE_NOMEM;
+  int system_errno = db->handle ? sqlite3_system_errno(db->handle) : 0;
+  const char *why = db->handle ? sqlite3_errmsg(db->handle) : "out of memory";
+  bool no_space = system_errno == ENOSPC || system_errno == EDQUOT;
+  switch (code) {
+  case SQLITE_FULL:
+    return weir_fail(WEIR_ENOSPC, "%s %s: no space left on device", doing, db->path);
+  case SQLITE_NOMEM:
+    return weir_fail(WEIR_ENOMEM, "%s %s: out of host memory", doing, db->path);
+  case SQLITE_CORRUPT:
+  case SQLITE_NOTADB:
+    return weir_fail(WEIR_ECORRUPT, "%s %s: the trace is damaged (SQLite: %s)", doing, db->path,
+                     why);
+  case SQLITE_IOERR:
+  case SQLITE_CANTOPEN:
+    if (no_space) return weir_fail(WEIR_ENOSPC, "%s %s: no space left on device", doing, db->path);
+    if (system_errno)
+      return weir_fail_errno(WEIR_EIO, system_errno, "%s %s (SQLite: %s)", doing, db->path, why);
+    break;
+  default:
+    break;
+  }
+  return weir_fail(WEIR_EIO, "%s %s failed (SQLite: %s)", doing, db->path, why);
+}
+
+weir_status wr_db_exec(const wr_db *db, const char *sql)
+{
+  if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK) return WEIR_OK;
+  return wr_db_fail(db, "writing");
+}
+
+weir_status wr_db_prepare(const wr_db *db, const char *sql, sqlite3_stmt **out)
+{
+  if (sqlite3_prepare_v2(db->handle, sql, -1, out, NULL) == SQLITE_OK) return WEIR_OK;
+  return wr_db_fail(db, "querying");
+}
+
+weir_status wr_db_run(const wr_db *db, sqlite3_stmt *statement)
+{
+  int code = sqlite3_step(statement);
+  weir_status status = WEIR_OK;
+  if (code != SQLITE_DONE && code != SQLITE_ROW) status = wr_db_fail(db, "writing");
+  sqlite3_reset(statement);
+  return status;
+}
+
+weir_status wr_db_each(const wr_db *db, const char *sql,
+                       weir_status (*row)(void *context, sqlite3_stmt *q), void *context)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(db, sql, &q);
+  int code = SQLITE_DONE;
+  while (!s && (code = sqlite3_step(q)) == SQLITE_ROW)
+    s = row(context, q);
+  if (!s && code != SQLITE_DONE) s = wr_db_fail(db, "reading");
+  sqlite3_finalize(q);
+  return s;
+}
+
+bool wr_db_has_column(const wr_db *db, const char *table, const char *column)
+{
+  sqlite3_stmt *q = NULL;
+  if (wr_db_prepare(db, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", &q)) return false;
+  sqlite3_bind_text(q, 1, table, -1, SQLITE_STATIC);
+  sqlite3_bind_text(q, 2, column, -1, SQLITE_STATIC);
+  bool has = sqlite3_step(q) == SQLITE_ROW;
+  sqlite3_finalize(q);
+  return has;
+}
+
+static const char *const category_names[] = {
+    [WEIR_API_NONE] = "none",       [WEIR_API_ALLOC] = "alloc",     [WEIR_API_FREE] = "free",
+    [WEIR_API_COPY] = "copy",       [WEIR_API_MEMSET] = "memset",   [WEIR_API_SYNC] = "sync",
+    [WEIR_API_LAUNCH] = "launch",   [WEIR_API_STREAM] = "stream",   [WEIR_API_EVENT] = "event",
+    [WEIR_API_CONTEXT] = "context", [WEIR_API_HOSTREG] = "hostreg", [WEIR_API_MODULE] = "module",
+    [WEIR_API_QUERY] = "query",     [WEIR_API_OTHER] = "other"};
+
+const char *wr_api_category_name(uint32_t category)
+{
+  if (category >= sizeof(category_names) / sizeof(category_names[0])) return "other";
+  return category_names[category];
+}
+
+const char *wr_api_name(uint32_t api, char buffer[24])
+{
+  const weir_api_info *info = api ? weir_api(api) : NULL;
+  if (info && info->name) return info->name;
+  (void)snprintf(buffer, 24, "api #%u", api);
+  return buffer;
+}
+
+/* Every known function: its native row, and its name where Nsight's queries look for it. */
+static weir_status insert_apis(const wr_db *db)
+{
+  static const char *const layers[] = {"driver", "runtime", "weir"};
+  sqlite3_stmt *row = NULL, *string = NULL;
+  weir_status s = wr_db_prepare(db, "INSERT INTO api VALUES(?,?,?,?,?)", &row);
+  if (!s) s = wr_db_prepare(db, "INSERT INTO StringIds VALUES(?,?)", &string);
+  for (uint32_t i = 1; !s && i < weir_api_count; i++) {
+    const weir_api_info *info = weir_api(i);
+    if (!info) continue;
+    sqlite3_bind_int(row, 1, (int)i);
+    sqlite3_bind_text(row, 2, info->name, -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 3, layers[info->layer % 3], -1, SQLITE_STATIC);
+    sqlite3_bind_text(row, 4, wr_api_category_name(info->category), -1, SQLITE_STATIC);
+    sqlite3_bind_int(row, 5, info->hooked);
+    s = wr_db_run(db, row);
+    sqlite3_bind_int(string, 1, (int)i);
+    sqlite3_bind_text(string, 2, info->name, -1, SQLITE_STATIC);
+    if (!s) s = wr_db_run(db, string);
+  }
+  sqlite3_finalize(row);
+  sqlite3_finalize(string);
+  return s;
+}
+
+#define REASON_ROW(id, value, text)         "(" #value ",'" text "'),"
+#define KIND_ROW(id, value, text, extended) "(" #value ",'" text "'),"
+static const char fixed_rows[] =
+    "INSERT INTO StringIds VALUES(0,'[unresolved]');"
+    "INSERT INTO event_kind VALUES" WEIR_EVENT_KIND_MAP(
+        KIND_ROW) "(0,'none');"
+                  "INSERT INTO cache_reason VALUES" WEIR_REASON_MAP(
+                      REASON_ROW) "(0,'none');"
+                                  /* Nsight's kind is CUPTI's less one; "host, pageable or pinned"
+                                     has no number there. */
+                                  "INSERT INTO mem_kind "
+                                  "VALUES(0,'unknown',7),(1,'pageable',0),(2,'pinned',1),(3,'"
+                                  "device',2),"
+                                  "(4,'managed',4),(5,'array',3),(6,'host',7);";
+
+weir_status wr_schema_create(const wr_db *db)
+{
+  char pragmas[128];
+  (void)snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+                 WR_APPLICATION_ID, WR_SCHEMA_VERSION);
+  weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
+  if (!s) s = wr_db_exec(db, pragmas);
+  if (!s) s = wr_db_exec(db, wr_schema_sql);
+  if (!s) s = wr_db_exec(db, fixed_rows);
+  if (!s) s = insert_apis(db);
+  if (!s) s = wr_db_exec(db, "COMMIT");
+  return s;
+}

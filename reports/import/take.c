@@ -1,0 +1,472 @@
+/* take.c: records of a spool become rows of a trace.
+ *
+ * Called by the spool reader for every record, once. A record is either taken whole (its rows are
+ * in the batch) or refused with a status, and then delivered again later; so whatever can fail is
+ * done before the first row is added.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/api.h"
+#include "core/trace/stack.h"
+#include "core/weir/dtype.h"
+#include "reports/import/importer.h"
+#include "reports/import/resume.h"
+
+weir_status wr_out_of_memory(const weir_importer *im)
+{
+  return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->file.path);
+}
+
+void wr_span(weir_importer *im, int64_t start, int64_t end)
+{
+  if (start < im->least) im->least = start;
+  if (end > im->latest) im->latest = end;
+}
+
+/* The thread's place in s->thread, made (with its row) at first sight. */
+static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_t *index)
+{
+  weir_importer *im = s->im;
+  const uint64_t *known = wr_map_get(&s->threads, serial);
+  if (known) {
+    *index = (size_t)*known;
+    return WEIR_OK;
+  }
+  if (!wr_grow(&s->thread, &s->thread_capacity, s->thread_count + 1, sizeof(wr_thread)))
+    return wr_out_of_memory(im);
+  wr_row *row = wr_batch_row(&im->batch, WR_TABLE_THREAD);
+  if (!row) return wr_out_of_memory(im);
+  uint64_t *entry = wr_map_put(&s->threads, serial, NULL);
+  if (!entry) {
+    im->batch.rows[WR_TABLE_THREAD].count--;
+    return wr_out_of_memory(im);
+  }
+  *index = s->thread_count++;
+  *entry = *index;
+  s->thread[*index] = (wr_thread){.id = ++im->threads, .last_end = INT64_MIN};
+  *row = (wr_row){.v = {im->threads, s->process, serial, tid}, .nulls = 1u << 4};
+  return WEIR_OK;
+}
+
+/* A function our table lacks (a newer writer's): its number must have a name for the views. */
+static weir_status note_odd_api(weir_importer *im, uint32_t api)
+{
+  bool added;
+  if (!wr_map_put(&im->odd_apis, api, &added)) return wr_out_of_memory(im);
+  if (!added) return WEIR_OK;
+  char buffer[24];
+  wr_op row = {.sql = "INSERT OR IGNORE INTO api VALUES(?,?2,'unknown','other',0)"};
+  wr_op string = {.sql = "INSERT OR IGNORE INTO StringIds VALUES(?,?)"};
+  row.v[0] = string.v[0] = api;
+  row.numbers = row.texts = string.numbers = string.texts = 1;
+  row.text[0] = wr_format("%s", wr_api_name(api, buffer));
+  string.text[0] = wr_format("%s", wr_api_name(api, buffer));
+  weir_status s = wr_batch_op(&im->batch, row);
+  weir_status t = wr_batch_op(&im->batch, string);
+  return s ? s : t;
+}
+
+static void fill_event(wr_row *row, const wr_spool *s, const weir_trace_event *e, int64_t start,
+                       int64_t end)
+{
+  uint32_t nulls = 0;
+  row->v[3] = e->api;
+  row->v[4] = start;
+  row->v[5] = end;
+  row->v[6] = e->status;
+  row->v[8] = e->stack >> 24;
+  row->v[9] = e->device;
+  row->v[10] = e->src_device;
+  row->v[11] = e->copy;
+  row->v[12] = e->mem & 15;
+  row->v[13] = e->mem >> 4;
+  row->v[14] = e->flags;
+  row->v[15] = (int64_t)e->a;
+  row->v[16] = (int64_t)e->b;
+  if (e->kind == WEIR_EV_FREE) row->v[16] = (int64_t)wr_length(s, e->b);
+  row->v[17] = (int64_t)e->bytes;
+  row->v[18] = (int64_t)e->stream;
+  if (e->device == WEIR_DEVICE_NONE) nulls |= 1u << 9;
+  if (e->src_device == WEIR_DEVICE_NONE) nulls |= 1u << 10;
+  row->v[0] = s->process;
+  row->v[2] = e->kind;
+  row->nulls = nulls;
+}
+
+/* CUDA_ERROR_STUB_LIBRARY, cudaErrorInsufficientDriver, CUDA_ERROR_NO_DEVICE,
+ * CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE; the runtime's have
+ * the same numbers. */
+static bool says_no_device(unsigned status)
+{
+  return status == 34 || status == 35 || status == 100 || status == 803 || status == 804;
+}
+
+static void note_reach(weir_importer *im, const weir_trace_event *e)
+{
+  if (!e->status && (e->kind <= WEIR_EV_MEMSET || e->kind == WEIR_EV_LAUNCH)) im->reached = true;
+  if (im->refused_api || !says_no_device(e->status)) return;
+  im->refused_api = e->api;
+  im->refused = e->status;
+}
+
+static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
+                              const weir_trace_event *e)
+{
+  wr_spool *s = context;
+  weir_importer *im = s->im;
+  if (im->batch.rows[WR_TABLE_EVENT].count >= WR_BATCH_EVENTS) {
+    weir_status full = wr_importer_flush(im);
+    if (full) return full;
+  }
+  size_t index = 0;
+  weir_status status = find_thread(s, serial, tid, &index);
+  if (!status && e->api >= weir_api_count) status = note_odd_api(im, e->api);
+  if (status) return status;
+  wr_row *row = wr_batch_row(&im->batch, WR_TABLE_EVENT);
+  if (!row) return wr_out_of_memory(im);
+  wr_thread *t = &s->thread[index];
+  bool sane = wr_length(s, weir_event_duration(e)) > 0;
+  int64_t start = wr_time(s, e->start);
+  int64_t end = sane ? wr_time(s, e->start + weir_event_duration(e)) : start;
+  if (end < start) end = start; /* the sum is damaged */
+  t->last_end = end;
+  wr_span(im, start, end);
+  fill_event(row, s, e, start, end);
+  row->v[1] = t->id;
+  const uint64_t *stack = NULL;
+  if (e->stack & 0xffffff)
+    stack = wr_map_get(&s->local_stacks, (uint64_t)serial << 32 | (e->stack & 0xffffff));
+  if (stack && *stack)
+    row->v[7] = (int64_t)*stack;
+  else
+    row->nulls |= 1u << 7;
+  int64_t id = ++im->events;
+  if (e->flags & WEIR_EVF_BATCH && t->last_call)
+    row->v[19] = t->last_call;
+  else
+    row->nulls |= 1u << 19, t->last_call = e->kind == WEIR_EV_CACHE ? t->last_call : id;
+  s->events++;
+  wr_memory_keep(&im->memory, id, row);
+  if (!im->reached) note_reach(im, e);
+  return WEIR_OK;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+static weir_status find_frame(wr_spool *s, uint64_t address, int64_t time, int64_t *id)
+{
+  weir_importer *im = s->im;
+  uint64_t key = wr_frame_key(s, address);
+  uint64_t *known = wr_map_get(&s->frames, key);
+  if (!known) {
+    wr_row *row = wr_batch_row(&im->batch, WR_TABLE_FRAME);
+    if (!row) return wr_out_of_memory(im);
+    known = wr_map_put(&s->frames, key, NULL);
+    if (!known) {
+      im->batch.rows[WR_TABLE_FRAME].count--;
+      return wr_out_of_memory(im);
+    }
+    *known = (uint64_t)++im->frames;
+    *row = (wr_row){.v = {im->frames, s->process, (int64_t)address, time}, .nulls = 1u << 4};
+  }
+  *id = (int64_t)*known;
+  return WEIR_OK;
+}
+
+/* Adds a stack nobody has shown yet. Frames added before a failure are found again. */
+static weir_status add_stack(wr_spool *s, const uint64_t *frames, size_t depth, int64_t time)
+{
+  weir_importer *im = s->im;
+  int64_t ids[WEIR_STACK_MAX_DEPTH];
+  for (size_t i = 0; i < depth; i++) {
+    weir_status status = find_frame(s, frames[i], time, &ids[i]);
+    if (status) return status;
+  }
+  wr_rows *rows = &im->batch.rows[WR_TABLE_STACK_FRAME];
+  wr_rows *stacks = &im->batch.rows[WR_TABLE_STACK];
+  if (!wr_grow(&rows->row, &rows->capacity, rows->count + depth, sizeof(wr_row)) ||
+      !wr_grow(&stacks->row, &stacks->capacity, stacks->count + 1, sizeof(wr_row)))
+    return wr_out_of_memory(im);
+  int64_t id = ++im->stacks;
+  stacks->row[stacks->count++] = (wr_row){.v = {id, s->process, (int64_t)depth, time}};
+  for (size_t i = 0; i < depth; i++)
+    rows->row[rows->count++] = (wr_row){.v = {id, (int64_t)i, ids[i]}};
+  return WEIR_OK;
+}
+
+static weir_status take_stack(wr_spool *s, uint32_t serial, const weir_trace_event *head,
+                              const void *payload, size_t bytes)
+{
+  uint64_t frames[WEIR_STACK_MAX_DEPTH], hash = wr_stack_seed(s);
+  size_t depth = bytes / sizeof(uint64_t);
+  if (depth > WEIR_STACK_MAX_DEPTH) depth = WEIR_STACK_MAX_DEPTH;
+  memcpy(frames, payload, depth * sizeof(uint64_t));
+  for (size_t i = 0; i < depth; i++)
+    hash = wr_mix(hash, frames[i]);
+  uint64_t *local =
+      wr_map_put(&s->local_stacks, (uint64_t)serial << 32 | (head->a & 0xffffff), NULL);
+  uint64_t *known = wr_map_get(&s->stacks, hash);
+  if (!local) return wr_out_of_memory(s->im);
+  if (!known) {
+    weir_status status = add_stack(s, frames, depth, wr_time(s, head->start));
+    if (status) return status;
+    known = wr_map_put(&s->stacks, hash, NULL);
+    if (!known) return wr_out_of_memory(s->im); /* the stack is there twice, which harms nobody */
+    *known = (uint64_t)s->im->stacks;
+  }
+  *local = *known;
+  return wr_resume_keep(s, WR_RESUME_STACK, (uint64_t)serial << 32 | (head->a & 0xffffff), *known);
+}
+
+/* ---- the other extended records -------------------------------------------------------------- */
+
+/* The modules loaded now are kept by base: its row, and, under another key, what it is. */
+static uint64_t module_key(const weir_module_info *info)
+{
+  return wr_mix(3, info->base);
+}
+
+static uint64_t identity_key(const weir_module_info *info)
+{
+  return wr_mix(4, info->base);
+}
+
+/* From now on the same address may be another frame. */
+static weir_status new_unload(wr_spool *s)
+{
+  s->unloads++;
+  weir_status status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_UNLOADS, s->unloads);
+  if (!status)
+    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_FRAMES_FROM, (uint64_t)s->im->frames);
+  if (!status)
+    status = wr_resume_keep(s, WR_RESUME_FACT, WR_FACT_STACKS_FROM, (uint64_t)s->im->stacks);
+  return status;
+}
+
+static weir_status unload_module(wr_spool *s, const weir_module_info *info, int64_t time)
+{
+  weir_status status = new_unload(s);
+  uint64_t *known = wr_map_get(&s->modules, module_key(info));
+  if (!known || status) return status;
+  wr_op op = {.sql = "UPDATE module SET unloaded = ? WHERE id = ?",
+              .v = {time, (int64_t)*known},
+              .numbers = 2};
+  wr_map_delete(&s->modules, module_key(info));
+  status = wr_resume_drop(s, WR_RESUME_MODULE, module_key(info));
+  if (status) return status;
+  return wr_batch_op(&s->im->batch, op);
+}
+
+static void hex(char *out, const unsigned char *bytes, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    out[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
+    out[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
+  }
+  out[2 * count] = '\0';
+}
+
+/* What is behind the path; zeros: nothing is. */
+static weir_module_stamp stamp_of(const char *end, size_t left)
+{
+  weir_module_stamp stamp = {0};
+  if (left >= sizeof(stamp)) memcpy(&stamp, end, sizeof(stamp));
+  return stamp;
+}
+
+/* The row of StringIds of a text, made where it is new. Takes `text`. */
+static weir_status string_of(weir_importer *im, char *text, int64_t *id)
+{
+  if (!text) return wr_out_of_memory(im);
+  uint64_t key = 5;
+  for (const char *p = text; *p; p++)
+    key = wr_mix(key, (unsigned char)*p);
+  const uint64_t *known = wr_map_get(&im->texts, key);
+  if (known) {
+    *id = (int64_t)*known;
+    free(text);
+    return WEIR_OK;
+  }
+  *id = im->strings + 1;
+  wr_op op = {.sql = "INSERT INTO StringIds VALUES(?,?)",
+              .v = {*id},
+              .numbers = 1,
+              .texts = 1,
+              .text = {text}};
+  weir_status status = wr_batch_op(&im->batch, op);
+  if (status) return status;
+  im->strings++;
+  uint64_t *entry = wr_map_put(&im->texts, key, NULL);
+  if (entry) *entry = (uint64_t)*id; /* else the text is there twice, which harms nobody */
+  return WEIR_OK;
+}
+
+static weir_status add_module(wr_spool *s, const weir_module_info *info, weir_module_stamp stamp,
+                              const char *build_id, char *path, char *path_again, int64_t time)
+{
+  weir_importer *im = s->im;
+  int64_t string = 0;
+  weir_status named = string_of(im, path_again, &string);
+  uint64_t *row = named ? NULL : wr_map_put(&s->modules, module_key(info), NULL);
+  wr_op op = {.sql = "INSERT INTO module(id, process, base, start, \"end\", string, loaded, bytes,"
+                     " mtime, path, build_id) VALUES(?,?,?,?,?,?,?,NULLIF(?,0),NULLIF(?,0),?,"
+                     "NULLIF(?,''))",
+              .v = {im->modules + 1, s->process, (int64_t)info->base, (int64_t)info->start,
+                    (int64_t)info->end, string, time, (int64_t)stamp.bytes, stamp.mtime_ns},
+              .numbers = 9,
+              .texts = 2,
+              .text = {path, wr_format("%s", build_id)}};
+  if (row) *row = (uint64_t)++im->modules;
+  weir_status kept = row ? wr_resume_keep(s, WR_RESUME_MODULE, module_key(info), *row) : WEIR_OK;
+  weir_status status = wr_batch_op(&im->batch, op);
+  return named ? named : !row || !path ? wr_out_of_memory(im) : status ? status : kept;
+}
+
+/* Every thread may tell of a module: the first row counts while it stays loaded. Another module in
+ * the same place means that the old one's end went unseen. */
+static weir_status take_module(wr_spool *s, const weir_trace_event *head, const void *payload,
+                               size_t bytes)
+{
+  weir_module_info info;
+  if (bytes < sizeof(info)) return WEIR_OK;
+  memcpy(&info, payload, sizeof(info));
+  int64_t time = wr_time(s, head->start);
+  if (head->a == 0) return unload_module(s, &info, time);
+  size_t left = bytes - sizeof(info);
+  if (info.build_id_bytes > left || info.path_bytes > left - info.build_id_bytes) return WEIR_OK;
+  const char *tail = (const char *)payload + sizeof(info), *path = tail + info.build_id_bytes;
+  uint64_t identity = wr_mix(wr_mix(4, info.start), info.end);
+  size_t named = (size_t)info.build_id_bytes + info.path_bytes;
+  for (size_t i = 0; i < named; i++)
+    identity = wr_mix(identity, (unsigned char)tail[i]);
+  uint64_t *known = wr_map_put(&s->modules, identity_key(&info), NULL);
+  if (!known) return wr_out_of_memory(s->im);
+  if (wr_map_get(&s->modules, module_key(&info))) {
+    if (*known == identity) return WEIR_OK;
+    weir_status status = unload_module(s, &info, time);
+    if (status) return status;
+  }
+  *wr_map_get(&s->modules, identity_key(&info)) = identity;
+  weir_status kept = wr_resume_keep(s, WR_RESUME_MODULE, identity_key(&info), identity);
+  if (kept) return kept;
+  char build_id[2 * 64 + 1];
+  hex(build_id, (const unsigned char *)tail, info.build_id_bytes > 64 ? 64 : info.build_id_bytes);
+  return add_module(s, &info, stamp_of(tail + named, left - named), build_id,
+                    wr_text(path, info.path_bytes, false), wr_text(path, info.path_bytes, false),
+                    time);
+}
+
+static weir_status take_name(wr_spool *s, const weir_trace_event *head, const void *payload,
+                             size_t bytes)
+{
+  static const char *const kinds[] = {"unknown", "kernel", "device", "api"};
+  wr_op op = {.sql = "INSERT INTO name(process, handle, bytes, kind, name) VALUES(?,?,?,?,?)",
+              .v = {s->process, (int64_t)head->a, (int64_t)head->stream},
+              .numbers = 3,
+              .texts = 2};
+  op.text[0] = wr_format("%s", kinds[head->b <= 3 ? head->b : 0]);
+  op.text[1] = wr_text(payload, bytes, false);
+  return wr_batch_op(&s->im->batch, op);
+}
+
+static weir_status take_note(wr_spool *s, size_t thread, const weir_trace_event *head,
+                             const void *payload, size_t bytes)
+{
+  wr_op op = {.sql = "INSERT INTO note(process, thread, time, text) VALUES(?,?,?,?)",
+              .v = {s->process, s->thread[thread].id, wr_time(s, head->start)},
+              .numbers = 3,
+              .texts = 1};
+  op.text[0] = wr_text(payload, bytes, false);
+  return wr_batch_op(&s->im->batch, op);
+}
+
+static weir_status take_thread(wr_spool *s, size_t thread, const void *payload, size_t bytes)
+{
+  weir_importer *im = s->im;
+  wr_op op = {.sql = "UPDATE thread SET name = ?2 WHERE id = ?1",
+              .v = {s->thread[thread].id},
+              .numbers = 1,
+              .texts = 1};
+  int64_t string;
+  op.text[0] = wr_text(payload, bytes, false);
+  weir_status a = wr_batch_op(&im->batch, op);
+  weir_status b = string_of(im, wr_text(payload, bytes, false), &string);
+  return a ? a : b;
+}
+
+/* "[8, 20]" (new), or NULL. */
+static char *shape_text(const weir_tensor_info *info)
+{
+  char text[WEIR_TENSOR_DIMS * 24 + 3] = "[";
+  size_t at = 1;
+  for (int i = 0; i < info->dims && i < WEIR_TENSOR_DIMS; i++)
+    at += (size_t)snprintf(text + at, sizeof(text) - at, i ? ", %lld" : "%lld",
+                           (long long)info->size[i]);
+  return wr_format("%s]", text);
+}
+
+static weir_status take_tensor(wr_spool *s, size_t thread, const weir_trace_event *head,
+                               const void *payload, size_t bytes)
+{
+  static const char *const dtypes[] = {
+#define DTYPE_NAME(name, value, text, size, type) [value] = text,
+      WEIR_DTYPE_MAP(DTYPE_NAME)
+#undef DTYPE_NAME
+  };
+  weir_tensor_info info;
+  if (bytes < sizeof(info)) return WEIR_OK;
+  memcpy(&info, payload, sizeof(info));
+  const char *name = (const char *)payload + sizeof(info), *module = name + info.name_bytes;
+  if ((size_t)info.name_bytes + info.module_bytes > bytes - sizeof(info)) return WEIR_OK;
+  bool made = info.fact == WEIR_TENSOR_MADE;
+  bool known = info.dtype && info.dtype < sizeof(dtypes) / sizeof(dtypes[0]);
+  int64_t time = wr_time(s, head->start);
+  wr_op op = {.sql = "INSERT INTO tensor(process, thread, time, fact, storage, address, bytes, mem,"
+                     " device, dtype, shape, name, module) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,"
+                     "NULLIF(?9,-1),?10,?11,NULLIF(?12,''),?13)",
+              .v = {s->process, s->thread[thread].id, time, info.fact, (int64_t)head->a,
+                    (int64_t)info.address, (int64_t)info.bytes, head->mem & 15,
+                    head->device == WEIR_DEVICE_NONE ? -1 : head->device},
+              .numbers = 9,
+              .texts = 4};
+  if (made) {
+    op.text[0] = wr_format("%s", known ? dtypes[info.dtype] : "unknown");
+    op.text[1] = shape_text(&info);
+    op.text[3] = wr_text(module, info.module_bytes, false);
+  }
+  op.text[2] = wr_text(name, info.name_bytes, false);
+  bool whole = op.text[2] && (!made || (op.text[0] && op.text[1] && op.text[3]));
+  weir_status status = wr_batch_op(&s->im->batch, op);
+  wr_span(s->im, time, time);
+  return whole ? status : wr_out_of_memory(s->im);
+}
+
+static weir_status take_extended(void *context, uint32_t serial, uint32_t tid,
+                                 const weir_trace_event *head, const void *payload, size_t bytes)
+{
+  wr_spool *s = context;
+  size_t thread = 0,
+         waiting = s->im->batch.rows[WR_TABLE_STACK_FRAME].count + s->im->batch.op_count;
+  weir_status status = waiting >= 4 * (size_t)WR_BATCH_EVENTS ? wr_importer_flush(s->im) : WEIR_OK;
+  if (!status) status = find_thread(s, serial, tid, &thread);
+  if (status) return status;
+  switch (head->kind) {
+  case WEIR_EV_STACK:
+    return take_stack(s, serial, head, payload, bytes);
+  case WEIR_EV_MODULE:
+    return take_module(s, head, payload, bytes);
+  case WEIR_EV_NAME:
+    return take_name(s, head, payload, bytes);
+  case WEIR_EV_NOTE:
+    return take_note(s, thread, head, payload, bytes);
+  case WEIR_EV_THREAD:
+    return take_thread(s, thread, payload, bytes);
+  case WEIR_EV_TENSOR:
+    return take_tensor(s, thread, head, payload, bytes);
+  default:
+    return WEIR_OK; /* a newer writer's */
+  }
+}
+
+const weir_spool_visitor wr_take_visitor = {.event = take_event, .extended = take_extended};

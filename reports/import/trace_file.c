@@ -1,0 +1,254 @@
+/* trace_file.c: the files of a trace that is to be written.
+ *
+ * A trace may lie in a folder that others may write in, such as /tmp. SQLite opens what it finds by
+ * the names of a trace's companions (-wal, -shm, -journal) and believes it, so all of them are made
+ * here, by O_EXCL and O_NOFOLLOW, before SQLite looks: where the folder is sticky, nobody can put
+ * something else in their place. What is there already must be a plain file of ours with one name.
+ * The journal alone is SQLite's to make and to remove: a foreign one is refused, before and after.
+ *
+ * The lock. Whoever writes a trace holds an open-file-description lock on one byte far behind those
+ * that SQLite locks: it goes with its holder, however that ends, works on NFS as SQLite's own locks
+ * do, and no reader asks for it. A file system without locks has no protection, and no SQLite.
+ */
+#include "reports/import/trace_file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "reports/import/schema.h"
+#include "reports/base/util.h"
+
+#define LOCK_BYTE 0x40100000 /* SQLite's end at 0x400001ff */
+
+enum { JOURNAL = WR_COMPANIONS - 1 };
+static const char *const companions[WR_COMPANIONS] = {"-wal", "-shm", "-journal"};
+
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+static struct flock the_lock(void)
+{
+  return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1};
+}
+
+/* False: somebody else has it. */
+static bool lock(int fd)
+{
+  struct flock l = the_lock();
+  return fcntl(fd, F_OFD_SETLK, &l) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+static bool locked(int fd)
+{
+  struct flock l = the_lock();
+  return fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static bool plain_and_ours(const struct stat *file)
+{
+  return S_ISREG(file->st_mode) && file->st_uid == geteuid() && file->st_nlink == 1;
+}
+
+/* By its application id, which is in the file itself from the first. */
+static bool is_trace(int fd)
+{
+  unsigned char head[72];
+  static const unsigned char id[4] = {WR_APPLICATION_ID >> 24, WR_APPLICATION_ID >> 16 & 255,
+                                      WR_APPLICATION_ID >> 8 & 255, WR_APPLICATION_ID & 255};
+  return pread(fd, head, sizeof(head), 0) == sizeof(head) && !memcmp(head, "SQLite format 3", 16) &&
+         !memcmp(head + 68, id, 4);
+}
+
+weir_status wr_trace_file_look(const char *path, wr_trace_state *state)
+{
+  struct stat file;
+  *state = WR_TRACE_OTHER;
+  if (lstat(path, &file)) {
+    if (errno != ENOENT) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
+    *state = WR_TRACE_FREE; /* what else is wrong, creating it will tell */
+    return WEIR_OK;
+  }
+  if (!S_ISREG(file.st_mode)) return WEIR_OK;
+  if (!plain_and_ours(&file)) {
+    *state = WR_TRACE_FOREIGN;
+    return WEIR_OK;
+  }
+  int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
+  if (locked(fd))
+    *state = WR_TRACE_LIVE;
+  else if (is_trace(fd))
+    *state = WR_TRACE_KEPT;
+  else if (file.st_size == 0)
+    *state = WR_TRACE_FREE;
+  close(fd);
+  return WEIR_OK;
+}
+
+/* ---- companions ------------------------------------------------------------------------------ */
+
+static weir_status create(const char *path, int *fd)
+{
+  *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (*fd >= 0) return WEIR_OK;
+  return weir_fail_errno(errno == ENOSPC || errno == EDQUOT ? WEIR_ENOSPC : WEIR_EIO, errno,
+                         "cannot create %s", path);
+}
+
+/* One that is there is kept where the trace is written on (`keep`), else removed: it was left by a
+ * collector that was killed. */
+static weir_status take_companion(const char *path, bool keep, bool make, ino_t *inode)
+{
+  struct stat file;
+  if (!lstat(path, &file)) {
+    if (!plain_and_ours(&file))
+      return weir_fail(WEIR_EIO, "%s is in the way: it is not a plain file of ours", path);
+    *inode = file.st_ino;
+    if (keep) return WEIR_OK;
+    if (unlink(path)) return weir_fail_errno(WEIR_EIO, errno, "cannot replace %s", path);
+  }
+  *inode = 0;
+  if (!make) return WEIR_OK;
+  int fd;
+  weir_status s = create(path, &fd);
+  if (s) return s;
+  s = fstat(fd, &file) ? weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", path) : WEIR_OK;
+  *inode = file.st_ino;
+  close(fd);
+  return s;
+}
+
+static weir_status take_companions(wr_trace_file *t, bool keep)
+{
+  weir_status s = WEIR_OK;
+  for (int i = 0; !s && i < WR_COMPANIONS; i++) {
+    char *path = wr_format("%s%s", t->path, companions[i]);
+    s = path ? take_companion(path, keep, i != JOURNAL, &t->inode[i])
+             : weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", t->path);
+    free(path);
+  }
+  return s;
+}
+
+/* ---- the trace itself ------------------------------------------------------------------------ */
+
+/* Opens and locks a file of ours that is there. The name must mean it still once it is locked. */
+static weir_status open_and_lock(const char *path, int *fd)
+{
+  struct stat file, named;
+  *fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (*fd < 0) return weir_fail_errno(WEIR_EIO, errno, "cannot write %s", path);
+  weir_status s = WEIR_OK;
+  if (fstat(*fd, &file))
+    s = weir_fail_errno(WEIR_EIO, errno, "cannot examine %s", path);
+  else if (!plain_and_ours(&file))
+    s = weir_fail(WEIR_EIO, "%s is not a plain file of ours: it is left alone", path);
+  else if (!lock(*fd) || lstat(path, &named) || named.st_ino != file.st_ino ||
+           named.st_dev != file.st_dev)
+    s = weir_fail(WEIR_EIO, "%s is being written by another run", path);
+  if (s) {
+    close(*fd);
+    *fd = -1;
+  }
+  return s;
+}
+
+static bool is_empty(int fd)
+{
+  struct stat file;
+  return fstat(fd, &file) == 0 && file.st_size == 0;
+}
+
+static weir_status take_trace(wr_trace_file *t, wr_trace_use use)
+{
+  struct stat file;
+  int old = -1;
+  if (use == WR_TRACE_EXTEND) return open_and_lock(t->path, &t->fd);
+  if (!lstat(t->path, &file)) {
+    bool link = S_ISLNK(file.st_mode) && use == WR_TRACE_REPLACE; /* it goes, not its file */
+    if (!link && !S_ISREG(file.st_mode))
+      return weir_fail(WEIR_EIO, "cannot replace %s: it is not a regular file", t->path);
+    weir_status s = link ? WEIR_OK : open_and_lock(t->path, &old);
+    if (s) return s;
+    if (use == WR_TRACE_NEW && is_empty(old)) {
+      t->fd = old;
+      (void)fchmod(old, 0600);
+      return WEIR_OK;
+    }
+    if (use == WR_TRACE_NEW)
+      s = weir_fail(WEIR_EIO, "cannot create %s: it exists", t->path);
+    else if (unlink(t->path))
+      s = weir_fail_errno(WEIR_EIO, errno, "cannot replace %s", t->path);
+    if (old >= 0) close(old);
+    if (s) return s;
+  }
+  weir_status s = create(t->path, &t->fd);
+  if (s || lock(t->fd)) return s;
+  close(t->fd);
+  t->fd = -1;
+  return weir_fail(WEIR_EIO, "%s is being written by another run", t->path);
+}
+
+weir_status wr_trace_file_take(wr_trace_file *t, const char *path, wr_trace_use use)
+{
+  *t = (wr_trace_file){.fd = -1, .path = wr_format("%s", path)};
+  if (!t->path) return weir_fail(WEIR_ENOMEM, "creating %s: out of host memory", path);
+  weir_status s = take_trace(t, use);
+  t->made = !s && use != WR_TRACE_EXTEND;
+  if (!s) s = take_companions(t, use == WR_TRACE_EXTEND);
+  if (s) wr_trace_file_leave(t, t->made);
+  return s;
+}
+
+static weir_status changed(const char *path)
+{
+  return weir_fail(WEIR_EIO, "%s was replaced while it was opened: it is left alone", path);
+}
+
+static bool companion_sound(const wr_trace_file *t, int i, const char *path)
+{
+  struct stat named;
+  if (lstat(path, &named)) return i == JOURNAL && errno == ENOENT;
+  return plain_and_ours(&named) && (i == JOURNAL || named.st_ino == t->inode[i]);
+}
+
+weir_status wr_trace_file_check(const wr_trace_file *t)
+{
+  struct stat file, named;
+  if (fstat(t->fd, &file) || lstat(t->path, &named) || file.st_ino != named.st_ino ||
+      file.st_dev != named.st_dev)
+    return changed(t->path);
+  weir_status s = WEIR_OK;
+  for (int i = 0; !s && i < WR_COMPANIONS; i++) {
+    char *path = wr_format("%s%s", t->path, companions[i]);
+    if (!path) return weir_fail(WEIR_ENOMEM, "opening %s: out of host memory", t->path);
+    if (!companion_sound(t, i, path)) s = changed(path);
+    free(path);
+  }
+  return s;
+}
+
+static void remove_companions(const wr_trace_file *t, bool all)
+{
+  struct stat named;
+  for (int i = 0; i < WR_COMPANIONS; i++) {
+    char *path = wr_format("%s%s", t->path, companions[i]);
+    if (path && !lstat(path, &named) && plain_and_ours(&named) &&
+        (i == JOURNAL || named.st_ino == t->inode[i]) && (all || named.st_size == 0))
+      unlink(path);
+    free(path);
+  }
+}
+
+void wr_trace_file_leave(wr_trace_file *t, bool remove)
+{
+  if (t->fd >= 0 && remove) unlink(t->path);
+  if (t->fd >= 0) remove_companions(t, remove);
+  if (t->fd >= 0) close(t->fd);
+  free(t->path);
+  *t = (wr_trace_file){.fd = -1};
+}

@@ -1,0 +1,55 @@
+/* first.h: which calls brought a CUDA context into being, so that their time is called
+ * initialisation and not waiting; and how much time the program's threads had.
+ *
+ * A trace has no word for it, but the number of the context that each call left its thread in. The
+ * first call of a process into a context made it, and so did, by waiting for the same, what other
+ * threads called meanwhile: every call that began before the first one had returned. Where the
+ * program asked for the context by name (cuDevicePrimaryCtxRetain, ...), that call made it. A reset
+ * begins anew. cuInit() and those that make contexts by name are initialisation by what they do.
+ */
+#ifndef WEIR_REPORTS_FIRST_H
+#define WEIR_REPORTS_FIRST_H
+
+#include "reports/import/schema.h"
+#include "reports/base/util.h"
+
+typedef struct wr_first_call {
+  int64_t process, thread, context, start, end; /* context 0: none */
+  uint32_t api;
+  int device;  /* WR_HOST: none */
+  bool worked; /* returned success */
+} wr_first_call;
+
+typedef struct wr_first_thread {
+  int64_t process, thread, start, end; /* of its first call; of its last */
+} wr_first_thread;
+
+typedef struct wr_firsts {
+  wr_first_thread *threads; /* owned; those that made a call */
+  size_t thread_count, thread_capacity;
+  wr_map by_thread; /* thread -> place in threads */
+  wr_map met;       /* thread, context and life of it -> 1 */
+  wr_map earliest;  /* process, context and life -> end of the first call into it, plus 1 */
+  wr_map by_name;   /* process, device and life -> end of the call that asked for it, plus 1 */
+  struct wr_reset {
+    uint64_t key; /* of what was reset */
+    int64_t end;
+  } * resets; /* owned; by key and time */
+  size_t reset_count, reset_capacity;
+  uint32_t init, init_device, retain, create[4]; /* functions */
+  int64_t last_thread, last_context;             /* of the call before: most are like it */
+  uint64_t last_life;
+  size_t last_at;
+} wr_firsts;
+
+weir_status wr_firsts_open(wr_firsts *f, const wr_db *db);
+void wr_firsts_close(wr_firsts *f);
+
+/* Takes every call of a trace in turn, each thread's in their order. *maybe: it has to be asked
+ * about once all were taken. False: out of memory. */
+bool wr_firsts_take(wr_firsts *f, const wr_first_call *c, bool *maybe);
+
+/* Whether the call made a context, or waited for one to be made. */
+bool wr_firsts_made(const wr_firsts *f, const wr_first_call *c);
+
+#endif

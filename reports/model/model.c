@@ -1,0 +1,753 @@
+/* model.c: the numbers of a summary. See model.h; places in the program are in sites.c. */
+#include "reports/model/model.h"
+#include <stdlib.h>
+#include <string.h>
+#include "core/trace/api.h"
+#include "core/trace/event.h"
+#include "reports/model/first.h"
+#include "reports/import/lifetime.h"
+#include "reports/model/sites.h"
+
+typedef struct event_row {
+  int64_t process, thread, context, kind, api, start, ns, status, stack, copy, mem, src_mem, flags;
+  uint64_t bytes;
+  int device, src_device; /* WR_HOST: none */
+  bool first;             /* of its call */
+} event_row;
+
+/* Sums that the pass keeps by number and the model gets as lists. */
+typedef struct load {
+  wr_model *m;
+  const wr_db *db;
+  wr_api_row *by_api;      /* [65536] */
+  wr_route *by_route;      /* [WR_PLACES][WR_PLACES] */
+  uint64_t split[2][8][3]; /* h2d, d2h; host weir_mem; calls, bytes, asynchronous calls */
+  wr_map per_process;      /* process -> events */
+  wr_site_sums sums;
+  wr_firsts firsts;
+  event_row *undecided; /* calls that may have made a context */
+  size_t undecided_count, undecided_capacity;
+  uint32_t graph_launch[4]; /* functions */
+  wr_device_totals nowhere; /* of events without a device: counted and forgotten */
+} load;
+
+static weir_status out_of_memory(const wr_db *db)
+{
+  return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", db->path);
+}
+
+static char *text_of(sqlite3_stmt *q, int column)
+{
+  const char *text = (const char *)sqlite3_column_text(q, column);
+  return wr_text(text, text ? strlen(text) : 0, true);
+}
+
+static uint64_t number_of(sqlite3_stmt *q, int column)
+{
+  return (uint64_t)sqlite3_column_int64(q, column);
+}
+
+/* ---- the pass over the events ---------------------------------------------------------------- */
+
+static const char events_sql[] = "SELECT process, kind, api, \"end\", status, stack, "
+                                 "device, src_device, copy, mem, src_mem,"
+                                 " flags, bytes, call IS NULL, thread, context, start FROM event";
+
+static int device_of(sqlite3_stmt *q, int column)
+{
+  int64_t d = sqlite3_column_int64(q, column);
+  return sqlite3_column_type(q, column) == SQLITE_NULL || d < 0 || d >= WR_HOST ? WR_HOST : (int)d;
+}
+
+static void read_event(sqlite3_stmt *q, event_row *e)
+{
+  *e = (event_row){.process = sqlite3_column_int64(q, 0),
+                   .kind = sqlite3_column_int64(q, 1),
+                   .api = sqlite3_column_int64(q, 2) & 0xffff,
+                   .ns = (int64_t)(number_of(q, 3) - number_of(q, 16)),
+                   .status = sqlite3_column_int64(q, 4),
+                   .stack = sqlite3_column_int64(q, 5),
+                   .device = device_of(q, 6),
+                   .src_device = device_of(q, 7),
+                   .copy = sqlite3_column_int64(q, 8),
+                   .mem = sqlite3_column_int64(q, 9),
+                   .src_mem = sqlite3_column_int64(q, 10),
+                   .flags = sqlite3_column_int64(q, 11),
+                   .bytes = number_of(q, 12),
+                   .first = sqlite3_column_int64(q, 13) != 0,
+                   .thread = sqlite3_column_int64(q, 14),
+                   .context = sqlite3_column_int64(q, 15),
+                   .start = sqlite3_column_int64(q, 16)};
+  if (e->ns < 0) e->ns = 0;
+}
+
+static wr_device_totals *device_totals(load *l, int device)
+{
+  if (device == WR_HOST) return &l->nowhere;
+  l->m->devices[device].seen = true;
+  return &l->m->devices[device].total;
+}
+
+static void count_alloc(load *l, const event_row *e)
+{
+  wr_totals *t = &l->m->total;
+  if (!wr_mem_device_side((int)e->mem)) {
+    t->pinned_alloc_calls++;
+    t->pinned_alloc_bytes += e->bytes;
+    return;
+  }
+  wr_device_totals *d = device_totals(l, e->device);
+  t->alloc_calls++, t->alloc_bytes += e->bytes;
+  d->alloc_calls++, d->alloc_bytes += e->bytes;
+}
+
+static void count_split(load *l, const event_row *e, int direction, int64_t host_mem)
+{
+  uint64_t *s = l->split[direction][host_mem >= 0 && host_mem < 8 ? host_mem : WEIR_MEM_UNKNOWN];
+  s[0]++;
+  s[1] += e->bytes;
+  s[2] += !!(e->flags & WEIR_EVF_ASYNC);
+}
+
+/* "Memory copies from host to device of a memory block of 64 KB or less" are asynchronous with
+ * respect to the host (CUDA C++ Programming Guide, "Concurrent Execution between Host and Device").
+ */
+#define SMALL_UPLOAD 65536
+
+/* Whether the call lasts until its copy is done, so that the host's time is the copy's, with what
+ * it waited for before. The interposer marks what waits by the documentation ("API synchronization
+ * behavior"); an asynchronous call from pageable memory only may. */
+static bool lasts(const event_row *e)
+{
+  if (e->flags & (WEIR_EVF_ASYNC | WEIR_EVF_BATCH) || !(e->flags & WEIR_EVF_IMPLICIT_SYNC))
+    return false;
+  return e->ns && !(e->copy == WEIR_COPY_HTOD && e->bytes <= SMALL_UPLOAD);
+}
+
+static void count_route(load *l, const event_row *e, int src, int dst)
+{
+  wr_route *r = &l->by_route[src * WR_PLACES + dst];
+  r->calls++;
+  r->bytes += e->bytes;
+  if (!lasts(e)) return;
+  r->timed_bytes += e->bytes;
+  r->timed_ns += (uint64_t)e->ns;
+}
+
+static void count_copy(load *l, const event_row *e)
+{
+  wr_totals *t = &l->m->total;
+  wr_device_totals *to = device_totals(l, e->device), *from = device_totals(l, e->src_device);
+  uint64_t n = e->bytes;
+  switch (e->copy) {
+  case WEIR_COPY_HTOD:
+    t->h2d_calls++, t->h2d_bytes += n, to->h2d_calls++, to->h2d_bytes += n;
+    count_split(l, e, 0, e->src_mem);
+    count_route(l, e, WR_HOST, e->device);
+    break;
+  case WEIR_COPY_DTOH:
+    t->d2h_calls++, t->d2h_bytes += n, from->d2h_calls++, from->d2h_bytes += n;
+    count_split(l, e, 1, e->mem);
+    count_route(l, e, e->src_device, WR_HOST);
+    break;
+  case WEIR_COPY_DTOD:
+    t->d2d_calls++, t->d2d_bytes += n, to->d2d_calls++, to->d2d_bytes += n;
+    count_route(l, e, e->src_device == WR_HOST ? e->device : e->src_device, e->device);
+    break;
+  case WEIR_COPY_PTOP:
+    t->p2p_calls++, t->p2p_bytes += n;
+    from->p2p_out_calls++, from->p2p_out_bytes += n, to->p2p_in_calls++, to->p2p_in_bytes += n;
+    count_route(l, e, e->src_device, e->device);
+    break;
+  case WEIR_COPY_HTOH:
+    t->h2h_calls++, t->h2h_bytes += n;
+    count_route(l, e, WR_HOST, WR_HOST);
+    break;
+  default:
+    t->other_copy_calls++, t->other_copy_bytes += n;
+    break;
+  }
+}
+
+static bool is_wait(const event_row *e)
+{
+  return e->kind == WEIR_EV_SYNC && (e->copy == WEIR_SYNC_EVENT || e->copy == WEIR_SYNC_STREAM ||
+                                     e->copy == WEIR_SYNC_CONTEXT);
+}
+
+/* A successful event that was run, not captured. */
+static void count_done(load *l, const event_row *e)
+{
+  wr_totals *t = &l->m->total;
+  wr_device_totals *d = device_totals(l, e->device);
+  switch (e->kind) {
+  case WEIR_EV_ALLOC:
+    count_alloc(l, e);
+    break;
+  case WEIR_EV_COPY:
+    count_copy(l, e);
+    break;
+  case WEIR_EV_MEMSET:
+    t->memset_calls++, t->memset_bytes += e->bytes;
+    d->memset_calls++, d->memset_bytes += e->bytes;
+    break;
+  case WEIR_EV_LAUNCH:
+    t->launches++, d->launches++;
+    break;
+  case WEIR_EV_HOSTREG:
+    if (e->bytes) t->register_calls++, t->register_bytes += e->bytes;
+    break;
+  default:
+    break;
+  }
+  for (int i = 0; i < 4; i++)
+    t->graph_launches += e->api && (uint32_t)e->api == l->graph_launch[i];
+}
+
+static void count_wait(load *l, const event_row *e)
+{
+  wr_totals *t = &l->m->total;
+  wr_device_totals *d = device_totals(l, e->device);
+  wr_api_row *a = &l->by_api[e->api];
+  uint64_t ns = (uint64_t)e->ns;
+  if (is_wait(e)) {
+    t->sync_explicit_calls++, t->sync_explicit_ns += ns;
+    d->sync_explicit_calls++, d->sync_explicit_ns += ns;
+    a->sync_calls++, a->sync_ns += ns;
+  } else if (e->flags & WEIR_EVF_IMPLICIT_SYNC && e->first) {
+    t->sync_implicit_calls++, t->sync_implicit_ns += ns;
+    a->implicit_calls++, a->implicit_ns += ns;
+  }
+}
+
+/* What the call put into a graph. It runs with each launch of the graph, and not before. */
+static void count_captured(load *l, const event_row *e)
+{
+  wr_totals *t = &l->m->total;
+  t->captured_events++;
+  if (e->kind == WEIR_EV_COPY) t->captured_copies++, t->captured_copy_bytes += e->bytes;
+  if (e->kind == WEIR_EV_MEMSET) t->captured_memsets++;
+  if (e->kind == WEIR_EV_LAUNCH) t->captured_launches++;
+}
+
+static bool has_bytes(const event_row *e)
+{
+  return e->kind == WEIR_EV_ALLOC || e->kind == WEIR_EV_COPY || e->kind == WEIR_EV_MEMSET ||
+         e->kind == WEIR_EV_HOSTREG;
+}
+
+static void count_api(load *l, const event_row *e, bool done)
+{
+  wr_api_row *a = &l->by_api[e->api];
+  bool query = e->kind == WEIR_EV_SYNC && e->copy == WEIR_SYNC_QUERY;
+  if (e->first) {
+    a->calls++;
+    a->ns += (uint64_t)e->ns;
+    if ((uint64_t)e->ns > a->max_ns) a->max_ns = (uint64_t)e->ns;
+    /* a query's "not ready" (600) is an answer, not an error */
+    if (e->status && !(query && e->status == 600)) a->errors++, l->m->total.failed_calls++;
+  }
+  if (done && has_bytes(e)) a->bytes += e->bytes;
+}
+
+/* `init`: the call's time is no time of what it did. */
+static weir_status count_site(load *l, const event_row *e, bool init)
+{
+  bool implicit = !init && e->flags & WEIR_EVF_IMPLICIT_SYNC && e->first;
+  bool alloc = e->kind == WEIR_EV_ALLOC, copy = e->kind == WEIR_EV_COPY;
+  bool wait = !init && is_wait(e);
+  uint64_t ns = init || !e->first ? 0 : (uint64_t)e->ns;
+  if (!alloc && !copy && !wait && !implicit) return WEIR_OK;
+  uint32_t kind = copy ? WR_SITE_COPY(e->copy, e->mem, e->src_mem) : 0;
+  wr_site_sum *s = wr_site_sum_of(&l->sums, e->stack, (uint32_t)e->api, kind);
+  if (!s) return out_of_memory(l->db);
+  if (alloc) s->alloc_calls++, s->alloc_bytes += e->bytes, s->alloc_ns += ns;
+  if (copy) s->copy_calls++, s->copy_bytes += e->bytes, s->copy_ns += ns;
+  if (wait || implicit) s->sync_calls++, s->sync_ns += (uint64_t)e->ns, s->implicit |= implicit;
+  return WEIR_OK;
+}
+
+static wr_first_call first_call(const event_row *e)
+{
+  return (wr_first_call){.process = e->process,
+                         .thread = e->thread,
+                         .context = e->context,
+                         .start = e->start,
+                         .end = (int64_t)((uint64_t)e->start + (uint64_t)e->ns),
+                         .api = (uint32_t)e->api,
+                         .device = e->device,
+                         .worked = !e->status};
+}
+
+/* All that is not yet known to be the call's own time. */
+static weir_status count_time(load *l, const event_row *e, bool init)
+{
+  wr_api_row *a = &l->by_api[e->api];
+  uint64_t ns = (uint64_t)e->ns;
+  bool done = !e->status && !(e->flags & WEIR_EVF_CAPTURE);
+  if (init && e->first) {
+    l->m->total.init_calls++, l->m->total.init_ns += ns;
+    a->init_calls++, a->init_ns += ns;
+    if (ns > a->init_max_ns) a->init_max_ns = ns;
+  } else if (e->first && ns > a->later_max_ns) {
+    a->later_max_ns = ns;
+  }
+  if (!done) return WEIR_OK;
+  if (init && has_bytes(e)) a->init_bytes += e->bytes;
+  if (!init) count_wait(l, e);
+  return count_site(l, e, init);
+}
+
+static weir_status take_call(load *l, const event_row *e)
+{
+  wr_first_call c = first_call(e);
+  bool maybe = false;
+  if (!wr_firsts_take(&l->firsts, &c, &maybe)) return out_of_memory(l->db);
+  if (!maybe) return count_time(l, e, false);
+  if (!wr_grow(&l->undecided, &l->undecided_capacity, l->undecided_count + 1, sizeof(*e)))
+    return out_of_memory(l->db);
+  l->undecided[l->undecided_count++] = *e;
+  return WEIR_OK;
+}
+
+static weir_status decide(load *l)
+{
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < l->undecided_count; i++) {
+    wr_first_call c = first_call(&l->undecided[i]);
+    s = count_time(l, &l->undecided[i], wr_firsts_made(&l->firsts, &c));
+  }
+  return s;
+}
+
+static weir_status take_event(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  event_row e;
+  read_event(q, &e);
+  uint64_t *events = wr_map_put(&l->per_process, (uint64_t)e.process, NULL);
+  if (!events) return out_of_memory(l->db);
+  ++*events;
+  l->m->total.events++;
+  if (!e.stack) l->m->coverage.stackless++;
+  bool captured = e.flags & WEIR_EVF_CAPTURE;
+  bool done = !e.status && !captured;
+  if (e.kind == WEIR_EV_CACHE) return WEIR_OK; /* no call: cache.c */
+  if (captured && !e.status) count_captured(l, &e);
+  count_api(l, &e, done);
+  if (done) count_done(l, &e);
+  return take_call(l, &e);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static weir_status take_memory(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  wr_totals *t = &l->m->total;
+  int device = device_of(q, 0);
+  bool sum = sqlite3_column_type(q, 1) == SQLITE_NULL, registered = sqlite3_column_int(q, 2) != 0;
+  uint64_t peak = number_of(q, 3), live = number_of(q, 6);
+  int64_t at = sqlite3_column_int64(q, 4), place = sqlite3_column_int64(q, 5);
+  if (sum && device == WR_HOST) {
+    t->peak_bytes = peak, t->peak_at_ns = (uint64_t)at;
+    t->live_at_exit_bytes = live, t->live_at_exit_blocks = number_of(q, 7);
+  } else if (sum) {
+    wr_device_totals *d = device_totals(l, device);
+    d->peak_bytes = peak, d->peak_at_ns = (uint64_t)at, d->live_at_exit_bytes = live;
+    l->m->devices[device].peak_place = place;
+  } else if (!registered && !wr_mem_device_side(sqlite3_column_int(q, 1))) {
+    t->pinned_peak_bytes += peak, t->pinned_live_at_exit_bytes += live;
+  }
+  return WEIR_OK;
+}
+
+static weir_status take_block(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  int64_t how = sqlite3_column_int64(q, 0), stack = sqlite3_column_int64(q, 5);
+  int device = device_of(q, 1);
+  bool device_side = wr_mem_device_side(sqlite3_column_int(q, 2)) && !sqlite3_column_int(q, 6);
+  bool registered = sqlite3_column_int(q, 6) != 0, dead = sqlite3_column_type(q, 4) != SQLITE_NULL;
+  int64_t born = sqlite3_column_int64(q, 3), died = sqlite3_column_int64(q, 4);
+  uint64_t bytes = number_of(q, 7);
+  wr_totals *t = &l->m->total;
+  if (how == WR_BLOCK_FREED || how == WR_BLOCK_UNKNOWN) {
+    if (how == WR_BLOCK_UNKNOWN) t->unmatched_frees++;
+    if (device_side)
+      t->free_calls++, device_totals(l, device)->free_calls++;
+    else if (!registered)
+      t->pinned_free_calls++;
+  }
+  if (how == WR_BLOCK_UNKNOWN || !device_side) return WEIR_OK;
+  if (how == WR_BLOCK_LIVE && !wr_block_sum_add(&l->sums, stack, WR_HOST, bytes))
+    return out_of_memory(l->db);
+  if (device == WR_HOST) return WEIR_OK;
+  int64_t peak = l->m->devices[device].peak_place;
+  bool there = peak && born <= peak && (!dead || died > peak);
+  if (there && !wr_block_sum_add(&l->sums, stack, device, bytes)) return out_of_memory(l->db);
+  return WEIR_OK;
+}
+
+static weir_status load_memory(load *l)
+{
+  weir_status s = l->m->finished ? WEIR_OK : wr_lifetimes_temporary(l->db);
+  if (!s)
+    s = wr_db_each(l->db,
+                   "SELECT device, mem, registered, peak, peak_at, peak_place, live, live_blocks"
+                   " FROM memory",
+                   take_memory, l);
+  if (!s)
+    s = wr_db_each(l->db,
+                   "SELECT how, device, mem, born, died, stack, registered, bytes FROM block",
+                   take_block, l);
+  return s;
+}
+
+/* ---- small tables ---------------------------------------------------------------------------- */
+
+static weir_status take_meta(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  wr_model *m = l->m;
+  const char *key = (const char *)sqlite3_column_text(q, 0);
+  if (!key) return WEIR_OK;
+  if (!strcmp(key, "finished")) m->finished = sqlite3_column_int(q, 1) == 1;
+  if (!strcmp(key, "duration_ns")) m->duration_ns = sqlite3_column_int64(q, 1);
+  if (!strcmp(key, "start_realtime_ns")) m->start_realtime_ns = sqlite3_column_int64(q, 1);
+  char **text = !strcmp(key, "command")        ? &m->command
+                : !strcmp(key, "weir_version") ? &m->version
+                : !strcmp(key, "no_gpu")       ? &m->no_gpu
+                                               : NULL;
+  if (!text || *text) return WEIR_OK;
+  *text = text_of(q, 1);
+  return *text ? WEIR_OK : out_of_memory(l->db);
+}
+
+static weir_status take_process(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  wr_model *m = l->m;
+  size_t capacity = m->process_count ? (m->process_count + 15) / 16 * 16 : 0;
+  if (!wr_grow(&m->processes, &capacity, m->process_count + 1, sizeof(*m->processes)))
+    return out_of_memory(l->db);
+  wr_process_row *p = &m->processes[m->process_count++];
+  *p = (wr_process_row){
+      .id = sqlite3_column_int64(q, 0),
+      .pid = sqlite3_column_int64(q, 1),
+      .exe = text_of(q, 2),
+      .command = text_of(q, 3),
+      .start = sqlite3_column_int64(q, 4),
+      .end = sqlite3_column_int64(q, 5),
+      .end_reason = text_of(q, 6),
+      .end_detail = sqlite3_column_type(q, 7) == SQLITE_NULL ? -1 : sqlite3_column_int64(q, 7),
+      .mode = text_of(q, 8),
+      .dropped = number_of(q, 9),
+      .drop_errno = number_of(q, 10),
+      .damaged_chunks = number_of(q, 11),
+      .torn = number_of(q, 12),
+      .bytes_cut = number_of(q, 13),
+      .ended = sqlite3_column_type(q, 6) != SQLITE_NULL};
+  if (!p->exe || !p->command || !p->end_reason || !p->mode) return out_of_memory(l->db);
+  const uint64_t *events = wr_map_get(&l->per_process, (uint64_t)p->id);
+  p->events = events ? *events : 0;
+  m->total.dropped += p->dropped;
+  wr_coverage *c = &m->coverage;
+  c->damaged_chunks += p->damaged_chunks, c->torn += p->torn, c->bytes_cut += p->bytes_cut;
+  c->unknown_lookups += number_of(q, 14);
+  c->dropped_extended += number_of(q, 16);
+  if (c->unknown_name || sqlite3_column_type(q, 15) == SQLITE_NULL) return WEIR_OK;
+  c->unknown_name = text_of(q, 15);
+  return c->unknown_name ? WEIR_OK : out_of_memory(l->db);
+}
+
+static weir_status take_device_name(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  int device = device_of(q, 0);
+  if (device == WR_HOST || l->m->devices[device].name) return WEIR_OK;
+  l->m->devices[device].name = text_of(q, 1);
+  return l->m->devices[device].name ? WEIR_OK : out_of_memory(l->db);
+}
+
+/* Appends the text of column 0 to a list. */
+static weir_status take_string(const wr_db *db, sqlite3_stmt *q, char ***list, size_t *count)
+{
+  size_t capacity = *count ? (*count + 15) / 16 * 16 : 0;
+  if (!wr_grow(list, &capacity, *count + 1, sizeof(char *))) return out_of_memory(db);
+  (*list)[*count] = text_of(q, 0);
+  return (*list)[(*count)++] ? WEIR_OK : out_of_memory(db);
+}
+
+static weir_status take_passed(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  return take_string(l->db, q, &l->m->coverage.passed_names, &l->m->coverage.passed_count);
+}
+
+static weir_status take_embedding(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  return take_string(l->db, q, &l->m->coverage.embedding, &l->m->coverage.embedding_count);
+}
+
+static weir_status take_note(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  return take_string(l->db, q, &l->m->notes, &l->m->note_count);
+}
+
+static weir_status take_coverage(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  l->m->coverage.looked_up = number_of(q, 0);
+  l->m->coverage.passed = number_of(q, 1);
+  l->m->coverage.called = number_of(q, 2);
+  return WEIR_OK;
+}
+
+static weir_status take_nested(void *context, sqlite3_stmt *q)
+{
+  ((load *)context)->m->coverage.nested = number_of(q, 0);
+  return WEIR_OK;
+}
+
+/* A process's main thread lasts as long as the process; of another only its calls tell. */
+static weir_status take_main_thread(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  const uint64_t *at = wr_map_get(&l->firsts.by_thread, number_of(q, 0));
+  if (!at) return WEIR_OK;
+  wr_first_thread *t = &l->firsts.threads[*at];
+  int64_t start = sqlite3_column_int64(q, 1), end = sqlite3_column_int64(q, 2);
+  bool ended = sqlite3_column_type(q, 2) != SQLITE_NULL;
+  if (start < t->start) t->start = start;
+  if (ended && end > t->end) t->end = end;
+  return WEIR_OK;
+}
+
+static weir_status load_threads(load *l)
+{
+  wr_totals *t = &l->m->total;
+  weir_status s = wr_db_each(l->db,
+                             "SELECT t.id, p.start, p.\"end\" FROM thread t JOIN process p"
+                             " ON p.id = t.process WHERE t.tid = p.pid",
+                             take_main_thread, l);
+  for (size_t i = 0; i < l->firsts.thread_count; i++) {
+    const wr_first_thread *x = &l->firsts.threads[i];
+    t->threads++;
+    if (x->end > x->start) t->thread_time_ns += (uint64_t)x->end - (uint64_t)x->start;
+  }
+  return s;
+}
+
+static weir_status load_tables(load *l)
+{
+  static const struct {
+    const char *sql;
+    weir_status (*row)(void *, sqlite3_stmt *);
+  } tables[] = {
+      {"SELECT id, pid, exe, command, start, \"end\", end_reason, end_detail, mode, dropped, "
+       "drop_errno,"
+       " damaged_chunks, torn, bytes_cut, unknown_lookups, unknown_name, dropped_extended"
+       " FROM process ORDER BY id",
+       take_process},
+      {"SELECT handle, name FROM name WHERE kind = 'device' ORDER BY process, rowid",
+       take_device_name},
+      {"SELECT count(DISTINCT CASE WHEN looked_up THEN api END),"
+       " count(DISTINCT CASE WHEN passed THEN api END), count(DISTINCT CASE WHEN called THEN api "
+       "END)"
+       " FROM coverage",
+       take_coverage},
+      {"SELECT DISTINCT a.name FROM coverage c JOIN api a ON a.id = c.api WHERE c.passed ORDER BY "
+       "1",
+       take_passed},
+      {"SELECT DISTINCT path FROM module WHERE embeds_cuda AND NOT needs_cudart ORDER BY 1",
+       take_embedding},
+      {"SELECT DISTINCT text FROM note ORDER BY id", take_note}};
+  weir_status s = WEIR_OK;
+  for (size_t i = 0; !s && i < sizeof(tables) / sizeof(tables[0]); i++)
+    s = wr_db_each(l->db, tables[i].sql, tables[i].row, l);
+  if (!s && wr_db_has_column(l->db, "process", "nested_calls")) /* else of an older Weir */
+    s = wr_db_each(l->db, "SELECT sum(nested_calls) FROM process", take_nested, l);
+  return s ? s : wr_unseen_load(&l->m->coverage, l->db);
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static int by_time(const void *left, const void *right)
+{
+  const wr_api_row *a = left, *b = right;
+  if (a->ns != b->ns) return a->ns < b->ns ? 1 : -1;
+  return a->api < b->api ? -1 : a->api > b->api;
+}
+
+static weir_status take_api_name(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  int64_t api = sqlite3_column_int64(q, 0);
+  if (api < 0 || api > 0xffff || !l->by_api[api].calls || l->by_api[api].name) return WEIR_OK;
+  l->by_api[api].name = text_of(q, 1);
+  const char *layer = (const char *)sqlite3_column_text(q, 2);
+  const char *category = (const char *)sqlite3_column_text(q, 3);
+  l->by_api[api].layer = layer && !strcmp(layer, "runtime") ? "runtime" : "driver";
+  for (uint32_t c = 0; category && c <= WEIR_API_OTHER; c++)
+    if (!strcmp(category, wr_api_category_name(c)))
+      l->by_api[api].category = wr_api_category_name(c);
+  return l->by_api[api].name ? WEIR_OK : out_of_memory(l->db);
+}
+
+static weir_status list_apis(load *l)
+{
+  weir_status s = wr_db_each(l->db, "SELECT id, name, layer, category FROM api", take_api_name, l);
+  size_t capacity = 0;
+  for (uint32_t i = 0; !s && i < 65536; i++) {
+    wr_api_row *a = &l->by_api[i];
+    if (!a->calls) continue;
+    if (!wr_grow(&l->m->apis, &capacity, l->m->api_count + 1, sizeof(*a)))
+      return out_of_memory(l->db);
+    a->api = i;
+    if (!a->name) a->name = i ? wr_format("api #%u", i) : wr_format("(no function)");
+    if (!a->name) return out_of_memory(l->db);
+    if (!a->layer) a->layer = "driver";
+    if (!a->category) a->category = "other";
+    l->m->apis[l->m->api_count++] = *a;
+    a->name = NULL; /* the list owns it now */
+  }
+  if (l->m->api_count) qsort(l->m->apis, l->m->api_count, sizeof(*l->m->apis), by_time);
+  return s;
+}
+
+static weir_status list_routes(load *l)
+{
+  size_t capacity = 0;
+  for (int i = 0; i < WR_PLACES * WR_PLACES; i++) {
+    int src = (i / WR_PLACES + WR_HOST) % WR_PLACES; /* from the host first */
+    wr_route *r = &l->by_route[src * WR_PLACES + i % WR_PLACES];
+    if (!r->calls) continue;
+    r->src = src, r->dst = i % WR_PLACES;
+    if (!wr_grow(&l->m->routes, &capacity, l->m->route_count + 1, sizeof(*r)))
+      return out_of_memory(l->db);
+    l->m->routes[l->m->route_count++] = *r;
+  }
+  return WEIR_OK;
+}
+
+/* Pageable, pinned, managed, and the rest together, for each direction. */
+static void list_split(load *l)
+{
+  static const char *const directions[] = {"h2d", "d2h"};
+  static const char *const names[] = {"pageable", "pinned", "managed", "unknown"};
+  for (int d = 0; d < 2; d++) {
+    for (int n = 0; n < 4; n++) {
+      static const int mems[] = {WEIR_MEM_PAGEABLE, WEIR_MEM_PINNED, WEIR_MEM_MANAGED};
+      wr_host_split row = {directions[d], names[n], 0, 0, 0};
+      for (int mem = 0; mem < 8; mem++) {
+        bool named = mem == mems[0] || mem == mems[1] || mem == mems[2];
+        if (n < 3 ? mem != mems[n] : named) continue;
+        row.calls += l->split[d][mem][0];
+        row.bytes += l->split[d][mem][1];
+        row.async_calls += l->split[d][mem][2];
+      }
+      if (row.calls) l->m->split[l->m->split_count++] = row;
+    }
+  }
+}
+
+static weir_status run(load *l, int top)
+{
+  weir_status s = wr_db_each(l->db, "SELECT key, value FROM meta", take_meta, l);
+  if (!s) s = wr_firsts_open(&l->firsts, l->db);
+  if (!s) s = wr_db_each(l->db, events_sql, take_event, l);
+  if (!s) s = decide(l);
+  if (!s) s = load_threads(l);
+  if (!s) s = load_memory(l);
+  if (!s) s = load_tables(l);
+  if (!s) s = list_apis(l);
+  if (!s) s = list_routes(l);
+  if (!s) s = wr_cache_load(&l->m->cache, l->db);
+  if (!s) s = wr_reserved_load(l->m, l->db);
+  if (!s) s = wr_tensors_load(&l->m->tensors, l->db, top);
+  if (s) return s;
+  list_split(l);
+  for (size_t i = 0; i < l->m->process_count; i++) /* an unfinished one may lack it */
+    if (l->m->processes[i].end > l->m->duration_ns) l->m->duration_ns = l->m->processes[i].end;
+  return wr_sites_make(l->m, &l->sums, l->db, top);
+}
+
+weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
+{
+  *m = (wr_model){.top = top,
+                  .path = wr_text(db->path, strlen(db->path), true),
+                  .devices = calloc(256, sizeof(wr_device))};
+  load l = {.m = m,
+            .db = db,
+            .by_api = calloc(65536, sizeof(wr_api_row)),
+            .by_route = calloc((size_t)WR_PLACES * WR_PLACES, sizeof(wr_route))};
+  static const char *const launches[] = {"cuGraphLaunch", "cuGraphLaunch_ptsz", "cudaGraphLaunch",
+                                         "cudaGraphLaunch_ptsz"};
+  for (int i = 0; i < 4; i++)
+    l.graph_launch[i] = weir_api_find_name(launches[i]);
+  weir_status s = WEIR_OK;
+  if (!m->path || !m->devices || !l.by_api || !l.by_route) s = out_of_memory(db);
+  if (!s) s = run(&l, top);
+  for (int i = 0; l.by_api && i < 65536; i++)
+    free(l.by_api[i].name);
+  free(l.by_api);
+  free(l.by_route);
+  wr_map_free(&l.per_process);
+  wr_site_sums_free(&l.sums);
+  wr_firsts_close(&l.firsts);
+  free(l.undecided);
+  if (s) wr_model_free(m);
+  return s;
+}
+
+static void free_strings(char **list, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    free(list[i]);
+  free(list);
+}
+
+void wr_model_free(wr_model *m)
+{
+  for (int i = 0; m->devices && i < 256; i++) {
+    free(m->devices[i].name);
+    wr_sites_free(&m->devices[i].owners);
+  }
+  for (size_t i = 0; i < m->api_count; i++)
+    free(m->apis[i].name);
+  for (size_t i = 0; i < m->process_count; i++) {
+    free(m->processes[i].exe);
+    free(m->processes[i].command);
+    free(m->processes[i].end_reason);
+    free(m->processes[i].mode);
+  }
+  wr_cache_free(&m->cache);
+  wr_tensors_free(&m->tensors);
+  free_strings(m->notes, m->note_count);
+  free_strings(m->coverage.passed_names, m->coverage.passed_count);
+  free_strings(m->coverage.embedding, m->coverage.embedding_count);
+  free(m->coverage.unknown_name);
+  wr_unseen_free(&m->coverage);
+  wr_sites_free(&m->alloc);
+  wr_sites_free(&m->copy);
+  wr_sites_free(&m->sync);
+  wr_sites_free(&m->leak);
+  for (size_t i = 0; i < m->frame_count; i++) {
+    free(m->frames[i].function);
+    free(m->frames[i].file);
+    free(m->frames[i].module);
+  }
+  free(m->frames);
+  free(m->devices);
+  free(m->apis);
+  free(m->routes);
+  free(m->processes);
+  free(m->path);
+  free(m->command);
+  free(m->version);
+  free(m->no_gpu);
+  *m = (wr_model){0};
+}

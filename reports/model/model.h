@@ -1,0 +1,199 @@
+/* model.h: everything a summary says, computed once; text and JSON only print it.
+ *
+ * The numbers come from one pass over the events, one over the blocks, and small tables. Which
+ * events count where is defined in SCHEMA.md ("What the report counts"); the words there and the
+ * names here are the same.
+ */
+#ifndef WEIR_REPORTS_MODEL_H
+#define WEIR_REPORTS_MODEL_H
+
+#include "reports/model/cache.h"
+#include "reports/import/schema.h"
+#include "reports/model/tensors.h"
+#include "reports/base/util.h"
+
+/* clang-format off */
+/* The totals of a trace, in the order in which JSON shows them. */
+#define WR_TOTAL_MAP(X)                                                                            \
+  X(alloc_calls) X(alloc_bytes) X(free_calls) X(peak_bytes) X(peak_at_ns)                          \
+  X(live_at_exit_bytes) X(live_at_exit_blocks)                                                     \
+  X(pinned_alloc_calls) X(pinned_alloc_bytes) X(pinned_free_calls) X(pinned_peak_bytes)            \
+  X(pinned_live_at_exit_bytes) X(register_calls) X(register_bytes)                                 \
+  X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes)                    \
+  X(p2p_calls) X(p2p_bytes) X(h2h_calls) X(h2h_bytes) X(other_copy_calls) X(other_copy_bytes)      \
+  X(memset_calls) X(memset_bytes)                                                                  \
+  X(sync_explicit_calls) X(sync_explicit_ns) X(sync_implicit_calls) X(sync_implicit_ns)            \
+  X(init_calls) X(init_ns) X(threads) X(thread_time_ns)                                            \
+  X(launches) X(events) X(dropped)                                                                 \
+  X(failed_calls) X(captured_events) X(captured_copies) X(captured_copy_bytes)                     \
+  X(captured_memsets) X(captured_launches) X(graph_launches) X(unmatched_frees)                    \
+  X(weir_reserved_peak_bytes) X(weir_pinned_reserved_peak_bytes)
+
+/* The same for one device. A peer copy is "out" where it reads and "in" where it writes. */
+#define WR_DEVICE_MAP(X)                                                                           \
+  X(alloc_calls) X(alloc_bytes) X(free_calls) X(peak_bytes) X(peak_at_ns) X(live_at_exit_bytes)    \
+  X(h2d_calls) X(h2d_bytes) X(d2h_calls) X(d2h_bytes) X(d2d_calls) X(d2d_bytes)                    \
+  X(p2p_out_calls) X(p2p_out_bytes) X(p2p_in_calls) X(p2p_in_bytes)                                \
+  X(memset_calls) X(memset_bytes) X(sync_explicit_calls) X(sync_explicit_ns) X(launches)           \
+  X(weir_reserved_peak_bytes)
+/* clang-format on */
+
+#define WR_FIELD(name) uint64_t name;
+typedef struct wr_totals {
+  WR_TOTAL_MAP(WR_FIELD)
+} wr_totals;
+typedef struct wr_device_totals {
+  WR_DEVICE_MAP(WR_FIELD)
+} wr_device_totals;
+#undef WR_FIELD
+
+#define WR_HOST   256 /* the host, where a device number is meant */
+#define WR_PLACES 257
+
+typedef struct wr_api_row {
+  uint32_t api;
+  char *name; /* owned */
+  const char *layer, *category;
+  uint64_t calls, errors, bytes, ns, max_ns;
+  uint64_t init_calls, init_bytes, init_ns; /* of them, those that brought up a context */
+  uint64_t init_max_ns, later_max_ns;       /* the longest of these, and of the others */
+  uint64_t sync_calls, sync_ns;             /* explicit waits */
+  uint64_t implicit_calls, implicit_ns;     /* calls that may wait by the documentation */
+} wr_api_row;
+
+/* One cell of the transfer matrix. The host's time tells a speed only where the call waits for the
+ * copy. */
+typedef struct wr_route {
+  int src, dst; /* device ordinal or WR_HOST */
+  uint64_t calls, bytes;
+  uint64_t timed_bytes, timed_ns; /* of those that wait */
+} wr_route;
+
+/* Host memory at the host end of h2d and d2h copies. */
+typedef struct wr_host_split {
+  const char *direction, *memory;
+  uint64_t calls, bytes, async_calls;
+} wr_host_split;
+
+/* A frame as a person reads it; equal ones are one. */
+typedef struct wr_frame_name {
+  char *function, *file, *module; /* owned; file may be NULL, no other is */
+  int line;
+  bool known; /* false: the function is "module+0x12" */
+} wr_frame_name;
+
+typedef struct wr_sums {
+  uint64_t calls, bytes, ns;
+} wr_sums;
+
+/* One whole stack that leads to a place. */
+typedef struct wr_site_stack {
+  uint32_t *frames;   /* owned; numbers of wr_model.frames, innermost first */
+  uint32_t count, at; /* at: the place's own frame; count where no frame is the program's */
+  bool implicit;
+  wr_sums sums;
+} wr_site_stack;
+
+/* A place in the program, and what it cost: all stacks that lead to it. */
+typedef struct wr_site {
+  char *function, *file, *module; /* owned; function is never NULL: "module+0x12" where unknown */
+  int line;
+  bool known;                  /* the function has a name */
+  char *api;                   /* owned; NULL in memory lists */
+  int direction, mem, src_mem; /* of copies: weir_copy_kind, weir_mem; else -1 */
+  uint64_t calls, bytes, ns;
+  bool implicit;         /* some of its waits are implicit ones */
+  wr_site_stack *stacks; /* owned; the heaviest first */
+  size_t stack_count;
+} wr_site;
+
+typedef struct wr_sites {
+  wr_site *site;
+  size_t count; /* those kept */
+  size_t all;   /* places there are */
+  wr_sums rest; /* of those not kept */
+} wr_sites;
+
+typedef struct wr_process_row {
+  int64_t id, pid;
+  char *exe, *command, *end_reason, *mode; /* owned, never NULL */
+  int64_t start, end, end_detail;          /* end_detail -1: unknown */
+  bool ended;
+  uint64_t events, dropped, drop_errno, damaged_chunks, torn, bytes_cut;
+} wr_process_row;
+
+typedef struct wr_device {
+  bool seen;
+  char *name; /* owned, or NULL */
+  int64_t peak_place;
+  wr_device_totals total;
+  wr_sites owners; /* at this device's peak */
+} wr_device;
+
+typedef struct wr_unseen { /* a program that ran without Weir */
+  char *path, *why;        /* owned; path "": others */
+  uint64_t count;
+} wr_unseen;
+
+struct wr_symbols; /* symbolize.h */
+
+typedef struct wr_lacking { /* a module whose names are not known */
+  char *path, *why;         /* owned */
+} wr_lacking;
+
+typedef struct wr_coverage {
+  uint64_t looked_up, passed, called;
+  char **passed_names; /* owned; functions that were looked up and went by unseen */
+  size_t passed_count;
+  uint64_t unknown_lookups;
+  char *unknown_name; /* owned, or NULL */
+  char **embedding;   /* owned; modules with device code and no shared cudart */
+  size_t embedding_count;
+  wr_unseen *unseen; /* the most often started first */
+  size_t unseen_count;
+  wr_lacking *lacking;
+  size_t lacking_count;
+  uint64_t stackless; /* events without a stack */
+  uint64_t nested;    /* calls within calls that are no events */
+  uint64_t damaged_chunks, torn, bytes_cut, dropped_extended;
+} wr_coverage;
+
+typedef struct wr_model {
+  int top;                        /* places that its lists hold */
+  char *path, *command, *version; /* owned */
+  char *no_gpu;                   /* owned; why none was reached, NULL: one was, or nobody knows */
+  bool finished;
+  int64_t duration_ns, start_realtime_ns;
+  wr_totals total;
+  wr_device *devices; /* [256] */
+  wr_api_row *apis;
+  size_t api_count;
+  wr_route *routes;
+  size_t route_count;
+  wr_host_split split[8];
+  size_t split_count;
+  wr_process_row *processes;
+  size_t process_count;
+  char **notes; /* owned */
+  size_t note_count;
+  wr_coverage coverage;
+  wr_cache cache;
+  wr_tensors tensors;
+  wr_sites alloc, copy, sync, leak;
+  wr_frame_name *frames; /* owned; of the sites' stacks */
+  size_t frame_count;
+} wr_model;
+
+/* Computes the model of an open trace; `top` places a list. */
+weir_status wr_model_load(wr_model *m, const wr_db *db, int top);
+void wr_model_free(wr_model *m);
+
+/* reserved.c: what libweir's allocator had from the driver, at most. */
+weir_status wr_reserved_load(wr_model *m, const wr_db *db);
+
+/* unseen.c: programs that ran without Weir; modules whose names are not known. */
+weir_status wr_unseen_load(wr_coverage *c, const wr_db *db);
+weir_status wr_lacking_load(wr_coverage *c, const struct wr_symbols *symbols);
+void wr_unseen_free(wr_coverage *c);
+
+#endif

@@ -1,0 +1,267 @@
+/* grid.c: see grid.h. */
+#include "reports/render/grid.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/util.h"
+
+#define LEAST 6 /* columns of text that gives way */
+
+void wr_grid_row(wr_grid *g)
+{
+  size_t need = (g->rows + 1) * WR_GRID_COLUMNS;
+  g->column = WR_GRID_COLUMNS; /* takes no cell */
+  if (!wr_grow(&g->cell, &g->capacity, need, sizeof(wr_cell))) {
+    g->failed = true;
+    return;
+  }
+  memset(&g->cell[g->rows * WR_GRID_COLUMNS], 0, WR_GRID_COLUMNS * sizeof(wr_cell));
+  g->rows++;
+  g->column = 0;
+}
+
+static void add_cell(wr_grid *g, char *text, size_t keep)
+{
+  if (!text) g->failed = true;
+  if (g->rows && g->column < WR_GRID_COLUMNS)
+    g->cell[(g->rows - 1) * WR_GRID_COLUMNS + g->column++] = (wr_cell){text, keep};
+  else
+    free(text);
+}
+
+void wr_grid_cell(wr_grid *g, const char *format, ...)
+{
+  va_list args;
+  char *text = NULL;
+  va_start(args, format);
+  if (vasprintf(&text, format, args) < 0) text = NULL;
+  va_end(args);
+  add_cell(g, text, 0);
+}
+
+void wr_grid_cell_kept(wr_grid *g, const char *head, const char *kept)
+{
+  add_cell(g, wr_format("%s%s", head, kept), strlen(kept));
+}
+
+void wr_grid_clear(wr_grid *g)
+{
+  for (size_t i = 0; i < g->rows * WR_GRID_COLUMNS; i++)
+    free(g->cell[i].text);
+  free(g->cell);
+  g->cell = NULL;
+  g->rows = g->capacity = g->column = 0;
+}
+
+static bool begins_character(char c)
+{
+  return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+size_t wr_text_width(const char *text)
+{
+  size_t n = 0;
+  for (; *text; text++)
+    n += begins_character(*text);
+  return n;
+}
+
+/* Prints the first `bytes` of text, without `skip` columns from column `from` on: "…" is there. */
+static void put_without(FILE *out, const char *text, size_t bytes, size_t from, size_t skip)
+{
+  size_t column = 0;
+  for (size_t i = 0; i < bytes; i++) {
+    column += begins_character(text[i]);
+    size_t at = column ? column - 1 : 0;
+    if (skip && at == from && begins_character(text[i])) (void)fputs("…", out);
+    if (!skip || at < from || at >= from + skip) (void)fputc(text[i], out);
+  }
+}
+
+/* As wr_put_fit(), of text whose last `keep` bytes stay. */
+static size_t put_kept(FILE *out, const char *text, size_t keep, size_t width)
+{
+  size_t bytes = strlen(text) - keep;
+  size_t need = wr_text_width(text), kept = wr_text_width(text + bytes), head = need - kept;
+  if (need <= width) {
+    (void)fputs(text, out);
+    return need;
+  }
+  size_t room = width > kept + LEAST ? width - kept : LEAST;
+  if (!kept) room = width;
+  if (room > head) room = head;
+  size_t skip = head - room;
+  put_without(out, text, bytes, (room - (skip > 0)) - (room - (skip > 0)) / 2, skip ? skip + 1 : 0);
+  (void)fputs(text + bytes, out);
+  return room + kept;
+}
+
+size_t wr_put_fit(FILE *out, const char *text, size_t width)
+{
+  return width ? put_kept(out, text, 0, width) : 0;
+}
+
+static void blanks(FILE *out, size_t n)
+{
+  while (n--)
+    (void)fputc(' ', out);
+}
+
+static const wr_cell *cell_at(const wr_grid *g, size_t row, size_t column)
+{
+  return &g->cell[row * WR_GRID_COLUMNS + column];
+}
+
+static const char *text_at(const wr_grid *g, size_t row, size_t column)
+{
+  const char *text = cell_at(g, row, column)->text;
+  return text ? text : "";
+}
+
+/* What a cell takes when all that may be cut of it is. */
+static size_t least_width(const wr_cell *c)
+{
+  size_t n = c->text ? wr_text_width(c->text) : 0;
+  size_t kept = c->keep ? wr_text_width(c->text + strlen(c->text) - c->keep) : 0;
+  return n < kept + LEAST ? n : kept + LEAST;
+}
+
+/* The widths of the columns; the one that gives way gets what the others leave. */
+static void measure(const wr_grid *g, size_t columns, int width, size_t *out)
+{
+  size_t sum = 2 + (columns - 1) * 2, flexible = columns, least = 0;
+  for (size_t c = 0; c < columns; c++) {
+    out[c] = 0;
+    for (size_t r = 0; r < g->rows; r++) {
+      size_t n = wr_text_width(text_at(g, r, c));
+      if (n > out[c]) out[c] = n;
+    }
+    sum += out[c];
+    if (g->align[c] == 'f') flexible = c;
+  }
+  size_t limit = width > 20 ? (size_t)width : 20;
+  if (width <= 0 || flexible == columns || sum <= limit) return;
+  for (size_t r = 0; r < g->rows; r++) {
+    size_t n = least_width(cell_at(g, r, flexible));
+    if (n > least) least = n;
+  }
+  sum -= out[flexible];
+  size_t over = sum + least > limit ? sum + least - limit : 0;
+  out[flexible] = over ? least : limit - sum;
+  for (size_t c = columns; c-- && over;) { /* names in other columns are next */
+    if (g->align[c] != 'l' || out[c] <= LEAST) continue;
+    size_t less = out[c] - LEAST < over ? out[c] - LEAST : over;
+    out[c] -= less;
+    over -= less;
+  }
+}
+
+static void print_row(FILE *out, const wr_grid *g, size_t r, size_t columns, const size_t *widths)
+{
+  size_t last = 0;
+  for (size_t c = 0; c < columns; c++)
+    if (*text_at(g, r, c)) last = c;
+  blanks(out, 2);
+  for (size_t c = 0; c <= last; c++) {
+    const char *text = text_at(g, r, c);
+    size_t n = wr_text_width(text);
+    if (n > widths[c]) n = widths[c];
+    if (g->align[c] == 'r') blanks(out, widths[c] - n);
+    n = put_kept(out, text, cell_at(g, r, c)->keep, widths[c]);
+    if (c == last) break;
+    if (g->align[c] != 'r' && n < widths[c]) blanks(out, widths[c] - n);
+    blanks(out, 2);
+  }
+}
+
+void wr_grid_print(FILE *out, wr_grid *g, int width, bool dim_first, bool color)
+{
+  size_t widths[WR_GRID_COLUMNS] = {0}, columns = strlen(g->align);
+  if (columns > WR_GRID_COLUMNS) columns = WR_GRID_COLUMNS;
+  measure(g, columns, width, widths);
+  for (size_t r = 0; r < g->rows; r++) {
+    bool dim = color && dim_first && r == 0;
+    if (dim) (void)fputs("\033[2m", out);
+    print_row(out, g, r, columns, widths);
+    (void)fputs(dim ? "\033[0m\n" : "\n", out);
+  }
+  wr_grid_clear(g);
+}
+
+/* ---- units ----------------------------------------------------------------------------------- */
+
+/* Three significant digits. */
+static wr_word three(double value, const char *unit)
+{
+  wr_word w;
+  int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  (void)snprintf(w.text, sizeof(w.text), "%.*f %s", digits, value, unit);
+  return w;
+}
+
+wr_word wr_bytes(uint64_t bytes)
+{
+  static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  wr_word w;
+  if (bytes < 1024) {
+    (void)snprintf(w.text, sizeof(w.text), "%u B", (unsigned)bytes);
+    return w;
+  }
+  double value = (double)bytes / 1024;
+  int unit = 0;
+  while (value >= 1023.5 && unit < 5)
+    value /= 1024, unit++;
+  return three(value, units[unit]);
+}
+
+wr_word wr_count(uint64_t n)
+{
+  wr_word w;
+  char digits[24];
+  int length = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n), at = 0;
+  for (int i = 0; i < length; i++) {
+    if (i && (length - i) % 3 == 0) w.text[at++] = ',';
+    w.text[at++] = digits[i];
+  }
+  w.text[at] = '\0';
+  return w;
+}
+
+wr_word wr_counted(uint64_t n, const char *one, const char *more)
+{
+  wr_word w = wr_count(n);
+  size_t used = strlen(w.text);
+  (void)snprintf(w.text + used, sizeof(w.text) - used, " %s", n == 1 ? one : more);
+  return w;
+}
+
+wr_word wr_duration(uint64_t ns)
+{
+  if (ns < 1000) {
+    wr_word w;
+    (void)snprintf(w.text, sizeof(w.text), "%u ns", (unsigned)ns);
+    return w;
+  }
+  if ((double)ns < 999.5e3) return three((double)ns / 1e3, "µs");
+  if ((double)ns < 999.5e6) return three((double)ns / 1e6, "ms");
+  if ((double)ns < 600e9) return three((double)ns / 1e9, "s");
+  return three((double)ns / 60e9, "min");
+}
+
+wr_word wr_speed(uint64_t bytes, uint64_t ns)
+{
+  wr_word none = {"-"};
+  if (!ns) return none;
+  double speed = (double)bytes / (double)ns; /* GB/s */
+  if (speed >= 0.9995) return three(speed, "GB/s");
+  if (speed >= 0.9995e-3) return three(speed * 1e3, "MB/s");
+  return three(speed * 1e6, "kB/s");
+}
+
+wr_word wr_percent(uint64_t part, uint64_t whole)
+{
+  wr_word w = {"-"};
+  double value = whole ? 100.0 * (double)part / (double)whole : 0;
+  if (whole) (void)snprintf(w.text, sizeof(w.text), value < 9.95 ? "%.1f %%" : "%.0f %%", value);
+  return w;
+}

@@ -1,0 +1,125 @@
+/* page.c: see page.h. */
+#include "reports/render/page.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/util.h"
+
+void wr_page_paint(wr_page *p, const char *code)
+{
+  if (p->color) (void)fputs(code, p->out);
+}
+
+/* Words, as many as a line holds. A word that is too long for any line stays whole. */
+static void put_words(wr_page *p, const char *text, size_t indent)
+{
+  size_t width = p->width > 0 ? (size_t)p->width : SIZE_MAX, column = 0, first = strspn(text, " ");
+  for (size_t i = 0; i < indent + first; i++)
+    (void)fputc(' ', p->out);
+  column = indent + first;
+  for (text += first; *text;) {
+    size_t bytes = strcspn(text, " ");
+    char *word = wr_format("%.*s", (int)bytes, text);
+    if (!word) p->failed = true;
+    size_t n = word ? wr_text_width(word) : 0;
+    bool begins = column <= indent + first;
+    if (!begins && column + 1 + n > width) {
+      (void)fprintf(p->out, "\n%*s", (int)indent + 2, "");
+      column = indent + 2, first = 2, begins = true;
+    }
+    (void)fprintf(p->out, "%s%s", begins ? "" : " ", word ? word : "");
+    column += n + !begins;
+    free(word);
+    text += bytes + (text[bytes] == ' ');
+  }
+}
+
+void wr_page_heading(wr_page *p, const char *title, const char *aside)
+{
+  (void)fputc('\n', p->out);
+  wr_page_paint(p, "\033[1m");
+  (void)fputs(title, p->out);
+  wr_page_paint(p, "\033[0m");
+  if (aside && *aside) {
+    size_t need = wr_text_width(title) + 2 + wr_text_width(aside);
+    bool below = p->width > 0 && need > (size_t)p->width;
+    wr_page_paint(p, "\033[2m");
+    if (below) (void)fputc('\n', p->out);
+    if (below)
+      put_words(p, aside, 2);
+    else
+      (void)fprintf(p->out, "  %s", aside);
+    wr_page_paint(p, "\033[0m");
+  }
+  (void)fputc('\n', p->out);
+}
+
+void wr_page_line(wr_page *p, bool warn, const char *text)
+{
+  if (warn) wr_page_paint(p, "\033[33m");
+  put_words(p, text, 2);
+  if (warn) wr_page_paint(p, "\033[0m");
+  (void)fputc('\n', p->out);
+}
+
+void wr_page_say(wr_page *p, bool warn, const char *format, ...)
+{
+  va_list args;
+  char *text = NULL;
+  va_start(args, format);
+  if (vasprintf(&text, format, args) < 0) text = NULL;
+  va_end(args);
+  if (text)
+    wr_page_line(p, warn, text);
+  else
+    p->failed = true;
+  free(text);
+}
+
+void wr_page_list(wr_page *p, const char *what, char *const *list, size_t count)
+{
+  char *text = NULL;
+  size_t bytes = 0, used = wr_text_width(what), shown = 0;
+  size_t room = p->width > 30 ? 2 * (size_t)p->width - 30 : SIZE_MAX;
+  FILE *to = open_memstream(&text, &bytes);
+  if (!to) {
+    p->failed = true;
+    return;
+  }
+  (void)fputs(what, to);
+  for (; shown < count; shown++) {
+    used += wr_text_width(list[shown]) + 2;
+    if (shown && used > room) break;
+    (void)fprintf(to, "%s %s", shown ? "," : "", list[shown]);
+  }
+  if (shown < count) (void)fprintf(to, " … and %s more", wr_count(count - shown).text);
+  if (fclose(to))
+    p->failed = true;
+  else
+    wr_page_line(p, false, text);
+  free(text);
+}
+
+void wr_page_begin(wr_page *p, const char *align)
+{
+  wr_grid_clear(&p->grid);
+  p->grid.align = align;
+}
+
+void wr_page_titles(wr_page *p, const char *const *names, size_t count)
+{
+  wr_grid_row(&p->grid);
+  for (size_t i = 0; i < count; i++)
+    wr_grid_cell(&p->grid, "%s", names[i]);
+}
+
+void wr_page_end(wr_page *p)
+{
+  wr_grid_print(p->out, &p->grid, p->width, true, p->color);
+}
+
+bool wr_page_done(wr_page *p)
+{
+  wr_grid_clear(&p->grid);
+  return !p->failed && !p->grid.failed;
+}

@@ -1,0 +1,54 @@
+/* page.h: what the text reports are written with: headings, lines that fit, one table at a time. */
+#ifndef WEIR_REPORTS_PAGE_H
+#define WEIR_REPORTS_PAGE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include "reports/render/grid.h"
+
+typedef struct wr_page {
+  FILE *out;                /* borrowed */
+  const struct wr_model *m; /* borrowed; what the page is of, or NULL */
+  int width;                /* columns; 0: without limit */
+  int depth, top;           /* of places: levels of callers; places a list, callers a level */
+  bool top_asked, callers_asked;
+  bool color;
+  bool failed; /* there was no memory for some of it */
+  wr_grid grid;
+} wr_page;
+
+#define BYTES(n)    wr_bytes(n).text
+#define COUNT(n)    wr_count(n).text
+#define DURATION(n) wr_duration(n).text
+/* "1 call", "1,234 calls"; OF() gives other plurals. */
+#define COUNTED(n, what) wr_counted(n, what, what "s").text
+#define OF(n, one, more) wr_counted(n, one, more).text
+
+/* Turns an ANSI code on or off, where there are colours. */
+void wr_page_paint(wr_page *p, const char *code);
+/* An empty line, a title, and beside it, or below where there is no room, grey, `aside` (or NULL).
+ */
+void wr_page_heading(wr_page *p, const char *title, const char *aside);
+/* One paragraph of prose; where there is a width, in lines that keep to it. */
+void wr_page_line(wr_page *p, bool warn, const char *text);
+void wr_page_say(wr_page *p, bool warn, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* "what: a, b, c": all of a list, or, where there is a width, what two lines hold and how many more
+ * there are. */
+void wr_page_list(wr_page *p, const char *what, char *const *list, size_t count);
+/* The page has been written. False: not all of it, for lack of memory. */
+bool wr_page_done(wr_page *p);
+
+#define LINE wr_page_say
+
+/* A table: its columns (grid.h), its rows, its end. */
+void wr_page_begin(wr_page *p, const char *align);
+void wr_page_titles(wr_page *p, const char *const *names, size_t count);
+void wr_page_end(wr_page *p);
+
+#define TITLES(page, ...)                                                                          \
+  wr_page_titles(page, (const char *const[]){__VA_ARGS__},                                         \
+                 sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+#define CELL(page, ...) wr_grid_cell(&(page)->grid, __VA_ARGS__)
+
+#endif

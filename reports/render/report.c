@@ -1,0 +1,69 @@
+/* report.c: reports on what a person gives as a trace. */
+#include "reports/render/report.h"
+#include "reports/model/open.h"
+#include "reports/render/render.h"
+
+#include "reports/render/cache_render.h"
+
+#define TOP_TEXT 5
+#define TOP_JSON 20
+
+weir_status weir_report_summary(FILE *out, const char *trace, const weir_report_options *options)
+{
+  static const weir_report_options plain = {0};
+  const weir_report_options *o = options ? options : &plain;
+  int top = o->top > 0 ? o->top : o->format == WEIR_REPORT_JSON ? TOP_JSON : TOP_TEXT;
+  wr_input in;
+  wr_model m = {0};
+  weir_status s = wr_input_open(&in, trace);
+  if (s) return s;
+  in.db.symbols = o->symbols;
+  s = wr_model_load(&m, &in.db, top);
+  wr_input_close(&in);
+  if (s) return s;
+  s = o->format == WEIR_REPORT_JSON ? wr_render_json(out, &m) : wr_render_text(out, &m, o);
+  wr_model_free(&m);
+  return s;
+}
+
+weir_status weir_report_cache(FILE *out, const char *trace, const weir_report_options *options)
+{
+  static const weir_report_options plain = {0};
+  const weir_report_options *o = options ? options : &plain;
+  wr_input in;
+  wr_cache c = {0};
+  weir_status s = wr_input_open(&in, trace);
+  if (s) return s;
+  in.db.symbols = o->symbols;
+  s = wr_cache_load(&c, &in.db);
+  wr_input_close(&in);
+  if (!s)
+    s = o->format == WEIR_REPORT_JSON ? wr_cache_render_json(out, &c, trace)
+                                      : wr_cache_render_text(out, &c, trace, o);
+  wr_cache_free(&c);
+  return s;
+}
+
+weir_status weir_report_figures(weir_figures *out, const char *trace)
+{
+  wr_input in;
+  wr_model m = {0};
+  weir_status s = wr_input_open(&in, trace);
+  if (s) return s;
+  s = wr_model_load(&m, &in.db, 1);
+  wr_input_close(&in);
+  if (s) return s;
+  const wr_totals *t = &m.total;
+  const wr_cache_side *d = &m.cache.side[WR_CACHE_DEVICE], *p = &m.cache.side[WR_CACHE_PINNED];
+  *out = (weir_figures){.duration_ns = (uint64_t)m.duration_ns,
+                        .waits = t->sync_explicit_calls + t->sync_implicit_calls,
+                        .wait_ns = t->sync_explicit_ns + t->sync_implicit_ns,
+                        .peak_bytes = m.cache.rerouted ? m.cache.held_peak_bytes : t->peak_bytes,
+                        .hits = d->hits + p->hits,
+                        .misses = d->misses + p->misses,
+                        .events = t->events,
+                        .failed_calls = t->failed_calls,
+                        .dropped = t->dropped};
+  wr_model_free(&m);
+  return WEIR_OK;
+}

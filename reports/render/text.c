@@ -1,0 +1,572 @@
+/* text.c: a model as a page of text, what a person wants first on top.
+ *
+ * Header, transfers, memory, waiting, functions, places in the program, and last what was not seen:
+ * a report that hides its gaps would be believed too much.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "core/trace/spool.h"
+#include "reports/render/cache_render.h"
+#include "reports/render/page.h"
+#include "reports/render/render.h"
+#include "reports/render/tensors_render.h"
+#include "reports/render/text_sites.h"
+
+#define API_ROWS       10
+#define UNSEEN_ROWS    10 /* programs */
+#define WAIT_ROWS      6
+#define ROUTE_ROWS     12
+#define PROCESS_ROWS   8
+#define EMBEDDING_ROWS 4
+#define NOTE_ROWS      5
+#define DEPTH          2 /* levels of callers */
+#define OWNER_ROWS     3 /* a device */
+
+/* ---- header ---------------------------------------------------------------------------------- */
+
+static void when(const wr_model *m, char out[32])
+{
+  time_t seconds = (time_t)(m->start_realtime_ns / 1000000000);
+  struct tm local;
+  out[0] = '\0';
+  if (m->start_realtime_ns <= 0 || !localtime_r(&seconds, &local)) return;
+  (void)strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
+}
+
+static void header(wr_page *p)
+{
+  const wr_model *m = p->m;
+  const char *command = m->command && *m->command ? m->command
+                        : m->process_count        ? m->processes[0].command
+                                                  : m->path;
+  char date[32];
+  when(m, date);
+  wr_page_paint(p, "\033[1m");
+  wr_put_fit(p->out, command, p->width > 0 ? (size_t)p->width : SIZE_MAX);
+  wr_page_paint(p, "\033[0m");
+  (void)fputc('\n', p->out);
+  LINE(p, false, "%s · %s · %s%s%s", DURATION((uint64_t)m->duration_ns),
+       OF(m->process_count, "process", "processes"), COUNTED(m->total.events, "event"),
+       *date ? " · " : "", date);
+  if (!m->finished)
+    wr_page_line(
+        p, true,
+        "This trace is unfinished: its collector is still running, or was killed. The numbers "
+        "cover what it had written.");
+  if (m->no_gpu)
+    LINE(p, true, "No GPU was found; `weir run --sim -- PROGRAM` needs none (%s).", m->no_gpu);
+}
+
+static void ending(const wr_process_row *x, char *out, size_t room)
+{
+  if (!x->ended)
+    (void)snprintf(out, room, "running");
+  else if (!strcmp(x->end_reason, "exit") && x->end_detail >= 0)
+    (void)snprintf(out, room, "exit %lld", (long long)x->end_detail);
+  else if (!strcmp(x->end_reason, "signal") && x->end_detail > 0 && x->end_detail < 65)
+    (void)snprintf(out, room, "%s", strsignal((int)x->end_detail));
+  else
+    (void)snprintf(out, room, "%s", x->end_reason);
+}
+
+static void process_line(wr_page *p, const wr_process_row *x)
+{
+  char how[64];
+  ending(x, how, sizeof(how));
+  wr_grid_row(&p->grid);
+  CELL(p, "%lld", (long long)x->pid);
+  CELL(p, "%s", x->events ? COUNT(x->events) : "none");
+  CELL(p, "%s", x->ended ? DURATION((uint64_t)(x->end - x->start)) : "-");
+  CELL(p, "%s", how);
+  CELL(p, "%s", *x->command ? x->command : x->exe);
+}
+
+/* A tree can be a shell's: those with CUDA calls are shown, the others counted. */
+static void processes(wr_page *p)
+{
+  const wr_model *m = p->m;
+  size_t quiet = 0, shown = 0;
+  if (m->process_count < 2) return;
+  wr_page_heading(p, "Processes", NULL);
+  wr_page_begin(p, "rrrlf");
+  TITLES(p, "pid", "events", "time", "ended", "command");
+  for (size_t i = 0; i < m->process_count; i++) {
+    if (!m->processes[i].events)
+      quiet++;
+    else if (shown++ < PROCESS_ROWS)
+      process_line(p, &m->processes[i]);
+  }
+  if (shown) wr_page_end(p);
+  if (shown > PROCESS_ROWS) LINE(p, false, "… and %zu more", shown - PROCESS_ROWS);
+  if (quiet)
+    LINE(p, false, "%s%s made no CUDA calls", shown ? "and " : "", COUNTED(quiet, "program"));
+}
+
+/* ---- transfers ------------------------------------------------------------------------------- */
+
+static void place(int device, char out[24])
+{
+  if (device == WR_HOST)
+    (void)snprintf(out, 24, "host");
+  else
+    (void)snprintf(out, 24, "GPU %d", device);
+}
+
+static void transfers(wr_page *p)
+{
+  const wr_model *m = p->m;
+  const wr_totals *t = &m->total;
+  if (!m->route_count && !t->memset_calls && !t->other_copy_calls) return;
+  wr_page_heading(p, "Transfers",
+                  "speed: by host time, of calls that return when the copy is done");
+  wr_page_begin(p, "lrrrr");
+  TITLES(p, "from → to", "copies", "bytes", "mean", "speed");
+  for (size_t i = 0; i < m->route_count && i < ROUTE_ROWS; i++) {
+    const wr_route *r = &m->routes[i];
+    char from[24], to[24];
+    place(r->src, from), place(r->dst, to);
+    wr_grid_row(&p->grid);
+    CELL(p, "%s → %s", from, to);
+    CELL(p, "%s", COUNT(r->calls));
+    CELL(p, "%s", BYTES(r->bytes));
+    CELL(p, "%s", BYTES(r->bytes / r->calls));
+    CELL(p, "%s", wr_speed(r->timed_bytes, r->timed_ns).text);
+  }
+  if (t->other_copy_calls) {
+    wr_grid_row(&p->grid);
+    CELL(p, "unknown");
+    CELL(p, "%s", COUNT(t->other_copy_calls));
+    CELL(p, "%s", BYTES(t->other_copy_bytes));
+  }
+  if (t->memset_calls) {
+    wr_grid_row(&p->grid);
+    CELL(p, "memset");
+    CELL(p, "%s", COUNT(t->memset_calls));
+    CELL(p, "%s", BYTES(t->memset_bytes));
+    CELL(p, "%s", BYTES(t->memset_bytes / t->memset_calls));
+    CELL(p, "-");
+  }
+  wr_page_end(p);
+  if (m->route_count > ROUTE_ROWS)
+    LINE(p, false, "… and %s more", COUNTED(m->route_count - ROUTE_ROWS, "pair"));
+}
+
+static void host_memory(wr_page *p)
+{
+  const wr_model *m = p->m;
+  for (int d = 0; d < 2; d++) {
+    const char *direction = d ? "d2h" : "h2d";
+    char text[512] = "";
+    uint64_t whole = d ? m->total.d2h_bytes : m->total.h2d_bytes;
+    for (size_t i = 0; i < m->split_count; i++) {
+      const wr_host_split *s = &m->split[i];
+      if (strcmp(s->direction, direction) != 0) continue;
+      size_t used = strlen(text);
+      (void)snprintf(text + used, sizeof(text) - used, "%s%s %s (%s)", *text ? " · " : "",
+                     s->memory, BYTES(s->bytes), wr_percent(s->bytes, whole).text);
+    }
+    if (*text) LINE(p, false, "%s %s", d ? "device → host, into:" : "host → device, from:", text);
+  }
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void device_rows(wr_page *p)
+{
+  const wr_model *m = p->m;
+  for (int i = 0; i < 256; i++) {
+    const wr_device_totals *d = &m->devices[i].total;
+    if (!m->devices[i].seen || !(d->alloc_calls || d->free_calls)) continue;
+    wr_grid_row(&p->grid);
+    CELL(p, m->devices[i].name ? "GPU %d %s" : "GPU %d", i, m->devices[i].name);
+    CELL(p, "%s", COUNT(d->alloc_calls));
+    CELL(p, "%s", BYTES(d->alloc_bytes));
+    CELL(p, "%s", COUNT(d->free_calls));
+    CELL(p, "%s", BYTES(d->peak_bytes));
+    CELL(p, "%s", DURATION(d->peak_at_ns));
+    CELL(p, "%s", d->live_at_exit_bytes ? BYTES(d->live_at_exit_bytes) : "0");
+  }
+}
+
+static void owners(wr_page *p)
+{
+  static const wr_site_columns columns = {
+      .unit = "blocks", .first = "at the peak of", .bytes = true, .where = "allocated in"};
+  const wr_model *m = p->m;
+  bool any = false;
+  wr_page_begin(p, wr_site_align(&columns));
+  wr_site_titles(p, &columns);
+  for (int i = 0; i < 256; i++) {
+    char name[24];
+    if (!m->devices[i].seen || !m->devices[i].owners.count) continue;
+    place(i, name);
+    wr_site_rows(p, &columns, &m->devices[i].owners, p->top_asked ? SIZE_MAX : OWNER_ROWS, name);
+    any = true;
+  }
+  if (any) wr_page_end(p);
+}
+
+/* The memory that blocks of libweir's are cut from. */
+static void reserved(uint64_t device, uint64_t pinned, wr_page *p)
+{
+  if (device)
+    LINE(p, false, "libweir's allocator had at most %s of the devices' memory from the driver",
+         BYTES(device));
+  if (pinned)
+    LINE(p, false, "libweir's allocator had at most %s of host memory page-locked", BYTES(pinned));
+}
+
+static void memory(wr_page *p)
+{
+  const wr_totals *t = &p->m->total;
+  if (!t->alloc_calls && !t->free_calls && !t->pinned_alloc_calls && !t->register_calls) return;
+  wr_page_heading(p, "Memory", NULL);
+  wr_page_begin(p, "frrrrrr");
+  TITLES(p, "where", "allocs", "bytes", "frees", "peak", "at", "live at exit");
+  device_rows(p);
+  if (t->pinned_alloc_calls) {
+    wr_grid_row(&p->grid);
+    CELL(p, "host, pinned");
+    CELL(p, "%s", COUNT(t->pinned_alloc_calls));
+    CELL(p, "%s", BYTES(t->pinned_alloc_bytes));
+    CELL(p, "%s", COUNT(t->pinned_free_calls));
+    CELL(p, "%s", BYTES(t->pinned_peak_bytes));
+    CELL(p, "-");
+    CELL(p, "%s", t->pinned_live_at_exit_bytes ? BYTES(t->pinned_live_at_exit_bytes) : "0");
+  }
+  if (t->register_calls) {
+    wr_grid_row(&p->grid);
+    CELL(p, "host, registered");
+    CELL(p, "%s", COUNT(t->register_calls));
+    CELL(p, "%s", BYTES(t->register_bytes));
+  }
+  wr_page_end(p);
+  reserved(t->weir_reserved_peak_bytes, t->weir_pinned_reserved_peak_bytes, p);
+  owners(p);
+}
+
+/* ---- waiting and functions ------------------------------------------------------------------- */
+
+/* What the waits of a run are part of: of one thread the run, of several what they had together. */
+static uint64_t time_there_was(const wr_model *m)
+{
+  return m->total.threads == 1 ? (uint64_t)m->duration_ns : m->total.thread_time_ns;
+}
+
+static void wait_row(wr_page *p, const wr_api_row *a, bool implicit)
+{
+  uint64_t calls = implicit ? a->implicit_calls : a->sync_calls;
+  uint64_t ns = implicit ? a->implicit_ns : a->sync_ns;
+  wr_grid_row(&p->grid);
+  CELL(p, "%s", a->name);
+  CELL(p, "%s", implicit ? "implicit" : "explicit");
+  CELL(p, "%s", COUNT(calls));
+  CELL(p, "%s", DURATION(ns));
+  CELL(p, "%s", DURATION(ns / calls));
+  CELL(p, "%s", wr_percent(ns, time_there_was(p->m)).text);
+}
+
+/* Functions by the time they waited, the longest first. */
+static size_t by_waits(const wr_model *m, bool implicit, const wr_api_row **out)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < m->api_count; i++) {
+    const wr_api_row *a = &m->apis[i];
+    if (!(implicit ? a->implicit_calls : a->sync_calls)) continue;
+    size_t at = n++;
+    for (; at && (implicit ? out[at - 1]->implicit_ns < a->implicit_ns
+                           : out[at - 1]->sync_ns < a->sync_ns);
+         at--)
+      out[at] = out[at - 1];
+    out[at] = a;
+  }
+  return n;
+}
+
+/* Explicit waits come first, then implicit ones. */
+static void waiting(wr_page *p)
+{
+  const wr_model *m = p->m;
+  const wr_totals *t = &m->total;
+  size_t left = 0;
+  const wr_api_row **sorted = calloc(m->api_count + 1, sizeof(const wr_api_row *));
+  if (!sorted) p->failed = true;
+  if (!sorted || (!t->sync_explicit_calls && !t->sync_implicit_calls)) {
+    free(sorted);
+    return;
+  }
+  char aside[256];
+  int used = snprintf(aside, sizeof(aside), "explicit %s in %s · implicit %s in %s",
+                      DURATION(t->sync_explicit_ns), COUNTED(t->sync_explicit_calls, "call"),
+                      DURATION(t->sync_implicit_ns), COUNTED(t->sync_implicit_calls, "call"));
+  if (t->threads > 1)
+    (void)snprintf(aside + used, sizeof(aside) - (size_t)used, " · %s of %s",
+                   DURATION(t->thread_time_ns), COUNTED(t->threads, "thread"));
+  wr_page_heading(p, "Waiting for a device", aside);
+  wr_page_begin(p, "fl"
+                   "rrrr");
+  TITLES(p, "function", "kind", "calls", "host time", "mean",
+         t->threads > 1 ? "of thread time" : "of the run");
+  for (int implicit = 0; implicit < 2; implicit++) {
+    size_t n = by_waits(m, implicit, sorted);
+    for (size_t i = 0; i < n && i < WAIT_ROWS; i++)
+      wait_row(p, sorted[i], implicit);
+    left += n > WAIT_ROWS ? n - WAIT_ROWS : 0;
+  }
+  wr_page_end(p);
+  if (left) LINE(p, false, "… and %s more", COUNTED(left, "function"));
+  free(sorted);
+}
+
+/* A function's calls, or the first ones of them that brought up a context. */
+typedef struct function_row {
+  const wr_api_row *of;
+  bool init;
+  uint64_t calls, errors, bytes, ns, longest;
+} function_row;
+
+static int by_ns(const void *left, const void *right)
+{
+  const function_row *a = left, *b = right;
+  if (a->ns != b->ns) return a->ns < b->ns ? 1 : -1;
+  return a->of != b->of ? (a->of > b->of) - (a->of < b->of) : a->init - b->init;
+}
+
+static size_t function_rows(const wr_model *m, function_row *out)
+{
+  size_t n = 0;
+  for (size_t i = 0; i < m->api_count; i++) {
+    const wr_api_row *a = &m->apis[i];
+    if (a->init_calls)
+      out[n++] = (function_row){a,
+                                true,
+                                a->init_calls,
+                                a->calls > a->init_calls ? 0 : a->errors,
+                                a->init_bytes,
+                                a->init_ns,
+                                a->init_max_ns};
+    if (a->calls > a->init_calls)
+      out[n++] = (function_row){a,
+                                false,
+                                a->calls - a->init_calls,
+                                a->errors,
+                                a->bytes - a->init_bytes,
+                                a->ns - a->init_ns,
+                                a->later_max_ns};
+  }
+  qsort(out, n, sizeof(*out), by_ns);
+  return n;
+}
+
+static void function_cells(wr_page *p, const function_row *r)
+{
+  wr_grid_row(&p->grid);
+  CELL(p, r->init ? "initialisation, in %s" : "%s", r->of->name);
+  CELL(p, "%s", COUNT(r->calls));
+  CELL(p, "%s", r->errors ? COUNT(r->errors) : "-");
+  CELL(p, "%s", r->bytes ? BYTES(r->bytes) : "-");
+  CELL(p, "%s", DURATION(r->ns));
+  CELL(p, "%s", DURATION(r->ns / r->calls));
+  CELL(p, "%s", DURATION(r->longest));
+}
+
+static void functions(wr_page *p)
+{
+  const wr_model *m = p->m;
+  function_row *rows = calloc(2 * m->api_count + 1, sizeof(*rows));
+  size_t n = rows ? function_rows(m, rows) : 0;
+  if (!rows) p->failed = true;
+  wr_page_heading(p, "Functions",
+                  m->total.launches ? OF(m->total.launches, "kernel launch", "kernel launches")
+                                    : NULL);
+  wr_page_begin(p, "frrrrrr");
+  TITLES(p, "function", "calls", "failed", "bytes", "host time", "mean", "longest");
+  for (size_t i = 0; i < n && i < API_ROWS; i++)
+    function_cells(p, &rows[i]);
+  wr_page_end(p);
+  if (n > API_ROWS) LINE(p, false, "… and %zu more", n - API_ROWS);
+  free(rows);
+}
+
+/* ---- places in the program ------------------------------------------------------------------- */
+
+static void leaks(wr_page *p)
+{
+  static const wr_site_columns columns = {.unit = "blocks", .bytes = true, .where = "allocated in"};
+  const wr_model *m = p->m;
+  char aside[224];
+  int used =
+      snprintf(aside, sizeof(aside), "%s in %s, never freed", BYTES(m->total.live_at_exit_bytes),
+               COUNTED(m->total.live_at_exit_blocks, "block"));
+  if (m->leak.all > m->leak.count)
+    (void)snprintf(aside + used, sizeof(aside) - (size_t)used, "; the first %zu of %zu",
+                   m->leak.count, m->leak.all);
+  wr_site_table(p, m->finished ? "Live at exit" : "Live at the end of the trace", aside, &columns,
+                &m->leak);
+}
+
+static void places_of_calls(wr_page *p)
+{
+  static const wr_site_columns copies = {.unit = "copies",
+                                         .bytes = true,
+                                         .time = true,
+                                         .function = true,
+                                         .direction = true,
+                                         .where = "called in"};
+  static const wr_site_columns waits = {
+      .unit = "waits", .time = true, .function = true, .where = "called in"};
+  static const wr_site_columns allocs = {
+      .unit = "allocs", .bytes = true, .time = true, .function = true, .where = "called in"};
+  wr_site_table(p, "Places that copy", NULL, &copies, &p->m->copy);
+  wr_site_table(p, "Places that wait", NULL, &waits, &p->m->sync);
+  wr_site_table(p, "Places that allocate", NULL, &allocs, &p->m->alloc);
+}
+
+/* ---- what was not seen ----------------------------------------------------------------------- */
+
+/* What is in a graph runs each time that it is launched: how often is known, what is not added up.
+ */
+static void captured(wr_page *p)
+{
+  const wr_totals *t = &p->m->total;
+  if (t->captured_events)
+    LINE(
+        p, false,
+        "captured into graphs: %s, of them %s (%s), %s, %s; they run at each launch of their graph,"
+        " not while they are captured",
+        COUNTED(t->captured_events, "operation"), OF(t->captured_copies, "copy", "copies"),
+        t->captured_copy_bytes ? BYTES(t->captured_copy_bytes) : "0",
+        COUNTED(t->captured_memsets, "memset"), COUNTED(t->captured_launches, "kernel"));
+  if (t->graph_launches)
+    LINE(p, true, "%s: what ran in them, copies included, is in no number above",
+         OF(t->graph_launches, "graph launch", "graph launches"));
+}
+
+static void losses(wr_page *p)
+{
+  const wr_totals *t = &p->m->total;
+  const wr_coverage *c = &p->m->coverage;
+  uint64_t why = 0;
+  for (size_t i = 0; i < p->m->process_count && !why; i++)
+    why = p->m->processes[i].drop_errno;
+  if (t->dropped)
+    LINE(p, true, "%s %s dropped (%s): every number above is a lower bound",
+         COUNTED(t->dropped, "event"), t->dropped == 1 ? "was" : "were",
+         weir_spool_drop_reason((int)why));
+  if (c->damaged_chunks)
+    LINE(p, true, "%s of a spool %s damaged and skipped", COUNTED(c->damaged_chunks, "part"),
+         c->damaged_chunks == 1 ? "was" : "were");
+  if (c->bytes_cut) LINE(p, true, "%s of a spool are missing at its end", BYTES(c->bytes_cut));
+  if (c->torn)
+    LINE(p, false, "%s %s begun and not committed when the process ended",
+         COUNTED(c->torn, "record"), c->torn == 1 ? "was" : "were");
+  if (c->dropped_extended)
+    LINE(p, false, "%s could not be recorded",
+         OF(c->dropped_extended, "stack, module or name", "stacks, modules or names"));
+  if (t->failed_calls)
+    LINE(p, true, "%s returned an error and %s nowhere else", COUNTED(t->failed_calls, "call"),
+         t->failed_calls == 1 ? "counts" : "count");
+  if (c->nested)
+    LINE(p, true, "%s %s made within another, by a signal handler or a callback, and %s nowhere",
+         COUNTED(c->nested, "CUDA call"), c->nested == 1 ? "was" : "were",
+         c->nested == 1 ? "counts" : "count");
+  captured(p);
+  if (t->unmatched_frees)
+    LINE(p, false, "%s of blocks whose allocation was not seen",
+         COUNTED(t->unmatched_frees, "free"));
+}
+
+static void unseen_programs(wr_page *p)
+{
+  const wr_coverage *c = &p->m->coverage;
+  if (!c->unseen_count) return;
+  LINE(p, true, "%s ran without Weir: what they did is not in this trace",
+       COUNTED(c->unseen_count, "program"));
+  for (size_t i = 0; i < c->unseen_count && i < UNSEEN_ROWS; i++) {
+    const wr_unseen *u = &c->unseen[i];
+    LINE(p, false, "  %s (%s), %s", *u->path ? u->path : "others", u->why,
+         COUNTED(u->count, "time"));
+  }
+  if (c->unseen_count > UNSEEN_ROWS)
+    LINE(p, false, "  … and %zu more", c->unseen_count - UNSEEN_ROWS);
+}
+
+static void coverage(wr_page *p)
+{
+  const wr_model *m = p->m;
+  const wr_coverage *c = &m->coverage;
+  wr_page_heading(p, "Seen and not seen", NULL);
+  if (!c->called && !c->looked_up && !c->passed)
+    wr_page_line(p, false, "no CUDA function was looked up");
+  else
+    LINE(p, false, "%s called; of those looked up, %s %s wrapped and %s %s through unseen",
+         COUNTED(c->called, "function"), COUNT(c->looked_up), c->looked_up == 1 ? "is" : "are",
+         COUNT(c->passed), c->passed == 1 ? "passes" : "pass");
+  if (c->passed_count) wr_page_list(p, "passed through:", c->passed_names, c->passed_count);
+  if (c->unknown_lookups)
+    LINE(p, true, "%s of functions Weir does not know, the first: %s",
+         COUNTED(c->unknown_lookups, "look-up"), c->unknown_name ? c->unknown_name : "?");
+  if (c->embedding_count)
+    LINE(p, false, "CUDA's runtime is built into %s, whose calls are seen at the driver layer:",
+         COUNTED(c->embedding_count, "module"));
+  for (size_t i = 0; i < c->embedding_count && i < EMBEDDING_ROWS; i++)
+    LINE(p, false, "  %s", c->embedding[i]);
+  if (c->embedding_count > EMBEDDING_ROWS)
+    LINE(p, false, "  … and %zu more", c->embedding_count - EMBEDDING_ROWS);
+  if (c->stackless && c->stackless < m->total.events)
+    LINE(p, false, "%s of %s %s no stack", COUNT(c->stackless), COUNTED(m->total.events, "event"),
+         c->stackless == 1 ? "has" : "have");
+  else if (c->stackless)
+    wr_page_line(p, false, "no stacks were taken");
+  for (size_t i = 0; i < c->lacking_count && i < UNSEEN_ROWS; i++)
+    LINE(p, true, "%s was %s the run: no names of its places (--symbols DIR: from a copy)",
+         c->lacking[i].path,
+         strcmp(c->lacking[i].why, "removed") ? c->lacking[i].why : "removed since");
+  unseen_programs(p);
+  losses(p);
+  for (size_t i = 0; i < m->note_count && i < NOTE_ROWS; i++)
+    LINE(p, false, "note: %s", m->notes[i]);
+  if (m->note_count > NOTE_ROWS)
+    LINE(p, false, "… and %s more", COUNTED(m->note_count - NOTE_ROWS, "note"));
+}
+
+weir_status wr_render_text(FILE *out, const wr_model *m, const weir_report_options *options)
+{
+  wr_page *p = calloc(1, sizeof(*p));
+  if (!p) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", m->path);
+  *p = (wr_page){.out = out,
+                 .m = m,
+                 .width = options->width > 0 && options->width < 40 ? 40 : options->width,
+                 .depth = options->depth > 0 ? options->depth
+                          : options->depth   ? 0
+                                             : DEPTH,
+                 .top = m->top,
+                 .top_asked = options->top > 0,
+                 .callers_asked = options->depth > 0,
+                 .color = options->color != 0};
+  header(p);
+  processes(p);
+  if (!m->total.events) {
+    wr_page_heading(p, "no CUDA calls", NULL);
+    wr_page_line(p, false, "Nothing that was traced called a CUDA function that Weir wraps.");
+    wr_tensors_section(p, &m->tensors);
+  } else {
+    transfers(p);
+    host_memory(p);
+    memory(p);
+    wr_tensors_section(p, &m->tensors);
+    waiting(p);
+    if (m->cache.rerouted || m->cache.pool_count) wr_cache_section(p, &m->cache, false);
+    functions(p);
+    places_of_calls(p);
+    leaks(p);
+  }
+  coverage(p);
+  bool whole = wr_page_done(p);
+  free(p);
+  if (!whole) return weir_fail(WEIR_ENOMEM, "reporting on %s: out of host memory", m->path);
+  if (ferror(out) || fflush(out))
+    return weir_fail(WEIR_EIO, "the report on %s cannot be written", m->path);
+  return WEIR_OK;
+}

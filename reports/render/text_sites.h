@@ -1,0 +1,28 @@
+/* text_sites.h: tables of places in the program, each with the callers that lead to it. */
+#ifndef WEIR_REPORTS_TEXT_SITES_H
+#define WEIR_REPORTS_TEXT_SITES_H
+
+#include "reports/model/model.h"
+#include "reports/render/page.h"
+
+typedef struct wr_site_columns {
+  const char *unit;  /* heading of the counts: "copies" */
+  const char *first; /* heading of a first column, or NULL */
+  bool bytes, time, function, direction;
+  const char *where; /* heading of the places: "called in" */
+} wr_site_columns;
+
+/* The columns' letters for wr_page_begin(); and their titles, the first row. */
+const char *wr_site_align(const wr_site_columns *c);
+void wr_site_titles(wr_page *p, const wr_site_columns *c);
+
+/* Rows of the first `most` places of a list, `first` in the first column, each with its callers;
+ * and a row of the sums of those left out. */
+void wr_site_rows(wr_page *p, const wr_site_columns *c, const wr_sites *s, size_t most,
+                  const char *first);
+
+/* A table of its own, with its heading. */
+void wr_site_table(wr_page *p, const char *title, const char *aside, const wr_site_columns *c,
+                   const wr_sites *s);
+
+#endif

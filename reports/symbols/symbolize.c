@@ -1,0 +1,552 @@
+/* symbolize.c: see symbolize.h.
+ *
+ * Every module file gets one libdwfl session, opened when an address of it is first asked for and
+ * kept to the end, since names and file names point into it. A frame holds a return address: the
+ * call is before it, so the byte before it is what is looked up. Debug information is taken from
+ * the file and from separate debug files, never from the network.
+ */
+#include "reports/symbols/symbolize.h"
+#include <dlfcn.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "reports/symbols/debug_files.h"
+#include "reports/base/util.h"
+
+#define PERF_MAP_MOST_BYTES (UINT64_C(256) << 20)
+
+typedef struct module_file {
+  char *path;
+  char *build_id;       /* as recorded, hex, "" none */
+  int64_t bytes, mtime; /* as recorded, 0 unknown */
+  bool looked;          /* for it, and what follows is known */
+  const char *lacks;    /* why there is no module, NULL: nobody knows */
+  Dwfl *session;
+  Dwfl_Module *module; /* NULL: gone, another since, or no ELF file */
+  Dwarf_Addr bias;     /* file address + bias = address in the session */
+} module_file;
+
+typedef struct module_row {
+  int64_t id, process, base, start, end, loaded;
+  const char *path; /* the file's */
+  size_t file;
+} module_row;
+
+typedef struct jit_symbol {
+  uint64_t start, bytes;
+  char *name;
+} jit_symbol;
+
+typedef struct process_row {
+  int64_t id, pid;
+  int64_t uid; /* whose it was; -1: not known, so taken for ours */
+  bool map_read;
+  jit_symbol *jit; /* sorted by start */
+  size_t jit_count, jit_capacity;
+} process_row;
+
+typedef struct span { /* of frames in the cache */
+  size_t first, count;
+} span;
+
+struct wr_symbols {
+  const wr_db *db;
+  sqlite3_stmt *stack; /* the frames of one */
+  module_file *files;
+  size_t file_count, file_capacity;
+  module_row *modules;
+  size_t module_count, module_capacity;
+  process_row *processes;
+  size_t process_count, process_capacity;
+  wr_map by_frame; /* row of frame -> place in spans */
+  span *spans;
+  size_t span_count, span_capacity;
+  wr_frame *frames; /* the cache: what addresses resolved to */
+  size_t frame_count, frame_capacity;
+  wr_frame *answer; /* of the last wr_symbols_stack() */
+  size_t answer_capacity;
+  char **strings; /* owned: demangled names */
+  size_t string_count, string_capacity;
+  char *(*demangle)(const char *, char *, size_t *, int *);
+  void *cxx; /* libstdc++, or NULL */
+};
+
+static weir_status out_of_memory(const wr_symbols *s)
+{
+  return weir_fail(WEIR_ENOMEM, "symbolizing %s: out of host memory", s->db->path);
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
+
+static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
+                                         .find_debuginfo = wr_debuginfo_find,
+                                         .section_address = dwfl_offline_section_address};
+
+static bool has_build_id(Dwfl_Module *module, const char *expected)
+{
+  const unsigned char *bits = NULL;
+  GElf_Addr address = 0;
+  int n = dwfl_module_build_id(module, &bits, &address);
+  if (n <= 0 || strlen(expected) != (size_t)n * 2) return false;
+  for (int i = 0; i < n; i++) {
+    char byte[3];
+    (void)snprintf(byte, sizeof(byte), "%02x", bits[i]);
+    if (memcmp(byte, expected + (size_t)2 * (size_t)i, 2) != 0) return false;
+  }
+  return true;
+}
+
+/* Is that the file which ran? Copies (of db->symbols) have times of their own. */
+static bool is_the_one(const module_file *f, Dwfl_Module *module, const struct stat *file,
+                       bool copy)
+{
+  if (f->build_id[0]) return has_build_id(module, f->build_id);
+  int64_t mtime = (int64_t)file->st_mtim.tv_sec * 1000000000 + file->st_mtim.tv_nsec;
+  return !f->bytes || (f->bytes == file->st_size && (copy || f->mtime == mtime));
+}
+
+/* Opens `path` for the module, if it is what ran: *lacks says why it is not. */
+static weir_status try_file(wr_symbols *s, module_file *f, const char *path, bool copy)
+{
+  struct stat file;
+  int fd = wr_elf_open(path);
+  if (fd < 0) {
+    if (!copy && (errno == ENOENT || errno == ENOTDIR)) f->lacks = "removed";
+    return WEIR_OK;
+  }
+  Dwfl *session = dwfl_begin(&callbacks);
+  if (!session || fstat(fd, &file)) {
+    if (session) dwfl_end(session);
+    close(fd);
+    return out_of_memory(s);
+  }
+  dwfl_report_begin(session);
+  Dwfl_Module *module = dwfl_report_offline(session, path, path, fd);
+  dwfl_report_end(session, NULL, NULL);
+  if (!module) close(fd); /* else it is the session's */
+  bool readable = module && dwfl_module_getelf(module, &f->bias);
+  if (readable && is_the_one(f, module, &file, copy)) {
+    f->session = session;
+    f->module = module;
+    return WEIR_OK;
+  }
+  if (!copy) f->lacks = "changed since";
+  dwfl_end(session);
+  return WEIR_OK;
+}
+
+/* In the folder that the user names: by build-id, by path, by name. */
+static weir_status try_folder(wr_symbols *s, module_file *f)
+{
+  const char *folder = s->db->symbols, *id = f->build_id;
+  const char *slash = strrchr(f->path, '/'), *name = slash ? slash : "/";
+  char *paths[] = {id[0] && id[1] ? wr_format("%s/.build-id/%.2s/%s.debug", folder, id, id + 2)
+                                  : NULL,
+                   wr_format("%s%s", folder, f->path), wr_format("%s%s.debug", folder, f->path),
+                   wr_format("%s%s", folder, name), wr_format("%s%s.debug", folder, name)};
+  weir_status status = WEIR_OK;
+  for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+    if (paths[i] && !f->module && !status) status = try_file(s, f, paths[i], true);
+    free(paths[i]);
+  }
+  return status;
+}
+
+static weir_status open_file(wr_symbols *s, module_file *f)
+{
+  if (f->looked) return WEIR_OK;
+  weir_status status = s->db->symbols ? try_folder(s, f) : WEIR_OK;
+  if (!status && !f->module) status = try_file(s, f, f->path, false);
+  if (f->module) f->lacks = NULL;
+  f->looked = !status;
+  return status;
+}
+
+bool wr_symbols_lacking(const wr_symbols *s, size_t *at, const char **path, const char **why)
+{
+  while (*at < s->file_count) {
+    const module_file *f = &s->files[(*at)++];
+    if (!f->looked || !f->lacks) continue;
+    *path = f->path;
+    *why = f->lacks;
+    return true;
+  }
+  return false;
+}
+
+/* The place in s->files of a file as it was recorded. */
+static weir_status file_of(wr_symbols *s, sqlite3_stmt *q, size_t *out)
+{
+  const char *path = (const char *)sqlite3_column_text(q, 2);
+  const char *build_id = (const char *)sqlite3_column_text(q, 3);
+  int64_t bytes = sqlite3_column_int64(q, 8), mtime = sqlite3_column_int64(q, 9);
+  if (!path) path = "";
+  if (!build_id) build_id = "";
+  for (size_t i = 0; i < s->file_count; i++) {
+    const module_file *f = &s->files[i];
+    *out = i;
+    if (!strcmp(f->path, path) && !strcmp(f->build_id, build_id) &&
+        (*build_id || (f->bytes == bytes && f->mtime == mtime)))
+      return WEIR_OK;
+  }
+  if (!wr_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof(module_file)))
+    return out_of_memory(s);
+  *out = s->file_count++;
+  s->files[*out] = (module_file){.path = wr_format("%s", path),
+                                 .build_id = wr_format("%s", build_id),
+                                 .bytes = bytes,
+                                 .mtime = mtime};
+  return s->files[*out].path && s->files[*out].build_id ? WEIR_OK : out_of_memory(s);
+}
+
+static weir_status take_module(void *context, sqlite3_stmt *q)
+{
+  wr_symbols *s = context;
+  module_row m = {.id = sqlite3_column_int64(q, 0),
+                  .process = sqlite3_column_int64(q, 1),
+                  .base = sqlite3_column_int64(q, 4),
+                  .start = sqlite3_column_int64(q, 5),
+                  .end = sqlite3_column_int64(q, 6),
+                  .loaded = sqlite3_column_int64(q, 7)};
+  weir_status status = file_of(s, q, &m.file);
+  if (status) return status;
+  if (!wr_grow(&s->modules, &s->module_capacity, s->module_count + 1, sizeof(m)))
+    return out_of_memory(s);
+  m.path = s->files[m.file].path;
+  s->modules[s->module_count++] = m;
+  return WEIR_OK;
+}
+
+static weir_status take_process(void *context, sqlite3_stmt *q)
+{
+  wr_symbols *s = context;
+  if (!wr_grow(&s->processes, &s->process_capacity, s->process_count + 1, sizeof(process_row)))
+    return out_of_memory(s);
+  bool known = sqlite3_column_type(q, 2) == SQLITE_INTEGER;
+  s->processes[s->process_count++] = (process_row){.id = sqlite3_column_int64(q, 0),
+                                                   .pid = sqlite3_column_int64(q, 1),
+                                                   .uid = known ? sqlite3_column_int64(q, 2) : -1};
+  return WEIR_OK;
+}
+
+static void find_demangler(wr_symbols *s)
+{
+  s->cxx = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+  void *function = s->cxx ? dlsym(s->cxx, "__cxa_demangle") : NULL;
+  memcpy(&s->demangle, &function, sizeof(function));
+}
+
+weir_status wr_symbols_open(wr_symbols **out, const wr_db *db)
+{
+  wr_symbols *s = calloc(1, sizeof(*s));
+  if (!s) return weir_fail(WEIR_ENOMEM, "symbolizing %s: out of host memory", db->path);
+  s->db = db;
+#define MODULES(stamp)                                                                             \
+  "SELECT id, process, path, build_id, base, start, \"end\", loaded, " stamp                       \
+  " FROM module WHERE start IS NOT NULL"
+  bool stamped = wr_db_has_column(db, "module", "mtime");
+  weir_status status =
+      wr_db_each(db, stamped ? MODULES("bytes, mtime") : MODULES("0, 0"), take_module, s);
+  if (!status)
+    status =
+        wr_db_each(db,
+                   wr_db_has_column(db, "process", "uid") ? "SELECT id, pid, uid FROM process"
+                                                          : "SELECT id, pid, NULL FROM process",
+                   take_process, s);
+  if (!status)
+    status = wr_db_prepare(db,
+                           "SELECT f.id, f.process, f.address, f.module, f.first FROM stack_frame s"
+                           " JOIN frame f ON f.id = s.frame WHERE s.stack = ? ORDER BY s.depth"
+                           " LIMIT 256",
+                           &s->stack);
+  find_demangler(s);
+  if (status)
+    wr_symbols_close(s);
+  else
+    *out = s;
+  return status;
+}
+
+void wr_symbols_close(wr_symbols *s)
+{
+  if (!s) return;
+  sqlite3_finalize(s->stack);
+  for (size_t i = 0; i < s->file_count; i++) {
+    if (s->files[i].session) dwfl_end(s->files[i].session);
+    free(s->files[i].path);
+    free(s->files[i].build_id);
+  }
+  for (size_t i = 0; i < s->process_count; i++) {
+    for (size_t j = 0; j < s->processes[i].jit_count; j++)
+      free(s->processes[i].jit[j].name);
+    free(s->processes[i].jit);
+  }
+  for (size_t i = 0; i < s->string_count; i++)
+    free(s->strings[i]);
+  wr_map_free(&s->by_frame);
+  free(s->files);
+  free(s->modules);
+  free(s->processes);
+  free(s->spans);
+  free(s->frames);
+  free(s->answer);
+  free(s->strings);
+  if (s->cxx) dlclose(s->cxx);
+  free(s);
+}
+
+/* ---- one address ----------------------------------------------------------------------------- */
+
+/* Demangled where it can be; the answer lives as long as `s`. */
+static const char *pretty(wr_symbols *s, const char *name)
+{
+  if (!name || strncmp(name, "_Z", 2) != 0 || !s->demangle) return name;
+  int status = 0;
+  char *text = s->demangle(name, NULL, NULL, &status);
+  if (!text) return name;
+  if (!wr_grow(&s->strings, &s->string_capacity, s->string_count + 1, sizeof(char *))) {
+    free(text);
+    return name;
+  }
+  return s->strings[s->string_count++] = text;
+}
+
+static weir_status push(wr_symbols *s, wr_frame frame)
+{
+  if (!wr_grow(&s->frames, &s->frame_capacity, s->frame_count + 1, sizeof(frame)))
+    return out_of_memory(s);
+  s->frames[s->frame_count++] = frame;
+  return WEIR_OK;
+}
+
+static const char *die_name(wr_symbols *s, Dwarf_Die *die)
+{
+  Dwarf_Attribute attribute;
+  Dwarf_Attribute *linkage = dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute);
+  const char *name = linkage ? dwarf_formstring(linkage) : NULL;
+  return name ? pretty(s, name) : dwarf_diename(die);
+}
+
+/* Where an inlined function was called from. */
+static void call_place(Dwarf_Die *unit, Dwarf_Die *inlined, wr_frame *f)
+{
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0, line = 0;
+  Dwarf_Files *files = NULL;
+  size_t count = 0;
+  f->file = NULL;
+  f->line = 0;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) ||
+      dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) ||
+      dwarf_getsrcfiles(unit, &files, &count) || file >= count)
+    return;
+  f->file = dwarf_filesrc(files, (size_t)file, NULL, NULL);
+  f->line = (int)line;
+}
+
+/* The scopes around `address`, innermost first, from the innermost function on. Returns their
+ * number and *chain (malloc), 0 when nothing is known. */
+static int function_chain(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die **chain)
+{
+  Dwarf_Die *scopes = NULL;
+  int n = dwarf_getscopes(unit, address, &scopes), count = 0;
+  for (int i = 0; i < n; i++) {
+    int tag = dwarf_tag(&scopes[i]);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+    count = dwarf_getscopes_die(&scopes[i], chain);
+    break;
+  }
+  free(scopes);
+  return count;
+}
+
+/* Pushes the function at `address` (of the session) and those it is inlined into. *pushed: any. */
+static weir_status push_inlines(wr_symbols *s, const module_file *file, Dwarf_Addr address,
+                                wr_frame f, bool *pushed)
+{
+  Dwarf_Addr bias = 0;
+  Dwarf_Die *unit = dwfl_module_addrdie(file->module, address, &bias), *chain = NULL;
+  int n = unit ? function_chain(unit, address - bias, &chain) : 0;
+  weir_status status = WEIR_OK;
+  for (int i = 0; !status && i < n; i++) {
+    int tag = dwarf_tag(&chain[i]);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+    const char *name = die_name(s, &chain[i]);
+    if (name || tag == DW_TAG_inlined_subroutine) f.function = name; /* else the symbol's */
+    status = push(s, f);
+    *pushed = true;
+    if (tag == DW_TAG_subprogram) break;
+    call_place(unit, &chain[i], &f);
+  }
+  free(chain);
+  return status;
+}
+
+static weir_status resolve_in_module(wr_symbols *s, const module_row *m, uint64_t address,
+                                     wr_frame f)
+{
+  module_file *file = &s->files[m->file];
+  f.module = m->path;
+  f.offset = address - (uint64_t)m->base;
+  weir_status status = open_file(s, file);
+  if (status) return status;
+  f.lacks = file->lacks;
+  if (!file->module) return push(s, f);
+  Dwarf_Addr at = f.offset - 1 + file->bias;
+  GElf_Off offset;
+  GElf_Sym symbol;
+  f.function =
+      pretty(s, dwfl_module_addrinfo(file->module, at, &offset, &symbol, NULL, NULL, NULL));
+  Dwfl_Line *line = dwfl_module_getsrc(file->module, at);
+  if (line) f.file = dwfl_lineinfo(line, NULL, &f.line, NULL, NULL, NULL);
+  bool pushed = false;
+  status = push_inlines(s, file, at, f, &pushed);
+  return status || pushed ? status : push(s, f);
+}
+
+/* ---- perf maps ------------------------------------------------------------------------------- */
+
+static int by_start(const void *left, const void *right)
+{
+  const jit_symbol *a = left, *b = right;
+  return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* Anybody can make a file of that name in /tmp: it counts when the process's user or root has made
+ * it, and is no link to another. */
+static FILE *open_perf_map(const process_row *p)
+{
+  char path[64];
+  struct stat link, file;
+  (void)snprintf(path, sizeof(path), "/tmp/perf-%lld.map", (long long)p->pid);
+  if (lstat(path, &link) || !S_ISREG(link.st_mode)) return NULL;
+  int fd = wr_open_regular(path, PERF_MAP_MOST_BYTES, &file);
+  if (fd < 0) return NULL;
+  uid_t user = p->uid < 0 ? geteuid() : (uid_t)p->uid;
+  bool same = file.st_dev == link.st_dev && file.st_ino == link.st_ino;
+  FILE *f = same && (file.st_uid == user || file.st_uid == 0) ? fdopen(fd, "r") : NULL;
+  if (!f) close(fd);
+  return f;
+}
+
+static void read_perf_map(process_row *p)
+{
+  char *line = NULL;
+  size_t room = 0;
+  p->map_read = true;
+  FILE *f = open_perf_map(p);
+  if (!f) return;
+  while (getline(&line, &room, f) > 0) {
+    unsigned long long start, bytes;
+    int name = 0;
+    if (sscanf(line, "%llx %llx %n", &start, &bytes, &name) < 2 || !name) continue;
+    if (!wr_grow(&p->jit, &p->jit_capacity, p->jit_count + 1, sizeof(jit_symbol))) break;
+    line[name + (int)strcspn(line + name, "\r\n")] = '\0';
+    char *text = wr_text(line + name, strlen(line + name), true);
+    if (!text) break;
+    p->jit[p->jit_count++] = (jit_symbol){start, bytes, text};
+  }
+  free(line);
+  (void)fclose(f);
+  if (p->jit_count) qsort(p->jit, p->jit_count, sizeof(jit_symbol), by_start);
+}
+
+static const char *jit_name(process_row *p, uint64_t address)
+{
+  if (!p->map_read) read_perf_map(p);
+  size_t low = 0, high = p->jit_count;
+  while (low < high) {
+    size_t mid = low + (high - low) / 2;
+    if (p->jit[mid].start <= address)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  if (!low || address - p->jit[low - 1].start >= p->jit[low - 1].bytes) return NULL;
+  return p->jit[low - 1].name;
+}
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+/* The module by its row, or, while a trace has not placed its frames, by address and time. */
+static const module_row *module_of(const wr_symbols *s, int64_t id, int64_t process,
+                                   int64_t address, int64_t first)
+{
+  const module_row *best = NULL;
+  for (size_t i = 0; i < s->module_count; i++) {
+    const module_row *m = &s->modules[i];
+    if (id && m->id == id && m->process == process) return m;
+    if (id || m->process != process || m->start >= address || m->end < address) continue;
+    if (!best || (m->loaded <= first && m->loaded > best->loaded)) best = m;
+  }
+  return best;
+}
+
+static weir_status resolve(wr_symbols *s, sqlite3_stmt *q, span *out)
+{
+  int64_t process = sqlite3_column_int64(q, 1), address = sqlite3_column_int64(q, 2);
+  const module_row *m =
+      module_of(s, sqlite3_column_int64(q, 3), process, address, sqlite3_column_int64(q, 4));
+  wr_frame f = {.module = "", .offset = (uint64_t)address};
+  out->first = s->frame_count;
+  weir_status status = WEIR_OK;
+  if (m) {
+    status = resolve_in_module(s, m, (uint64_t)address, f);
+  } else {
+    for (size_t i = 0; i < s->process_count; i++)
+      if (s->processes[i].id == process)
+        f.function = jit_name(&s->processes[i], (uint64_t)address - 1);
+    status = push(s, f);
+  }
+  out->count = s->frame_count - out->first;
+  return status;
+}
+
+/* The cached answer for the frame in the current row. */
+static weir_status frame_span(wr_symbols *s, sqlite3_stmt *q, span *out)
+{
+  bool added;
+  uint64_t *known = wr_map_put(&s->by_frame, (uint64_t)sqlite3_column_int64(q, 0), &added);
+  if (!known) return out_of_memory(s);
+  if (!added) {
+    *out = s->spans[*known];
+    return WEIR_OK;
+  }
+  if (!wr_grow(&s->spans, &s->span_capacity, s->span_count + 1, sizeof(span)))
+    return out_of_memory(s);
+  *known = s->span_count++;
+  s->spans[*known] = (span){0, 0};
+  size_t at = *known;
+  weir_status status = resolve(s, q, out);
+  s->spans[at] = *out;
+  return status;
+}
+
+weir_status wr_symbols_stack(wr_symbols *s, int64_t stack, const wr_frame **frames, size_t *count)
+{
+  weir_status status = WEIR_OK;
+  int code = SQLITE_DONE;
+  *count = 0;
+  sqlite3_bind_int64(s->stack, 1, stack);
+  while (!status && (code = sqlite3_step(s->stack)) == SQLITE_ROW) {
+    span part = {0, 0};
+    status = frame_span(s, s->stack, &part);
+    if (status) break;
+    if (!wr_grow(&s->answer, &s->answer_capacity, *count + part.count, sizeof(wr_frame))) {
+      status = out_of_memory(s);
+      break;
+    }
+    if (part.count)
+      memcpy(s->answer + *count, s->frames + part.first, part.count * sizeof(wr_frame));
+    *count += part.count;
+  }
+  if (!status && code != SQLITE_DONE) status = wr_db_fail(s->db, "reading");
+  sqlite3_reset(s->stack);
+  *frames = s->answer;
+  return status;
+}
