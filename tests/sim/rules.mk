@@ -3,7 +3,8 @@
 
 SIMT        := $(O)/tests/sim
 SIMT_SUITES := test_init test_context test_memory test_copy test_stream test_event test_module \
-               test_pool test_control test_vmm test_capture test_graph test_ipc test_texture test_condition
+               test_pool test_control test_vmm test_capture test_graph \
+               test_graph_memory test_ipc test_texture test_condition
 SIMT_ALL    := test_stress
 
 TESTS     += $(addprefix $(SIMT)/,$(SIMT_SUITES))
