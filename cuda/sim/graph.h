@@ -34,6 +34,7 @@ struct CUgraphNode_st {
   CUlaunchAttributeValue *attributes; /* of a kernel node, by id; NULL: none set */
   struct sim_nodes after;             /* it depends on them, in the order of the edges */
   bool disabled;                      /* cuGraphNodeSetEnabled */
+  bool reused;                        /* of a free node: a later allocation has the memory */
 };
 
 struct sim_user_reference {
@@ -106,7 +107,8 @@ CUresult sim_node_add(CUgraph graph, const struct sim_nodes *after, CUgraphNodeP
 CUresult sim_node_set(CUgraphNode node, const CUgraphNodeParams *params);
 CUresult sim_node_clone(CUgraphNode from, CUgraph graph, bool exec, CUgraphNode *to);
 void sim_node_end(CUgraphNode node);
-/* What the node does, for a stream. Where it cannot be done, an op that fails. NULL: no memory. */
+/* What the node does, for a stream, unless it is of memory. Where it cannot be done, an op that
+ * fails. NULL: no memory. */
 struct sim_op *sim_node_op(CUgraphNode node);
 
 /* Makers of the operations and keepers of the parameters: copy.c, launch.c, stream_api.c, event.c.
@@ -130,12 +132,20 @@ void sim_graph_memory_unref(struct sim_graph_memory *memory);
 /* A free node of `graph` frees it: not twice, not in two graphs. */
 CUresult sim_graph_memory_freed_by(struct sim_graph_memory *memory, CUgraph graph);
 void sim_graph_memory_owner(struct sim_graph_memory *memory, CUgraph graph);
-/* Pages for a launch; and whether it is allocated now, in the order of the program. */
-CUresult sim_graph_memory_reside(struct sim_graph_memory *memory);
+/* The freed memory of that graph becomes another allocation's; false: it does not fit. */
+bool sim_graph_memory_reuse(struct sim_graph_memory *memory, const struct sim_device *device,
+                            size_t bytes, CUgraph graph, CUdeviceptr *p);
+/* Pages for a launch, which has a number; kept until claimed() says that it is made, or given up.
+ */
+CUresult sim_graph_memory_claim(struct sim_graph_memory *memory, CUstream stream, uint64_t launch);
+void sim_graph_memory_claimed(struct sim_graph_memory *memory, uint64_t launch);
+/* Whether it is allocated now, in the order of the program; it is from now on. */
 bool sim_graph_memory_is_held(const struct sim_graph_memory *memory);
-void sim_graph_memory_hold(struct sim_graph_memory *memory);
+void sim_graph_memory_hold(struct sim_graph_memory *memory, CUstream stream);
+/* The op that maps what was claimed. NULL: no memory. */
+struct sim_op *sim_graph_memory_map_op(struct sim_graph_memory *memory);
 /* Freed in the order of the program; the op that frees it in its stream's. NULL: no memory. */
-struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *memory);
+struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *memory, CUstream stream);
 
 /* condition.c: conditional nodes, whose bodies are graphs. */
 CUresult sim_condition_keep(CUgraphNode node, CUDA_CONDITIONAL_NODE_PARAMS *params);

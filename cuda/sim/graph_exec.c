@@ -195,29 +195,49 @@ static bool allocates(CUgraph g, const struct sim_graph_memory *m)
   return false;
 }
 
-/* Whether the launch can be: pages for what it allocates, and nothing allocated or freed twice. */
+/* Whether the launch can be: nothing allocated or freed twice. */
 static CUresult check_memory(CUgraph g, CUgraph whole, bool auto_free)
+{
+  for (CUgraphNode n = g->first; n; n = n->next) {
+    CUresult error = n->child ? check_memory(n->child, whole, auto_free) : CUDA_SUCCESS;
+    if (error) return error;
+    if (!n->memory) continue;
+    bool held = sim_graph_memory_is_held(n->memory);
+    bool good = n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC
+                    ? !held || auto_free
+                    : held || allocates(whole, n->memory);
+    if (!good) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+/* Pages for what it allocates. */
+static CUresult claim_memory(CUgraph g, CUstream s, uint64_t number)
 {
   CUresult error = CUDA_SUCCESS;
   for (CUgraphNode n = g->first; n && !error; n = n->next) {
-    if (n->child) error = check_memory(n->child, whole, auto_free);
-    if (!n->memory) continue;
-    bool held = sim_graph_memory_is_held(n->memory);
+    if (n->child) error = claim_memory(n->child, s, number);
     if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-      error = held && !auto_free ? CUDA_ERROR_INVALID_VALUE : sim_graph_memory_reside(n->memory);
-    else if (!held && !allocates(whole, n->memory))
-      error = CUDA_ERROR_INVALID_VALUE;
+      error = sim_graph_memory_claim(n->memory, s, number);
   }
   return error;
 }
 
-/* What AUTO_FREE_ON_LAUNCH frees comes before all else. */
-static bool add_auto_frees(struct chain *c, CUgraph g)
+static void memory_claimed(CUgraph g, uint64_t number)
 {
   for (CUgraphNode n = g->first; n; n = n->next) {
-    if (n->child && !add_auto_frees(c, n->child)) return false;
+    if (n->child) memory_claimed(n->child, number);
+    if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) sim_graph_memory_claimed(n->memory, number);
+  }
+}
+
+/* What AUTO_FREE_ON_LAUNCH frees comes before all else. */
+static bool add_auto_frees(struct chain *c, CUgraph g, CUstream s)
+{
+  for (CUgraphNode n = g->first; n; n = n->next) {
+    if (n->child && !add_auto_frees(c, n->child, s)) return false;
     if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && sim_graph_memory_is_held(n->memory) &&
-        !chain_add(c, sim_graph_memory_free_op(n->memory)))
+        !chain_add(c, sim_graph_memory_free_op(n->memory, s)))
       return false;
   }
   return true;
@@ -235,15 +255,29 @@ static bool add_defaults(struct chain *c, CUgraph g)
   return true;
 }
 
-static bool add_nodes(struct chain *c, CUgraph g)
+static struct sim_op *node_op(CUgraphNode n, CUstream s)
+{
+  if (!n->memory) return sim_node_op(n);
+  if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE) return sim_graph_memory_free_op(n->memory, s);
+  sim_graph_memory_hold(n->memory, s);
+  return sim_graph_memory_map_op(n->memory);
+}
+
+static bool add_nodes(struct chain *c, CUgraph g, CUstream s)
+{
+  for (CUgraphNode n = g->first; n; n = n->next)
+    if (n->child ? !add_nodes(c, n->child, s) : !chain_add(c, node_op(n, s))) return false;
+  return true;
+}
+
+/* For an upload. */
+static bool add_maps(struct chain *c, CUgraph g)
 {
   for (CUgraphNode n = g->first; n; n = n->next) {
-    if (n->child) {
-      if (!add_nodes(c, n->child)) return false;
-      continue;
-    }
-    if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) sim_graph_memory_hold(n->memory);
-    if (!chain_add(c, sim_node_op(n))) return false;
+    if (n->child && !add_maps(c, n->child)) return false;
+    if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+        !chain_add(c, sim_graph_memory_map_op(n->memory)))
+      return false;
   }
   return true;
 }
@@ -265,16 +299,14 @@ static bool add_end(struct chain *c, CUgraphExec e)
   return chain_add(c, &op->op);
 }
 
-static CUresult launch(CUgraphExec e, CUstream s)
+/* What the graph does, queued; or only what gives it its memory. */
+static CUresult queue(CUgraphExec e, CUstream s, bool only_maps)
 {
-  CUresult error = sim_queue_barred(s);
-  if (!error)
-    error = check_memory(e->graph, e->graph,
-                         e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
-  if (error) return error;
   struct chain c = {NULL, &c.first};
-  if (!add_auto_frees(&c, e->graph) || !add_defaults(&c, e->graph) || !add_nodes(&c, e->graph) ||
-      !add_end(&c, e)) {
+  CUgraph g = e->graph;
+  bool made = only_maps ? add_maps(&c, g)
+                        : add_auto_frees(&c, g, s) && add_defaults(&c, g) && add_nodes(&c, g, s);
+  if (!made || !add_end(&c, e)) {
     for (struct sim_op *op = c.first, *next; op; op = next) {
       next = op->next;
       sim_op_free(op);
@@ -282,12 +314,26 @@ static CUresult launch(CUgraphExec e, CUstream s)
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   uint64_t seq;
-  error = sim_submit_all(s, c.first, &e->last, &seq);
+  CUresult error = sim_submit_all(s, c.first, &e->last, &seq);
   if (error) return error;
   if (e->last.stream) sim_stream_unref(e->last.stream);
   sim_stream_ref(s);
   e->last = (struct sim_ticket){s, seq};
   return CUDA_SUCCESS;
+}
+
+static CUresult launch(CUgraphExec e, CUstream s, bool only_maps)
+{
+  static uint64_t launches;
+  bool auto_free = e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+  CUresult error = sim_queue_barred(s);
+  if (!error && !only_maps) error = check_memory(e->graph, e->graph, auto_free);
+  if (error) return error;
+  uint64_t number = ++launches;
+  error = claim_memory(e->graph, s, number);
+  if (!error) error = queue(e, s, only_maps);
+  memory_claimed(e->graph, number);
+  return error;
 }
 
 /* In a stream that is captured the graph becomes a child of the one that is made. */
@@ -311,7 +357,7 @@ CUresult sim_cuGraphLaunch(CUgraphExec e, CUstream stream)
   if (error) return error;
   sim_graph_enter();
   NEED_EXEC(e);
-  return sim_graph_result(sim_capturing(s) ? capture_launch(e, s) : launch(e, s));
+  return sim_graph_result(sim_capturing(s) ? capture_launch(e, s) : launch(e, s, false));
 }
 
 /* All an upload does here is to give the graph its memory. */
@@ -319,15 +365,10 @@ CUresult sim_cuGraphUpload(CUgraphExec e, CUstream stream)
 {
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
-  if (!error) error = sim_queue_barred(s);
   if (error) return error;
   sim_graph_enter();
   NEED_EXEC(e);
-  for (CUgraphNode n = e->graph->first; n && !error; n = n->next)
-    if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) error = sim_graph_memory_reside(n->memory);
-  struct sim_op *op = error ? NULL : sim_op_new(sizeof *op, NULL);
-  if (!error && !op) error = CUDA_ERROR_OUT_OF_MEMORY;
-  return sim_graph_result(op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error);
+  return sim_graph_result(launch(e, s, true));
 }
 
 /* ---- updating -----------------------------------------------------------------------------------

@@ -1,30 +1,56 @@
 /* graph_memory.c: what allocation nodes allocate.
  *
- * "The allocation's address remains fixed across instantiations and launches": a node's memory has
- * its addresses in the device's range from the start, and pages from its first launch until it is
- * trimmed (*resident*; that is what counts against the capacity). It is *held* from the launch that
- * allocates it to its free, in the order the program calls; *live* launches are those whose free
- * the stream has not reached. Its range is always in the tree, and absent while neither holds.
+ * A node's memory has its addresses, in the device's range, from the start: "fixed virtual
+ * addresses over the life of a graph, including repeated instantiations and launches". Its pages
+ * are of its device's pool (a granule each) and come with a launch (CUDA C++ Programming Guide,
+ * "Graph Memory Nodes"):
  *
- * What graphs use (USED_MEM: "currently associated with graphs") is what is resident of a graph
- * that exists, freed by its last launch or not: the figure falls with a trim or with the graph,
- * never because a stream went on. Pages stay when their graph is gone ("physical memory is only
- * given back by cuDeviceGraphMemTrim"): such memory is *spare*, for the next allocation of its
- * size, and what a trim or a shortage takes first. All under sim_memory_lock.
+ * - Within a graph, an allocation that comes after the free of one as large is the same memory, at
+ *   the same addresses ("Address Reuse Within a Graph"; node.c finds it).
+ * - Memories share pages where their graphs cannot run at the same time: a launch keeps the pages
+ *   that its memory had, if their last *user* is freed and its launches are over, or come before
+ *   in the same stream; else it takes others of the pool that are so, and then new ones
+ *   ("Physical Memory Management and Sharing").
+ * - What a launch chose is mapped when its stream has come to the allocation: until then an earlier
+ *   launch may use the same addresses with other pages.
+ * - Trimming takes the pages that no allocation or launch uses ("cuDeviceGraphMemTrim"); nothing
+ *   else gives pages back but a shortage, which trims.
+ *
+ * A memory is *held* from the launch that allocates it to its free, in the order the program calls;
+ * *live* launches are those whose free the stream has not reached. Its range is always in the tree,
+ * and absent while neither holds. USED_MEM is pages that are of some memory ("mapped by at least
+ * one graph"), of launches that are over too, so that the figure never falls because a stream went
+ * on; RESERVED_MEM is the pool. All under sim_memory_lock.
+ *
+ * A mapping is the pages of the device's file a second time, over the memory's addresses, whose own
+ * place in the file is mapped *aside* meanwhile, to be put back. Without such a file (heap.c) there
+ * are no allocation nodes.
  */
 #include "cuda/sim/graph.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+struct page {                    /* a granule for graphs */
+  struct page *next;             /* of the device, oldest first */
+  char *home;                    /* where the heap has it, inaccessible */
+  struct sim_graph_memory *user; /* whose launch took it last; NULL: none that exists */
+  uint32_t parts;                /* memories that it is of */
+};
 
 struct sim_graph_memory {
   struct sim_graph_memory *next, **link; /* all of the process */
   struct sim_range *range;
-  uint32_t refs;     /* nodes */
-  uint32_t live;     /* launches not at their free yet, and the hold */
-  bool held;         /* allocated, as the program sees it */
-  bool resident;     /* has pages */
-  uint64_t owner;    /* graph that allocates it */
-  uint64_t freed_by; /* graph that frees it; 0: none */
+  char *aside;           /* its addresses' own place in the file, inaccessible */
+  uint32_t refs;         /* nodes */
+  uint32_t live;         /* launches not at their free yet, operations, and the hold */
+  bool held;             /* allocated, as the program sees it */
+  CUstream stream;       /* of the last launch or free, to compare: it may be gone */
+  uint64_t launch;       /* that is being made of it; 0: none */
+  uint64_t owner;        /* graph that allocates it */
+  uint64_t freed_by;     /* graph that frees it; 0: none */
+  uint32_t plan, mapped; /* times that pages were chosen; which choice is mapped */
+  struct page *pages[];  /* of the latest choice; NULL: none */
 };
 
 struct free_op {
@@ -32,35 +58,142 @@ struct free_op {
   struct sim_graph_memory *memory;
 };
 
+struct map_op {
+  struct sim_op op;
+  struct sim_graph_memory *memory;
+  uint32_t plan;
+  char *homes[]; /* of the pages */
+};
+
 static struct sim_graph_memory *all;
+static struct page *pools[SIM_MAX_DEVICES];
 static cuuint64_t used_high[SIM_MAX_DEVICES], reserved_high[SIM_MAX_DEVICES]; /* bytes */
 
-static cuuint64_t sum(const struct sim_device *d, bool only_used)
+/* ---- the pool -----------------------------------------------------------------------------------
+ */
+
+static cuuint64_t pool_bytes(const struct sim_device *d, bool only_used)
 {
   cuuint64_t bytes = 0;
-  for (struct sim_graph_memory *m = all; m; m = m->next)
-    if (m->range->device == d && m->resident && (!only_used || m->refs || m->live))
-      bytes += m->range->reserved;
+  for (const struct page *p = pools[d->ordinal]; p; p = p->next)
+    if (p->parts || !only_used) bytes += SIM_GRANULE;
   return bytes;
 }
 
 static void note_high(const struct sim_device *d)
 {
-  cuuint64_t used = sum(d, true), reserved = sum(d, false);
+  cuuint64_t used = pool_bytes(d, true), reserved = pool_bytes(d, false);
   if (used > used_high[d->ordinal]) used_high[d->ordinal] = used;
   if (reserved > reserved_high[d->ordinal]) reserved_high[d->ordinal] = reserved;
 }
 
-static void trim(struct sim_graph_memory *m)
+static void give_pages(struct sim_device *d, struct page *p)
 {
-  sim_heap_close(m->range->device, m->range->start, m->range->reserved);
-  m->resident = false;
+  for (struct page *next; p; p = next) {
+    next = p->next;
+    sim_heap_give(d, p->home, SIM_GRANULE);
+    free(p);
+  }
+}
+
+/* That many more in the pool, or none. What graphs keep unused was counted before, and serves. */
+static bool add_pages(struct sim_device *d, size_t count)
+{
+  struct page *first = NULL, **end = &first;
+  for (; count; count--) {
+    struct page *p = calloc(1, sizeof *p);
+    do
+      if (p) p->home = sim_heap_take(d, SIM_GRANULE);
+    while (p && !p->home && sim_pools_shrink(d));
+    if (!p || !p->home) {
+      free(p);
+      give_pages(d, first);
+      return false;
+    }
+    *end = p;
+    end = &p->next;
+  }
+  struct page **at = &pools[d->ordinal];
+  while (*at)
+    at = &(*at)->next;
+  *at = first;
+  return true;
+}
+
+/* ---- pages of a memory --------------------------------------------------------------------------
+ */
+
+static size_t page_count(const struct sim_graph_memory *m)
+{
+  return m->range->reserved / SIM_GRANULE;
+}
+
+static bool in_use(const struct sim_graph_memory *m)
+{
+  return m && (m->held || m->live);
+}
+
+/* Whether a launch of m in the stream may have the page. Launches of m itself follow each other. */
+static bool may_take(const struct page *p, const struct sim_graph_memory *m, CUstream s,
+                     uint64_t launch)
+{
+  const struct sim_graph_memory *u = p->user;
+  if (!u || u == m) return true;
+  return u->launch != launch && !u->held && (!u->live || u->stream == s);
+}
+
+static bool may_keep(const struct sim_graph_memory *m, CUstream s, uint64_t launch)
+{
+  for (size_t i = 0; i < page_count(m); i++)
+    if (!m->pages[i] || !may_take(m->pages[i], m, s, launch)) return false;
+  return true;
+}
+
+static void drop_pages(struct sim_graph_memory *m)
+{
+  for (size_t i = 0; i < page_count(m); i++) {
+    if (m->pages[i]) m->pages[i]->parts--;
+    m->pages[i] = NULL;
+  }
+}
+
+static bool choose_pages(struct sim_graph_memory *m, CUstream s, uint64_t launch)
+{
+  struct sim_device *d = m->range->device;
+  size_t count = page_count(m), found = 0;
+  for (const struct page *p = pools[d->ordinal]; p; p = p->next)
+    found += may_take(p, m, s, launch);
+  if (found < count && !add_pages(d, count - found)) return false;
+  drop_pages(m);
+  struct page *p = pools[d->ordinal];
+  for (size_t i = 0; i < count; i++, p = p->next) {
+    while (!may_take(p, m, s, launch))
+      p = p->next;
+    m->pages[i] = p;
+    p->parts++;
+  }
+  m->plan++;
+  note_high(d);
+  return true;
+}
+
+/* Addresses without memory again, or its end. */
+static void unmap(struct sim_graph_memory *m)
+{
+  drop_pages(m);
+  m->mapped = 0;
+  (void)mremap(m->aside, 0, m->range->reserved, MREMAP_MAYMOVE | MREMAP_FIXED,
+               (void *)m->range->start);
 }
 
 static void end(struct sim_graph_memory *m)
 {
-  if (m->resident) trim(m);
-  sim_heap_addresses_end(m->range->device, m->range->start, m->range->reserved);
+  struct sim_device *d = m->range->device;
+  unmap(m);
+  munmap(m->aside, m->range->reserved);
+  sim_heap_addresses_end(d, m->range->start, m->range->reserved);
+  for (struct page *p = pools[d->ordinal]; p; p = p->next)
+    if (p->user == m) p->user = NULL;
   *m->link = m->next;
   if (m->next) m->next->link = m->link;
   sim_range_detach(m->range);
@@ -69,71 +202,73 @@ static void end(struct sim_graph_memory *m)
 
 static void end_if_unused(struct sim_graph_memory *m)
 {
-  if (!m->refs && !m->live && !m->resident) end(m); /* else it is spare */
-}
-
-/* Spare memory of that many bytes, with its pages and its addresses. */
-static struct sim_graph_memory *find_spare(const struct sim_device *d, size_t reserved)
-{
-  for (struct sim_graph_memory *m = all; m; m = m->next)
-    if (!m->refs && !m->live && m->range->device == d && m->range->reserved == reserved) return m;
-  return NULL;
+  if (!m->refs && !m->live) end(m);
 }
 
 bool sim_graph_memory_trim(struct sim_device *d)
 {
-  bool some = false;
-  for (struct sim_graph_memory *m = all, *next; m; m = next) {
-    next = m->next;
-    if (m->range->device != d || !m->resident || m->live) continue;
-    trim(m);
-    end_if_unused(m);
-    some = true;
+  for (struct sim_graph_memory *m = all; m; m = m->next)
+    if (m->range->device == d && m->pages[0] && !in_use(m)) unmap(m);
+  struct page *unused = NULL;
+  for (struct page **at = &pools[d->ordinal]; *at;) {
+    struct page *p = *at;
+    if (p->parts || in_use(p->user)) {
+      at = &p->next;
+      continue;
+    }
+    *at = p->next;
+    p->next = unused;
+    unused = p;
   }
-  return some;
+  give_pages(d, unused);
+  return unused != NULL;
 }
 
 /* ---- for nodes ----------------------------------------------------------------------------------
  */
 
-/* Takes over a spare memory, or has addresses of its own; lock held. */
-static struct sim_graph_memory *settle(struct sim_range *r)
+static struct sim_graph_memory *memory_new(struct sim_range *r)
 {
-  struct sim_graph_memory *m = find_spare(r->device, r->reserved);
-  if (m) {
-    r->start = m->range->start;
-    sim_range_detach(m->range); /* a program that asks shall see another allocation */
-    m->range = NULL;
-  } else {
-    m = calloc(1, sizeof *m);
-    r->start = m ? sim_heap_addresses(r->device, r->reserved) : 0;
-    if (!r->start) {
-      free(m);
-      return NULL;
-    }
-    m->next = all;
-    m->link = &all;
-    if (all) all->link = &m->next;
-    all = m;
+  size_t count = r->reserved / SIM_GRANULE;
+  struct sim_graph_memory *m = calloc(1, sizeof *m + count * sizeof(struct page *));
+  r->start = m ? sim_heap_addresses(r->device, r->reserved) : 0;
+  if (!r->start) {
+    free(m);
+    return NULL;
   }
-  m->owner = m->freed_by = 0;
+  m->aside = mremap((void *)r->start, 0, r->reserved, MREMAP_MAYMOVE);
+  if (m->aside == MAP_FAILED) {
+    sim_heap_addresses_end(r->device, r->start, r->reserved);
+    free(m);
+    return NULL;
+  }
+  m->next = all;
+  m->link = &all;
+  if (all) all->link = &m->next;
+  all = m;
   m->refs = 1;
   m->range = r;
   r->graph = m;
   return m;
 }
 
+static size_t rounded(size_t bytes)
+{
+  return (bytes + SIM_GRANULE - 1) / SIM_GRANULE * SIM_GRANULE;
+}
+
 CUresult sim_graph_memory_new(struct sim_device *d, size_t bytes, CUdeviceptr *p,
                               struct sim_graph_memory **memory)
 {
   if (!bytes || bytes > d->span) return bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+  if (d->file < 0) return CUDA_ERROR_NOT_SUPPORTED;
   struct sim_range *r = calloc(1, sizeof *r);
   if (!r) return CUDA_ERROR_OUT_OF_MEMORY;
   *r = (struct sim_range){.bytes = bytes, .kind = SIM_DEVICE, .device = d};
-  r->reserved = (bytes + SIM_GRANULE - 1) / SIM_GRANULE * SIM_GRANULE;
+  r->reserved = rounded(bytes);
   r->absent = true;
   pthread_mutex_lock(&sim_memory_lock);
-  struct sim_graph_memory *m = settle(r);
+  struct sim_graph_memory *m = memory_new(r);
   bool there = m && sim_range_add(r);
   if (there) {
     *p = r->start;
@@ -149,8 +284,7 @@ CUresult sim_graph_memory_new(struct sim_device *d, size_t bytes, CUdeviceptr *p
 static struct sim_graph_memory *find(uintptr_t p)
 {
   struct sim_range *r = sim_range_at(p, 1);
-  struct sim_graph_memory *m = r && r->start == p ? r->graph : NULL;
-  return m && (m->refs || m->live) ? m : NULL; /* spare memory is nobody's */
+  return r && r->start == p ? r->graph : NULL;
 }
 
 struct sim_graph_memory *sim_graph_memory_at(CUdeviceptr p)
@@ -196,21 +330,56 @@ CUresult sim_graph_memory_freed_by(struct sim_graph_memory *m, CUgraph graph)
   return error;
 }
 
+bool sim_graph_memory_reuse(struct sim_graph_memory *m, const struct sim_device *d, size_t bytes,
+                            CUgraph graph, CUdeviceptr *p)
+{
+  pthread_mutex_lock(&sim_memory_lock);
+  bool fits = m->range->device == d && m->range->reserved == rounded(bytes) &&
+              m->owner == graph->id && m->freed_by == graph->id;
+  if (fits) {
+    if (m->range->bytes < bytes) m->range->bytes = bytes;
+    m->freed_by = 0;
+    m->refs++;
+    *p = m->range->start;
+  }
+  pthread_mutex_unlock(&sim_memory_lock);
+  return fits;
+}
+
 /* ---- for launches -------------------------------------------------------------------------------
  */
 
-CUresult sim_graph_memory_reside(struct sim_graph_memory *m)
+CUresult sim_graph_memory_claim(struct sim_graph_memory *m, CUstream s, uint64_t launch)
 {
+  bool there = true;
   pthread_mutex_lock(&sim_memory_lock);
-  struct sim_range *r = m->range;
-  while (!m->resident) {
-    m->resident = sim_heap_open(r->device, r->start, r->reserved);
-    if (!m->resident && !sim_memory_shrink(r->device)) break;
+  if (m->launch != launch) {
+    there = may_keep(m, s, launch) || choose_pages(m, s, launch);
+    for (size_t i = 0; there && i < page_count(m); i++)
+      m->pages[i]->user = m;
+    m->launch = there ? launch : 0;
+    m->live += there;
   }
-  bool there = m->resident;
-  note_high(r->device);
   pthread_mutex_unlock(&sim_memory_lock);
   return there ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A share of the memory ends; lock held. */
+static void end_live(struct sim_graph_memory *m)
+{
+  if (--m->live) return;
+  m->range->absent = true;
+  end_if_unused(m);
+}
+
+void sim_graph_memory_claimed(struct sim_graph_memory *m, uint64_t launch)
+{
+  pthread_mutex_lock(&sim_memory_lock);
+  if (m->launch == launch) {
+    m->launch = 0;
+    end_live(m);
+  }
+  pthread_mutex_unlock(&sim_memory_lock);
 }
 
 bool sim_graph_memory_is_held(const struct sim_graph_memory *m)
@@ -221,22 +390,63 @@ bool sim_graph_memory_is_held(const struct sim_graph_memory *m)
   return held;
 }
 
-void sim_graph_memory_hold(struct sim_graph_memory *m)
+void sim_graph_memory_hold(struct sim_graph_memory *m, CUstream s)
 {
   pthread_mutex_lock(&sim_memory_lock);
   m->held = true;
   m->live++;
+  m->stream = s;
   m->range->absent = false;
-  note_high(m->range->device);
   pthread_mutex_unlock(&sim_memory_lock);
 }
 
-/* A launch's share of the memory ends; lock held. */
-static void end_live(struct sim_graph_memory *m)
+/* Neighbours in the file are one mapping. */
+static bool map_pages(const struct sim_graph_memory *m, char *const *homes)
 {
-  if (--m->live) return;
-  m->range->absent = true;
-  end_if_unused(m);
+  char *start = (char *)m->range->start;
+  size_t count = page_count(m);
+  for (size_t i = 0, n; i < count; i += n) {
+    for (n = 1; i + n < count && homes[i + n] == homes[i] + n * SIM_GRANULE;)
+      n++;
+    void *at = start + i * SIM_GRANULE;
+    if (mremap(homes[i], 0, n * SIM_GRANULE, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at) return false;
+  }
+  return mprotect(start, m->range->reserved, PROT_READ | PROT_WRITE) == 0;
+}
+
+static void run_map(struct sim_op *op, CUstream s)
+{
+  struct map_op *o = (struct map_op *)op;
+  struct sim_graph_memory *m = o->memory;
+  pthread_mutex_lock(&sim_memory_lock);
+  bool there = m->mapped == o->plan || map_pages(m, o->homes);
+  if (there) m->mapped = o->plan;
+  pthread_mutex_unlock(&sim_memory_lock);
+  if (!there) sim_context_fail(s->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static void drop_map(struct sim_op *op)
+{
+  pthread_mutex_lock(&sim_memory_lock);
+  end_live(((struct map_op *)op)->memory);
+  pthread_mutex_unlock(&sim_memory_lock);
+}
+
+struct sim_op *sim_graph_memory_map_op(struct sim_graph_memory *m)
+{
+  pthread_mutex_lock(&sim_memory_lock);
+  size_t count = m->mapped == m->plan ? 0 : page_count(m);
+  struct map_op *op = sim_op_new(sizeof *op + count * sizeof(char *), count ? run_map : NULL);
+  if (op) {
+    for (size_t i = 0; i < count; i++)
+      op->homes[i] = m->pages[i]->home;
+    op->memory = m;
+    op->plan = m->plan;
+    op->op.drop = drop_map;
+    m->live++;
+  }
+  pthread_mutex_unlock(&sim_memory_lock);
+  return op ? &op->op : NULL;
 }
 
 static void drop_free(struct sim_op *op)
@@ -247,7 +457,7 @@ static void drop_free(struct sim_op *op)
 }
 
 /* Dropping the op is the free: it happens when the stream is past it, run or not. */
-struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *m)
+struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *m, CUstream s)
 {
   struct free_op *op = sim_op_new(sizeof *op, NULL);
   if (!op) return NULL;
@@ -255,6 +465,7 @@ struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *m)
   op->op.drop = drop_free;
   pthread_mutex_lock(&sim_memory_lock);
   m->held = false;
+  m->stream = s;
   pthread_mutex_unlock(&sim_memory_lock);
   return &op->op;
 }
@@ -268,7 +479,7 @@ bool sim_graph_memory_free_in(uintptr_t p, CUstream s, CUresult *error)
   if (!m) return false;
   *error = CUDA_ERROR_INVALID_VALUE;
   if (!sim_graph_memory_is_held(m)) return true;
-  struct sim_op *op = sim_graph_memory_free_op(m);
+  struct sim_op *op = sim_graph_memory_free_op(m, s);
   *error = op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : CUDA_ERROR_OUT_OF_MEMORY;
   return true;
 }
@@ -310,10 +521,11 @@ CUresult sim_cuDeviceGetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute att
   if (!value || (unsigned)attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&sim_memory_lock);
-  *(cuuint64_t *)value = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT       ? sum(d, true)
-                         : attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH        ? used_high[dev]
-                         : attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT ? sum(d, false)
-                                                                               : reserved_high[dev];
+  *(cuuint64_t *)value = attribute == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ? pool_bytes(d, true)
+                         : attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH  ? used_high[dev]
+                         : attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT
+                             ? pool_bytes(d, false)
+                             : reserved_high[dev];
   pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
 }
@@ -327,9 +539,9 @@ CUresult sim_cuDeviceSetGraphMemAttribute(CUdevice dev, CUgraphMem_attribute att
   CUresult error = CUDA_SUCCESS;
   pthread_mutex_lock(&sim_memory_lock);
   if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-    used_high[dev] = sum(d, true);
+    used_high[dev] = pool_bytes(d, true);
   else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-    reserved_high[dev] = sum(d, false);
+    reserved_high[dev] = pool_bytes(d, false);
   else
     error = CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_unlock(&sim_memory_lock);

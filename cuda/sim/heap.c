@@ -1,12 +1,12 @@
 /* heap.c: a device's memory: which addresses of its range are in use.
  *
  * A device reserves its address range once, without access: a shared mapping of a file in memory,
- * so that the same pages can be mapped elsewhere (vmm.c) and by other processes (ipc.c). Where
- * such a file is not to be had it is private memory, and both are not supported. Allocations above
- * 1 MiB take whole granules (2 MiB), which are opened for access and closed again, so that a twin's
- * or a copy's access to freed memory faults. Smaller ones share granules in units of 512 bytes; one
- * empty granule is kept open so that a small allocation in a loop costs no system call. Capacity
- * counts granules in use.
+ * so that the same pages can be mapped elsewhere (vmm.c, graph_memory.c) and by other processes
+ * (ipc.c). Where such a file is not to be had it is private memory, and none of these is supported.
+ * Allocations above 1 MiB take whole granules (2 MiB), which are opened for access and closed
+ * again, so that a twin's or a copy's access to freed memory faults. Smaller ones share granules in
+ * units of 512 bytes; one empty granule is kept open so that a small allocation in a loop costs no
+ * system call. Capacity counts granules in use.
  *
  * Runs: a span of units is cut into runs, used or free; a run's length stands at its first and last
  * unit (boundary tags), free runs of about one length are linked in a bin (powers of two). Freeing
@@ -284,20 +284,6 @@ void sim_heap_addresses_end(struct sim_device *d, uintptr_t start, size_t bytes)
 {
   (void)bytes; /* the run knows */
   run_give(&d->granules, (uint32_t)((start - (uintptr_t)d->base) / SIM_GRANULE), granule_count(d));
-}
-
-bool sim_heap_open(struct sim_device *d, uintptr_t start, size_t bytes)
-{
-  if (!has_room(d, bytes) || mprotect((void *)start, bytes, PROT_READ | PROT_WRITE)) return false;
-  took(d, bytes);
-  return true;
-}
-
-void sim_heap_close(struct sim_device *d, uintptr_t start, size_t bytes)
-{
-  madvise((void *)start, bytes, d->file < 0 ? MADV_DONTNEED : MADV_REMOVE);
-  mprotect((void *)start, bytes, PROT_NONE);
-  d->used -= bytes;
 }
 
 /* A file in memory, as long as `bytes`; -1: none to be had, or not of that length. */

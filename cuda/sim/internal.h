@@ -426,11 +426,9 @@ CUresult sim_heap_start(struct sim_device *device, size_t capacity);
  * inaccessible there; NULL when the capacity does not allow it. sim_memory_lock held. */
 char *sim_heap_take(struct sim_device *device, size_t bytes);
 void sim_heap_give(struct sim_device *device, char *home, size_t bytes);
-/* Addresses of a device's range that have no memory, and opening and closing such. Lock held. */
+/* Addresses of a device's range that have no memory. Lock held. */
 uintptr_t sim_heap_addresses(struct sim_device *device, size_t bytes);
 void sim_heap_addresses_end(struct sim_device *device, uintptr_t start, size_t bytes);
-bool sim_heap_open(struct sim_device *device, uintptr_t start, size_t bytes);
-void sim_heap_close(struct sim_device *device, uintptr_t start, size_t bytes);
 /* Counts memory that is kept elsewhere; false when the capacity does not allow it. Lock held. */
 bool sim_heap_charge(struct sim_device *device, size_t bytes);
 

@@ -102,6 +102,44 @@ static CUresult keep_child(CUgraphNode n, const CUDA_CHILD_GRAPH_NODE_PARAMS *p)
   return CUDA_SUCCESS;
 }
 
+/* Marks (index 1) the nodes of its graph that n comes after; false: no memory. */
+static bool mark_earlier(CUgraphNode n)
+{
+  CUgraphNode *stack = malloc((n->graph->count + 1) * sizeof(void *)), at = n;
+  size_t depth = 0;
+  if (!stack) return false;
+  for (CUgraphNode other = n->graph->first; other; other = other->next)
+    other->index = 0;
+  for (;;) {
+    for (size_t i = 0; i < at->after.count; i++) {
+      CUgraphNode before = at->after.list[i];
+      if (before->index) continue;
+      before->index = 1;
+      stack[depth++] = before;
+    }
+    if (!depth) break;
+    at = stack[--depth];
+  }
+  free(stack);
+  return true;
+}
+
+/* "CUDA may reuse memory within a graph by assigning the same virtual address ranges to different
+ * allocations whose lifetimes do not overlap": memory freed by a node that n comes after. */
+static bool reuse_memory(CUgraphNode n, const struct sim_device *d,
+                         CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p)
+{
+  if (!n->graph->owns_memory || !mark_earlier(n)) return false;
+  for (CUgraphNode f = n->graph->first; f; f = f->next) {
+    if (f->params.type != CU_GRAPH_NODE_TYPE_MEM_FREE || !f->index || f->reused) continue;
+    if (!sim_graph_memory_reuse(f->memory, d, p->bytesize, n->graph, &p->dptr)) continue;
+    f->reused = true;
+    n->memory = f->memory;
+    return true;
+  }
+  return false;
+}
+
 static CUresult keep_alloc(CUgraphNode n, CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p)
 {
   const CUmemPoolProps *props = &p->poolProps;
@@ -117,9 +155,11 @@ static CUresult keep_alloc(CUgraphNode n, CUDA_MEM_ALLOC_NODE_PARAMS_v2 *p)
   n->owned = bytes ? malloc(bytes) : NULL;
   if (bytes && !n->owned) return CUDA_ERROR_OUT_OF_MEMORY;
   if (bytes) memcpy(n->owned, p->accessDescs, bytes);
-  CUresult error = sim_graph_memory_new(d, p->bytesize, &p->dptr, &n->memory);
-  if (error) return error;
-  sim_graph_memory_owner(n->memory, n->graph);
+  if (!reuse_memory(n, d, p)) {
+    CUresult error = sim_graph_memory_new(d, p->bytesize, &p->dptr, &n->memory);
+    if (error) return error;
+    sim_graph_memory_owner(n->memory, n->graph);
+  }
   n->params.alloc = *p;
   n->params.alloc.accessDescs = n->owned;
   n->graph->owns_memory = true;
@@ -339,8 +379,6 @@ struct sim_op *sim_node_op(CUgraphNode n)
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
     op = sim_record_op(p->eventRecord.event, &error);
     break;
-  case CU_GRAPH_NODE_TYPE_MEM_FREE:
-    return sim_graph_memory_free_op(n->memory);
   case CU_GRAPH_NODE_TYPE_CONDITIONAL:
     return sim_condition_op(n);
   default:

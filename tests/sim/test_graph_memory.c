@@ -147,12 +147,283 @@ START_TEST(a_launch_without_room_for_its_memory_fails)
 }
 END_TEST
 
+/* ---- addresses and pages ------------------------------------------------------------------------
+ */
+
+static CUgraphNode alloc_node(CUgraph g, CUgraphNode after, size_t bytes, CUdeviceptr *p)
+{
+  CUgraphNode n;
+  CUDA_MEM_ALLOC_NODE_PARAMS params = alloc_params(bytes);
+  ok(cuGraphAddMemAllocNode(&n, g, &after, after ? 1 : 0, &params));
+  *p = params.dptr;
+  return n;
+}
+
+static CUgraphNode free_node(CUgraph g, CUgraphNode after, CUdeviceptr p)
+{
+  CUgraphNode n;
+  ok(cuGraphAddMemFreeNode(&n, g, &after, 1, p));
+  return n;
+}
+
+static CUgraphNode copy_word(CUgraph g, CUgraphNode after, unsigned *to, CUdeviceptr from)
+{
+  CUgraphNode n;
+  CUDA_MEMCPY3D p = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                     .srcDevice = from,
+                     .dstMemoryType = CU_MEMORYTYPE_HOST,
+                     .dstHost = to,
+                     .WidthInBytes = 4,
+                     .Height = 1,
+                     .Depth = 1};
+  ok(cuGraphAddMemcpyNode(&n, g, &after, 1, &p, primary(0)));
+  return n;
+}
+
+START_TEST(an_allocation_after_a_free_in_its_graph_has_its_addresses)
+{
+  CUgraph g = graph();
+  CUdeviceptr a, b, c, d, e, f;
+  unsigned seen[2] = {0, 0};
+  CUgraphNode first = alloc_node(g, NULL, 3 * GRANULE, &a);
+  CUgraphNode freed = free_node(g, copy_word(g, set_node(g, first, a, 4), &seen[0], a), a);
+  alloc_node(g, NULL, 3 * GRANULE, &c); /* not after the free */
+  ck_assert_uint_ne(c, a);
+  alloc_node(g, freed, GRANULE, &d); /* of another size */
+  ck_assert_uint_ne(d, a);
+  CUgraphNode between, second;
+  ok(cuGraphAddEmptyNode(&between, g, &freed, 1));
+  second = alloc_node(g, between, 3 * GRANULE - 5, &b);
+  ck_assert_uint_eq(b, a);
+  alloc_node(g, between, 3 * GRANULE, &e); /* the other's now */
+  ck_assert_uint_ne(e, a);
+  freed = free_node(g, copy_word(g, set_node(g, second, b, 5), &seen[1], b), b);
+  CUgraphNode again;
+  fails(cuGraphAddMemFreeNode(&again, g, &freed, 1, a), CUDA_ERROR_INVALID_VALUE);
+  alloc_node(g, freed, 3 * GRANULE, &f);
+  ck_assert_uint_eq(f, a);
+  run(instance(g));
+  ck_assert_uint_eq(seen[0], 4);
+  ck_assert_uint_eq(seen[1], 5);
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 10 * GRANULE);
+  ok(cuMemFree_v2(f)); /* the third is not freed by the graph */
+  fails(cuMemFree_v2(f), CUDA_ERROR_INVALID_VALUE);
+}
+END_TEST
+
+START_TEST(a_captured_loop_of_allocations_has_one_address)
+{
+  CUstream s = stream();
+  CUdeviceptr p[3];
+  CUgraph g;
+  ok(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  for (int i = 0; i < 3; i++) {
+    ok(cuMemAllocAsync(&p[i], 400, s));
+    ok(cuMemsetD32Async(p[i], 9, 100, s));
+    ok(cuMemFreeAsync(p[i], s));
+    ck_assert_uint_eq(p[i], p[0]);
+  }
+  ok(cuStreamEndCapture(s, &g));
+  run(instance(g));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), GRANULE);
+}
+END_TEST
+
+#define GRAPHS 8
+#define PAGES  ((size_t)3)
+
+/* A graph that allocates, writes its number into the memory's ends, reads them, and frees. */
+struct user {
+  CUgraphExec exec;
+  CUdeviceptr p;
+  unsigned number, seen[2];
+};
+
+static void make_user(struct user *u, unsigned number, bool frees)
+{
+  CUgraph g = graph();
+  CUgraphNode n = alloc_node(g, NULL, PAGES * GRANULE, &u->p);
+  CUdeviceptr last = u->p + PAGES * GRANULE - 4;
+  u->number = number;
+  n = set_node(g, set_node(g, n, u->p, number), last, number);
+  n = copy_word(g, copy_word(g, n, &u->seen[0], u->p), &u->seen[1], last);
+  if (frees) free_node(g, n, u->p);
+  u->exec = instance(g);
+  ok(cuGraphDestroy(g));
+}
+
+static void make_users(struct user *u, bool frees)
+{
+  for (unsigned i = 0; i < GRAPHS; i++)
+    make_user(&u[i], i + 1, frees);
+}
+
+static void check_users(struct user *u)
+{
+  for (unsigned i = 0; i < GRAPHS; i++) {
+    ck_assert_uint_eq(u[i].seen[0], u[i].number);
+    ck_assert_uint_eq(u[i].seen[1], u[i].number);
+    u[i].seen[0] = u[i].seen[1] = 0;
+  }
+}
+
+static void footprint_is(size_t memories)
+{
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), memories * PAGES * GRANULE);
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT),
+                    memories * PAGES * GRANULE);
+}
+
+START_TEST(graphs_launched_in_one_stream_share_pages)
+{
+  struct user u[GRAPHS];
+  make_users(u, true);
+  footprint_is(0);
+  CUstream s = stream();
+  ok(weir_sim_hold(s));
+  for (int i = 0; i < GRAPHS; i++) {
+    ok(cuGraphLaunch(u[i].exec, s));
+    footprint_is(1);
+  }
+  ok(weir_sim_release(s));
+  ok(cuStreamSynchronize(s));
+  check_users(u);
+  ok(cuGraphLaunch(u[0].exec, stream())); /* the others are over: in any stream */
+  footprint_is(1);
+  for (int i = 0; i < GRAPHS; i++)
+    ok(cuGraphExecDestroy(u[i].exec));
+  ok(cuCtxSynchronize());
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
+  ok(cuDeviceGraphMemTrim(0));
+  footprint_is(0);
+}
+END_TEST
+
+START_TEST(graphs_that_run_at_once_have_pages_of_their_own)
+{
+  struct user u[GRAPHS];
+  CUstream s[GRAPHS];
+  make_users(u, true);
+  for (int i = 0; i < GRAPHS; i++) {
+    s[i] = stream();
+    ok(weir_sim_hold(s[i]));
+    ok(cuGraphLaunch(u[i].exec, s[i]));
+    footprint_is((size_t)i + 1);
+  }
+  ok(cuDeviceGraphMemTrim(0)); /* all are in use */
+  footprint_is(GRAPHS);
+  for (int i = GRAPHS; i--;)
+    ok(weir_sim_release(s[i]));
+  ok(cuCtxSynchronize());
+  check_users(u);
+  ok(cuDeviceGraphMemTrim(0));
+  footprint_is(0);
+  for (int i = 0; i < GRAPHS; i++)
+    ok(cuGraphLaunch(u[i].exec, s[0])); /* mapped anew, and shared */
+  footprint_is(1);
+  ok(cuStreamSynchronize(s[0]));
+  check_users(u);
+}
+END_TEST
+
+START_TEST(a_graph_moves_to_other_pages_when_its_own_are_in_use)
+{
+  struct user u[GRAPHS];
+  make_users(u, true);
+  CUstream busy = stream(), other = stream();
+  for (int i = 0; i < GRAPHS; i++)
+    ok(cuGraphLaunch(u[i].exec, busy));
+  ok(cuStreamSynchronize(busy));
+  check_users(u);
+  ok(weir_sim_hold(busy));
+  ok(cuGraphLaunch(u[0].exec, busy));
+  footprint_is(1);
+  for (int i = 1; i < GRAPHS; i++) {
+    ok(cuGraphLaunch(u[i].exec, other));
+    footprint_is(2);
+  }
+  ok(cuStreamSynchronize(other)); /* while the first is held */
+  ok(weir_sim_release(busy));
+  ok(cuStreamSynchronize(busy));
+  check_users(u);
+}
+END_TEST
+
+START_TEST(allocations_that_are_not_freed_keep_their_pages)
+{
+  struct user u[GRAPHS];
+  make_users(u, false);
+  CUstream s = stream();
+  for (size_t i = 0; i < GRAPHS; i++) {
+    ok(cuGraphLaunch(u[i].exec, s));
+    footprint_is(i + 1);
+  }
+  ok(cuStreamSynchronize(s));
+  ok(cuDeviceGraphMemTrim(0));
+  footprint_is(GRAPHS);
+  check_users(u);
+  for (unsigned i = 0; i < GRAPHS; i++) {
+    ck_assert_uint_eq(word_at(u[i].p), u[i].number); /* outlives its launch */
+    ok(cuMemFree_v2(u[i].p));
+    footprint_is(GRAPHS);
+  }
+  ok(cuDeviceGraphMemTrim(0)); /* though the graphs are there still */
+  footprint_is(0);
+  ok(cuGraphLaunch(u[3].exec, s));
+  footprint_is(1);
+  ok(cuMemFreeAsync(u[3].p, s));
+  ok(cuGraphLaunch(u[4].exec, s)); /* after the free, in its stream */
+  footprint_is(1);
+  ok(cuStreamSynchronize(s));
+  ck_assert_uint_eq(word_at(u[4].p), 5);
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), GRAPHS * PAGES * GRANULE);
+}
+END_TEST
+
+START_TEST(graphs_of_different_sizes_share_what_they_can)
+{
+  CUdeviceptr p;
+  CUgraph large = graph(), small = graph();
+  CUgraphNode n = alloc_node(large, NULL, 5 * GRANULE, &p);
+  free_node(large, n, p);
+  n = alloc_node(small, NULL, 2 * GRANULE, &p);
+  free_node(small, n, p);
+  CUstream s = stream();
+  ok(cuGraphLaunch(instance(small), s));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 2 * GRANULE);
+  ok(cuGraphLaunch(instance(large), s));
+  ck_assert_uint_eq(graph_bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 5 * GRANULE);
+}
+END_TEST
+
+START_TEST(an_upload_gives_a_graph_its_pages)
+{
+  struct user u;
+  make_user(&u, 7, true);
+  CUstream s = stream();
+  ok(cuGraphUpload(u.exec, s));
+  footprint_is(1);
+  ok(cuGraphLaunch(u.exec, s));
+  footprint_is(1);
+  ok(cuStreamSynchronize(s));
+  ck_assert_uint_eq(u.seen[0], 7);
+}
+END_TEST
+
 int main(void)
 {
   const TTest *const tests[] = {an_allocation_lives_from_its_launch_to_its_free,
                                 memory_of_graphs_is_used_until_it_is_trimmed,
                                 an_allocation_is_freed_once_by_its_graph_or_another,
                                 a_launch_without_room_for_its_memory_fails,
+                                an_allocation_after_a_free_in_its_graph_has_its_addresses,
+                                a_captured_loop_of_allocations_has_one_address,
+                                graphs_launched_in_one_stream_share_pages,
+                                graphs_that_run_at_once_have_pages_of_their_own,
+                                a_graph_moves_to_other_pages_when_its_own_are_in_use,
+                                allocations_that_are_not_freed_keep_their_pages,
+                                graphs_of_different_sizes_share_what_they_can,
+                                an_upload_gives_a_graph_its_pages,
                                 NULL};
   return run_tests("sim_graph_memory", tests, start);
 }

@@ -95,17 +95,22 @@ static void end_slot(struct walker *w, struct slot *s)
   s->memory = 0;
 }
 
-/* A capture in this stream and one that joins it, and some launches of what came of it. */
+/* A capture in this stream and one that joins it, and some launches of what came of it. What is
+ * written comes through memory of the graph, whose pages other threads' graphs share. */
 static void graph(struct walker *w, struct slot *s, unsigned char value)
 {
   CUgraph g;
   CUgraphExec e;
   CUstream joins;
+  CUdeviceptr own;
   void *arguments[] = {&s->memory};
   int times = (int)(next(w) % 3);
   ok(cuStreamCreate(&joins, CU_STREAM_NON_BLOCKING));
   ok(cuStreamBeginCapture_v2(w->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-  ok(cuMemsetD8Async(s->memory, value, BYTES, w->stream));
+  ok(cuMemAllocAsync(&own, BYTES, w->stream));
+  ok(cuMemsetD8Async(own, value, BYTES, w->stream));
+  ok(cuMemcpyDtoDAsync_v2(s->memory, own, BYTES, w->stream));
+  ok(cuMemFreeAsync(own, w->stream));
   ok(cuEventRecord(w->event, w->stream));
   ok(cuStreamWaitEvent(joins, w->event, 0));
   ok(cuLaunchKernel(w->function, BYTES / 100, 1, 1, 100, 1, 1, 0, joins, arguments, NULL));
@@ -238,6 +243,7 @@ static void nothing_is_left(void)
     size_t free_bytes, total;
     ok(cuCtxSetCurrent(primary(d)));
     ok(cuCtxSynchronize());
+    ok(cuDeviceGraphMemTrim(d));
     ok(cuMemGetInfo_v2(&free_bytes, &total));
     ck_assert_uint_eq(free_bytes, total);
   }

@@ -498,6 +498,13 @@ START_TEST(without_a_file_for_it_there_is_memory_but_no_mapping)
   CUmemGenericAllocationHandle h;
   CUmemAllocationProp prop = on_device(0);
   fails(cuMemCreate(&h, GRANULE, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
+  CUgraph g;
+  CUgraphNode n;
+  CUDA_MEM_ALLOC_NODE_PARAMS node = {.bytesize = 4};
+  node.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  node.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  ok(cuGraphCreate(&g, 0));
+  fails(cuGraphAddMemAllocNode(&n, g, NULL, 0, &node), CUDA_ERROR_NOT_SUPPORTED);
   CUdeviceptr p = device_bytes(4 * GRANULE);
   CUipcMemHandle ipc;
   fails(cuIpcGetMemHandle(&ipc, p), CUDA_ERROR_INVALID_VALUE);
