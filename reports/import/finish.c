@@ -100,27 +100,34 @@ static weir_status write_no_gpu(const weir_importer *im)
   return s;
 }
 
-/* The module of a frame: the one whose code holds the byte before the return address, loaded when
- * the frame was first met; records of several threads may cross, so the nearest load serves as
- * well. */
-static weir_status place_frames(const wr_db *db)
-{
-  return wr_db_exec(db,
-                    "CREATE INDEX module_by_start ON module(process, start);"
-                    "UPDATE frame SET module = (SELECT id FROM (SELECT m.id AS id,"
-                    " m.loaded <= frame.first AND (m.unloaded IS NULL OR m.unloaded >= frame.first)"
-                    " AS there, abs(m.loaded - frame.first) AS apart FROM module m"
-                    " WHERE m.process = frame.process AND m.start < frame.address"
-                    " AND m.\"end\" >= frame.address) ORDER BY there DESC, apart, id LIMIT 1);"
-                    "DROP INDEX module_by_start");
-}
-
 /* The program itself is a module too, also where no stack was taken. */
 static weir_status add_programs(const wr_db *db)
 {
   return wr_db_exec(db, "INSERT INTO module(process, path) SELECT p.id, p.exe FROM process p"
                         " WHERE p.exe <> '' AND NOT EXISTS (SELECT 1 FROM module m"
                         " WHERE m.process = p.id AND m.path = p.exe)");
+}
+
+/* The module of a frame: the one whose code holds the byte before the return address, loaded when
+ * the frame was first met; records of several threads may cross, so the nearest load serves as
+ * well. */
+static weir_status place_frames(const wr_db *db)
+{
+  return wr_db_exec(db,
+                    "UPDATE frame SET module = (SELECT id FROM (SELECT m.id AS id,"
+                    " m.loaded <= frame.first AND (m.unloaded IS NULL OR m.unloaded >= frame.first)"
+                    " AS there, abs(m.loaded - frame.first) AS apart FROM module m"
+                    " WHERE m.process = frame.process AND m.start < frame.address"
+                    " AND m.\"end\" >= frame.address) ORDER BY there DESC, apart, id LIMIT 1)");
+}
+
+/* Both look the modules of one process up: a tree has as many as it has processes. */
+static weir_status relate_modules(const wr_db *db)
+{
+  weir_status s = wr_db_exec(db, "CREATE INDEX module_by_start ON module(process, start)");
+  if (!s) s = add_programs(db);
+  if (!s) s = place_frames(db);
+  return s ? s : wr_db_exec(db, "DROP INDEX module_by_start");
 }
 
 static weir_status look_at_modules(const wr_db *db)
@@ -152,8 +159,7 @@ static weir_status complete(weir_importer *im)
   weir_status s = shift_times(im);
   if (!s) s = write_duration(im);
   if (!s) s = write_no_gpu(im);
-  if (!s) s = add_programs(db);
-  if (!s) s = place_frames(db);
+  if (!s) s = relate_modules(db);
   if (!s) s = look_at_modules(db);
   if (!s) s = wr_lifetimes(&im->batch, im->merging ? NULL : &im->memory, im->least);
   if (!s) s = wr_batch_flush(&im->batch, true);
