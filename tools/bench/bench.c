@@ -28,6 +28,8 @@ const row bench_rows[] = {
      measure_pair_64m},
     {"pair-1g", "malloc + free beside two calls, 1 GiB", "ns added", 120, false, measure_pair_1g},
     {"program", "whole program, 100 k calls/s", "% added", 1, false, measure_program},
+    {"forks", "a fork, 1 at once, over 2 x bare", "ms", 0.2, false, measure_forks},
+    {"forks-64", "a fork, 64 at once, over 2 x bare", "ms", 0.2, false, measure_forks_64},
     {"dlsym", "dlsym of a name that isn't ours", "ns added", 20, false, measure_dlsym},
     {"reroute-alloc", "rerouted hit: malloc", "ns", 60, false, measure_reroute_alloc},
     {"reroute-free", "rerouted hit: free, relaxed", "ns", 80, false, measure_reroute_free},

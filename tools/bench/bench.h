@@ -50,6 +50,8 @@ void measure_reroute_free_strict(measured *m);
 void measure_launch_track(measured *m);
 void measure_staging(measured *m);
 void measure_staging_peer(measured *m);
+void measure_forks(measured *m);
+void measure_forks_64(measured *m);
 void measure_dlsym(measured *m);
 /* rows_trace.c */
 void measure_sigkill(measured *m);

@@ -10,6 +10,8 @@
  *   calls pair BURSTS PAUSE_US BYTES          ns a cuMemAlloc of so many bytes with its cuMemFree
  *   calls copy COPIES BYTES                   GB/s of a pageable copy to the device
  *   calls peer COPIES BYTES                   GB/s of a copy to a second device
+ *   calls forks COUNT AT_ONCE                 ms a child that is forked, calls cuEventQuery four
+ *                                             times and exits; COUNT of them, AT_ONCE living
  *   calls count FILE                          queries for ever; FILE holds the number of those done
  *
  * Bursts are short enough for a thread's ring, and the pause lets the collector drain it: what is
@@ -23,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -304,6 +307,40 @@ static int run_peer(int copies, size_t bytes)
   return errors != 0;
 }
 
+/* ---- forks -------------------------------------------------------------------------------------
+ */
+
+/* A driver answers a forked child of who has used it with an error, and quickly: what is measured
+ * is the life of the process. */
+static bool fork_child(void)
+{
+  enum { CALLS = 4 };
+  pid_t pid = fork();
+  if (pid == 0) {
+    for (int i = 0; i < CALLS; i++)
+      (void)query(event);
+    _exit(0);
+  }
+  return pid > 0;
+}
+
+static int run_forks(int count, int at_once)
+{
+  int begun = 0, ended = 0, status, errors = 0;
+  double begin = now_ns();
+  while (!errors && ended < count) {
+    if (begun < count && begun - ended < at_once) {
+      errors += !fork_child();
+      begun++;
+    } else {
+      errors += wait(&status) < 0 || status != 0;
+      ended++;
+    }
+  }
+  printf("%.6f\n", (now_ns() - begin) / 1e6 / count);
+  return errors != 0;
+}
+
 /* ---- count -------------------------------------------------------------------------------------
  */
 
@@ -348,6 +385,8 @@ int main(int argc, char **argv)
     return run_copy((int)number(argv[2]), (size_t)number(argv[3]));
   if (!strcmp(mode, "peer") && argc == 4)
     return run_peer((int)number(argv[2]), (size_t)number(argv[3]));
+  if (!strcmp(mode, "forks") && argc == 4)
+    return run_forks((int)number(argv[2]), (int)number(argv[3]));
   if (!strcmp(mode, "count") && argc == 3) return run_count(argv[2]);
   (void)fprintf(stderr, "calls: wrong arguments\n");
   return 2;

@@ -241,6 +241,65 @@ void measure_program(measured *m)
       "s for 100 k calls, 10 us of work after each, stacks on, collector beside, %d pairs", PAIRS);
 }
 
+/* ---- processes --------------------------------------------------------------------------------
+ */
+
+enum { FORKS = 3000, FORK_PAIRS = 7 };
+
+/* What one process costs: time, from the command's start to its end, and processor time, in ms. */
+typedef struct fork_cost {
+  double wall, cpu;
+} fork_cost;
+
+static bool run_forks(fork_cost *cost, bool under, const char *at_once)
+{
+  const char *const args[] = {"forks", bench_text("%d", FORKS), at_once, NULL};
+  double begin = bench_now(), in_program;
+  if (!run_calls(&in_program, under, "32", args)) return false;
+  cost->wall = (bench_now() - begin) * 1e3 / FORKS;
+  cost->cpu = bench_cpu_seconds * 1e3 / FORKS;
+  return true;
+}
+
+/* Forked children that call CUDA and are gone: each has a spool of its own, which is opened,
+ * imported and removed. What is more than twice the time without Weir. */
+static void measure_forks_at_once(measured *m, const char *at_once)
+{
+  double without[FORK_PAIRS], with[FORK_PAIRS], over[FORK_PAIRS], cpu[2][FORK_PAIRS];
+  for (int i = 0; i < FORK_PAIRS; i++)
+    for (int k = 0; k < 2; k++) {
+      bool under = (i ^ k) & 1; /* who goes first alternates */
+      fork_cost cost;
+      if (!run_forks(&cost, under, at_once)) {
+        m->failed = true;
+        (void)snprintf(m->note, sizeof m->note, "a child failed");
+        return;
+      }
+      (under ? with : without)[i] = cost.wall;
+      cpu[under][i] = cost.cpu;
+    }
+  for (int i = 0; i < FORK_PAIRS; i++)
+    over[i] = with[i] - 2 * without[i];
+  m->value = bench_median(over, FORK_PAIRS);
+  m->without = bench_median(without, FORK_PAIRS);
+  m->with = bench_median(with, FORK_PAIRS);
+  (void)snprintf(m->note, sizeof m->note,
+                 "ms a forked child with 4 calls, %s at once, %d of them, the collector's end "
+                 "included; processor time %.3f -> %.3f; %d pairs",
+                 at_once, FORKS, bench_median(cpu[0], FORK_PAIRS), bench_median(cpu[1], FORK_PAIRS),
+                 FORK_PAIRS);
+}
+
+void measure_forks(measured *m)
+{
+  measure_forks_at_once(m, "1");
+}
+
+void measure_forks_64(measured *m)
+{
+  measure_forks_at_once(m, "64");
+}
+
 void measure_dlsym(measured *m)
 {
   const char *const args[] = {"dlsym", "200", "5000", NULL};
