@@ -20,23 +20,21 @@ all: cuda-backend
 # The software device: $(SIM)/libcuda.so.1, its entry points made from NVIDIA's headers at build time.
 
 SIMGEN     := $(OBJ)/cuda/sim/gen
-SIMDRV_C   := $(addprefix cuda/sim/,arena.c array.c batch.c capture.c condition.c context.c control.c copy.c device.c event.c \
-              fault.c gate.c graph.c graph_exec.c graph_memory.c heap.c image.c ipc.c launch.c memop.c memory.c module.c \
-              node.c node_api.c pool.c pool_place.c procaddr.c stream.c stream_api.c texture.c vmm.c)
+SIMDRV_C   := $(sort $(wildcard $(addprefix cuda/sim/,$(addsuffix /*.c,device stream memory module graph driver))))
 SIMDRV_O   := $(call objs,$(SIMDRV_C)) $(SIMGEN)/entry.gen.o
 SIMINC      = $(CUDAINC) -I$(SIMGEN)
 
 $(foreach c,$(SIMDRV_C),$(eval EXTRA_$(c) = $$(SIMINC)))
 
 # cuda.h with every old ABI and stream variant declared; its names become the exports.
-$(SIMGEN)/cuda.i: cuda/sim/headers.h $(wildcard $(CUDA_HOME)/include/cuda.h) | check-tools
+$(SIMGEN)/cuda.i: cuda/sim/driver/headers.h $(wildcard $(CUDA_HOME)/include/cuda.h) | check-tools
 	@mkdir -p $(@D)
 	$(Q)$(CC) -E -P -D__CUDA_API_VERSION_INTERNAL $(CUDAINC) -x c $< -o $@
 
 # The stamp is newer than the sources; the generated files only change when their content does.
-$(SIMGEN)/stamp: $(SIMGEN)/cuda.i cuda/sim/gen.py $(SIMDRV_C)
+$(SIMGEN)/stamp: $(SIMGEN)/cuda.i cuda/sim/driver/gen.py $(SIMDRV_C)
 	$(say) GEN $(SIMGEN)
-	$(Q)python3 cuda/sim/gen.py $(SIMGEN)/cuda.i $(SIMGEN) $(SIMDRV_C)
+	$(Q)python3 cuda/sim/driver/gen.py $(SIMGEN)/cuda.i $(SIMGEN) $(SIMDRV_C)
 	@touch $@
 
 $(SIMGEN)/api.gen.h $(SIMGEN)/entry.gen.c $(SIMGEN)/unsupported.txt: $(SIMGEN)/stamp ;
@@ -47,26 +45,26 @@ $(SIMGEN)/entry.gen.o: $(SIMGEN)/entry.gen.c
 	$(say) CC $<
 	$(Q)$(CC) $(BASEFLAGS) $(CPPFLAGS) $(CFLAGS) $(SIMINC) -c $< -o $@
 
-$(SIM)/libcuda.so.1: $(SIMDRV_O) cuda/sim/libcuda.map
+$(SIM)/libcuda.so.1: $(SIMDRV_O) cuda/sim/driver/libcuda.map
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) -shared $(LDSAN) -Wl,-soname,libcuda.so.1 -Wl,-Bsymbolic -Wl,-z,nodelete $(if $(SAN),,-Wl,-z,defs) \
-	  -Wl,--version-script,cuda/sim/libcuda.map $(SIMDRV_O) $(LDFLAGS) -o $@ -lpthread -ldl
+	  -Wl,--version-script,cuda/sim/driver/libcuda.map $(SIMDRV_O) $(LDFLAGS) -o $@ -lpthread -ldl
 	$(Q)ln -sf libcuda.so.1 $(SIM)/libcuda.so
 
 # For programs that are linked against CUPTI: nothing to profile.
-$(SIM)/libcupti.so.13: $(call objs,cuda/sim/cupti.c) cuda/sim/libcupti.map
+$(SIM)/libcupti.so.13: $(call objs,cuda/sim/runtime/cupti.c) cuda/sim/runtime/libcupti.map
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(Q)$(CC) -shared $(LDSAN) -Wl,-soname,libcupti.so.13 -Wl,-Bsymbolic -Wl,--version-script,cuda/sim/libcupti.map \
+	$(Q)$(CC) -shared $(LDSAN) -Wl,-soname,libcupti.so.13 -Wl,-Bsymbolic -Wl,--version-script,cuda/sim/runtime/libcupti.map \
 	  $(filter %.o,$^) $(LDFLAGS) -o $@ -ldl
 	$(Q)ln -sf libcupti.so.13 $(SIM)/libcupti.so
 
-$(call objs,cuda/sim/cupti.c): cuda/sim/cupti.def
+$(call objs,cuda/sim/runtime/cupti.c): cuda/sim/runtime/cupti.def
 
 sim: $(SIM)/libcupti.so.13
 
--include cuda/sim/rt/rules.mk
+-include cuda/sim/runtime/rules.mk
 
 # What answers "not supported", driver first, then the runtime's own list (SIMRT_UNSUPPORTED).
 $(SIM)/unsupported.txt: $(SIMGEN)/unsupported.txt $(SIMRT_UNSUPPORTED)

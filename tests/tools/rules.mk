@@ -23,11 +23,11 @@ $(O)/tests/tools/victim: $(OBJ)/tests/tools/victim.o
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $^ -ldl
 
 # A program whose RPATH leads to its own libcudart.
-$(O)/tests/tools/own_runtime: $(OBJ)/tests/tools/own_runtime.o tests/tools/own_runtime.c cuda/sim/rt/libcudart.map
+$(O)/tests/tools/own_runtime: $(OBJ)/tests/tools/own_runtime.o tests/tools/own_runtime.c cuda/sim/runtime/libcudart.map
 	@mkdir -p $(@D)/own
 	$(say) LD $@
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DOWN_RUNTIME -shared -fPIC -Wl,-soname,libcudart.so.13 \
-	  -Wl,--version-script=cuda/sim/rt/libcudart.map -o $(@D)/own/libcudart.so.13 tests/tools/own_runtime.c
+	  -Wl,--version-script=cuda/sim/runtime/libcudart.map -o $(@D)/own/libcudart.so.13 tests/tools/own_runtime.c
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) -o $@ $< $(@D)/own/libcudart.so.13 -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/own'
 
 # A program that no library is loaded into.

@@ -1,0 +1,479 @@
+/* module.c: modules and libraries: what is loaded, which functions and variables it gives.
+ */
+#include "cuda/sim/module/module.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sim_arena sim_modules = SIM_ARENA(struct CUmod_st, SIM_MODULE);
+struct sim_arena sim_functions = SIM_ARENA(struct CUfunc_st, SIM_FUNCTION);
+struct sim_arena sim_libraries = SIM_ARENA(struct CUlib_st, SIM_LIBRARY);
+struct sim_arena sim_kernels = SIM_ARENA(struct CUkern_st, SIM_KERNEL);
+
+pthread_mutex_t sim_modules_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- modules ------------------------------------------------------------------------------------
+ */
+
+static CUmodule module_new(CUcontext c, struct sim_image *image, CUlibrary library) /* lock held */
+{
+  CUmodule m = sim_arena_new(&sim_modules);
+  if (!m) return NULL;
+  m->context = c;
+  m->image = image;
+  m->library = library;
+  m->next = c->modules;
+  c->modules = m;
+  sim_context_ref(c);
+  return m;
+}
+
+static void module_free(CUmodule m) /* lock held, unlinked */
+{
+  for (CUfunction f; (f = m->functions);) {
+    m->functions = f->next;
+    free(f->name);
+    sim_arena_free(&sim_functions, f);
+  }
+  for (struct sim_global *g; (g = m->globals);) {
+    m->globals = g->next;
+    pthread_mutex_lock(&sim_memory_lock);
+    struct sim_range *r = sim_range_at(g->start, 1);
+    if (r && r->hidden) sim_range_remove(r);
+    pthread_mutex_unlock(&sim_memory_lock);
+    free(g);
+  }
+  sim_image_unref(m->image);
+  sim_context_unref(m->context);
+  sim_arena_free(&sim_modules, m);
+}
+
+void sim_modules_free_of(CUcontext c)
+{
+  pthread_mutex_lock(&sim_modules_lock);
+  for (CUmodule m; (m = c->modules);) {
+    c->modules = m->next;
+    module_free(m);
+  }
+  pthread_mutex_unlock(&sim_modules_lock);
+}
+
+static CUresult load(CUmodule *module, CUresult error, struct sim_image *image)
+{
+  if (error) return error;
+  pthread_mutex_lock(&sim_modules_lock);
+  CUmodule m = module_new(sim_current(), image, NULL);
+  pthread_mutex_unlock(&sim_modules_lock);
+  if (m) {
+    *module = m;
+    return CUDA_SUCCESS;
+  }
+  sim_image_unref(image);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sim_cuModuleLoadData(CUmodule *module, const void *code)
+{
+  SIM_SAFE();
+  SIM_NEED_CONTEXT(c);
+  (void)c;
+  if (!module) return CUDA_ERROR_INVALID_VALUE;
+  struct sim_image *image = NULL;
+  CUresult error = sim_image_open(code, &image);
+  return load(module, error, image);
+}
+
+CUresult sim_cuModuleLoadDataEx(CUmodule *module, const void *code, unsigned int count,
+                                CUjit_option *options, void **values)
+{
+  if (count && (!options || !values)) return CUDA_ERROR_INVALID_VALUE;
+  return sim_cuModuleLoadData(module, code);
+}
+
+CUresult sim_cuModuleLoadFatBinary(CUmodule *module, const void *code)
+{
+  return sim_cuModuleLoadData(module, code);
+}
+
+CUresult sim_cuModuleLoad(CUmodule *module, const char *path)
+{
+  SIM_SAFE();
+  SIM_NEED_CONTEXT(c);
+  (void)c;
+  if (!module) return CUDA_ERROR_INVALID_VALUE;
+  struct sim_image *image = NULL;
+  CUresult error = sim_image_read(path, &image);
+  return load(module, error, image);
+}
+
+CUresult sim_cuModuleUnload(CUmodule m)
+{
+  SIM_SAFE();
+  if (!sim_arena_has(&sim_modules, m)) return CUDA_ERROR_INVALID_HANDLE;
+  if (m->library) return CUDA_ERROR_NOT_PERMITTED;
+  CUresult error = sim_context_wait(m->context); /* its functions may be queued */
+  if (error) return error;
+  pthread_mutex_lock(&sim_modules_lock);
+  CUmodule *link = &m->context->modules;
+  while (*link && *link != m)
+    link = &(*link)->next;
+  if (*link) {
+    *link = m->next;
+    module_free(m);
+  } else {
+    error = CUDA_ERROR_INVALID_HANDLE;
+  }
+  pthread_mutex_unlock(&sim_modules_lock);
+  return error;
+}
+
+CUresult sim_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+  if (!mode) return CUDA_ERROR_INVALID_VALUE;
+  *mode = CU_MODULE_EAGER_LOADING;
+  return CUDA_SUCCESS;
+}
+
+/* ---- functions ----------------------------------------------------------------------------------
+ */
+
+/* The name is in the image, or nobody can tell, or a twin shows that it exists. */
+static bool name_exists(const struct sim_image *image, const char *name)
+{
+  return sim_image_has_kernel(image, name) != SIM_ABSENT || sim_twin_named(name);
+}
+
+static CUfunction function_get(CUmodule m, const char *name, CUkernel kernel) /* lock held */
+{
+  for (CUfunction f = m->functions; f; f = f->next)
+    if (strcmp(f->name, name) == 0) return f;
+  char *copy = strdup(name);
+  CUfunction f = copy ? sim_arena_new(&sim_functions) : NULL;
+  if (!f) {
+    free(copy);
+    return NULL;
+  }
+  f->name = copy;
+  f->module = m;
+  f->kernel = kernel;
+  f->next = m->functions;
+  m->functions = f;
+  return f;
+}
+
+CUresult sim_cuModuleGetFunction(CUfunction *function, CUmodule m, const char *name)
+{
+  if (!function || !name) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_modules, m)) return CUDA_ERROR_INVALID_HANDLE;
+  if (!name_exists(m->image, name)) return CUDA_ERROR_NOT_FOUND;
+  pthread_mutex_lock(&sim_modules_lock);
+  CUfunction f = function_get(m, name, NULL);
+  pthread_mutex_unlock(&sim_modules_lock);
+  if (!f) return CUDA_ERROR_OUT_OF_MEMORY;
+  *function = f;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuFuncGetModule(CUmodule *module, CUfunction f)
+{
+  if (!module) return CUDA_ERROR_INVALID_VALUE;
+  CUresult error = sim_function_find(f, &f);
+  if (!error) *module = f->module;
+  return error;
+}
+
+/* ---- libraries ----------------------------------------------------------------------------------
+ */
+
+static CUresult library_new(CUlibrary *library, CUresult error, struct sim_image *image)
+{
+  if (error) return error;
+  CUlibrary l = sim_arena_new(&sim_libraries);
+  if (!l) {
+    sim_image_unref(image);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  l->image = image;
+  *library = l;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit,
+                               void **jit_values, unsigned int jit_count, CUlibraryOption *options,
+                               void **values, unsigned int count)
+{
+  (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
+  if (!library) return CUDA_ERROR_INVALID_VALUE;
+  struct sim_image *image = NULL;
+  CUresult error = sim_image_open(code, &image);
+  return library_new(library, error, image);
+}
+
+CUresult sim_cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_option *jit,
+                                   void **jit_values, unsigned int jit_count,
+                                   CUlibraryOption *options, void **values, unsigned int count)
+{
+  (void)jit, (void)jit_values, (void)jit_count, (void)options, (void)values, (void)count;
+  if (!library) return CUDA_ERROR_INVALID_VALUE;
+  struct sim_image *image = NULL;
+  CUresult error = sim_image_read(path, &image);
+  return library_new(library, error, image);
+}
+
+static void unload_modules(CUlibrary l) /* lock held */
+{
+  for (size_t at = 0; at < sim_contexts.used; at += sim_contexts.size) {
+    CUcontext c = (CUcontext)(void *)(sim_contexts.base + at);
+    if (!sim_arena_has(&sim_contexts, c)) continue;
+    for (CUmodule *link = &c->modules, m; (m = *link);) {
+      if (m->library != l) {
+        link = &m->next;
+        continue;
+      }
+      *link = m->next;
+      module_free(m);
+    }
+  }
+}
+
+CUresult sim_cuLibraryUnload(CUlibrary l)
+{
+  if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
+  sim_wait_all();
+  pthread_mutex_lock(&sim_modules_lock);
+  unload_modules(l);
+  for (CUkernel k; (k = l->kernels);) {
+    l->kernels = k->next;
+    free(k->name);
+    sim_arena_free(&sim_kernels, k);
+  }
+  sim_image_unref(l->image);
+  sim_arena_free(&sim_libraries, l);
+  pthread_mutex_unlock(&sim_modules_lock);
+  return CUDA_SUCCESS;
+}
+
+static CUkernel kernel_get(CUlibrary l, const char *name) /* lock held */
+{
+  for (CUkernel k = l->kernels; k; k = k->next)
+    if (strcmp(k->name, name) == 0) return k;
+  char *copy = strdup(name);
+  CUkernel k = copy ? sim_arena_new(&sim_kernels) : NULL;
+  if (!k) {
+    free(copy);
+    return NULL;
+  }
+  k->name = copy;
+  k->library = l;
+  k->next = l->kernels;
+  l->kernels = k;
+  return k;
+}
+
+CUresult sim_cuLibraryGetKernel(CUkernel *kernel, CUlibrary l, const char *name)
+{
+  if (!kernel || !name) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
+  if (!name_exists(l->image, name)) return CUDA_ERROR_NOT_FOUND;
+  pthread_mutex_lock(&sim_modules_lock);
+  CUkernel k = kernel_get(l, name);
+  pthread_mutex_unlock(&sim_modules_lock);
+  if (!k) return CUDA_ERROR_OUT_OF_MEMORY;
+  *kernel = k;
+  return CUDA_SUCCESS;
+}
+
+/* The library's module of the current context. */
+static CUmodule module_of(CUlibrary l, CUcontext c) /* lock held */
+{
+  for (CUmodule m = c->modules; m; m = m->next)
+    if (m->library == l) return m;
+  CUmodule m = module_new(c, l->image, l);
+  if (m) atomic_fetch_add(&l->image->refs, 1);
+  return m;
+}
+
+CUresult sim_cuLibraryGetModule(CUmodule *module, CUlibrary l)
+{
+  SIM_NEED_CONTEXT(c);
+  if (!module) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
+  pthread_mutex_lock(&sim_modules_lock);
+  *module = module_of(l, c);
+  pthread_mutex_unlock(&sim_modules_lock);
+  return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sim_cuKernelGetFunction(CUfunction *function, CUkernel k)
+{
+  SIM_NEED_CONTEXT(c);
+  if (!function) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
+  pthread_mutex_lock(&sim_modules_lock);
+  CUmodule m = module_of(k->library, c);
+  *function = m ? function_get(m, k->name, k) : NULL;
+  pthread_mutex_unlock(&sim_modules_lock);
+  return *function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* cuLaunchKernel: "f ... can also be a CUkernel cast to CUfunction". */
+CUresult sim_function_find(CUfunction handle, CUfunction *function)
+{
+  if (sim_arena_has(&sim_functions, handle)) {
+    *function = handle;
+    return CUDA_SUCCESS;
+  }
+  return sim_cuKernelGetFunction(function, (CUkernel)handle);
+}
+
+CUresult sim_cuKernelGetLibrary(CUlibrary *library, CUkernel k)
+{
+  if (!library) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
+  *library = k->library;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuKernelGetName(const char **name, CUkernel k)
+{
+  if (!name) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
+  *name = k->name;
+  return CUDA_SUCCESS;
+}
+
+/* ---- variables ----------------------------------------------------------------------------------
+ */
+
+struct definition { /* by weir_sim_define_global() */
+  struct definition *next;
+  void *owner; /* CUmodule, CUlibrary or NULL: any */
+  size_t bytes;
+  char *initial; /* NULL: zeros */
+  char name[];
+};
+
+static struct definition *definitions; /* sim_modules_lock */
+
+static struct definition *definition_of(const void *owner, const char *name)
+{
+  for (struct definition *d = definitions; d; d = d->next)
+    if (d->owner == owner && strcmp(d->name, name) == 0) return d;
+  return NULL;
+}
+
+__attribute__((visibility("default"))) int weir_sim_define_global(void *module, const char *name,
+                                                                  size_t bytes, const void *initial)
+{
+  if (!name || !*name || !bytes) return CUDA_ERROR_INVALID_VALUE;
+  struct definition *d = calloc(1, sizeof *d + strlen(name) + 1);
+  if (!d) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (initial && !(d->initial = malloc(bytes))) {
+    free(d);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (initial) memcpy(d->initial, initial, bytes);
+  d->owner = module;
+  d->bytes = bytes;
+  memcpy(d->name, name, strlen(name) + 1);
+  pthread_mutex_lock(&sim_modules_lock);
+  struct definition *old = definition_of(module, name);
+  bool keep = old && old->bytes == bytes;
+  if (!keep) { /* the newest is found first */
+    d->next = definitions;
+    definitions = d;
+  }
+  pthread_mutex_unlock(&sim_modules_lock);
+  if (keep) {
+    free(d->initial);
+    free(d);
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult global_new(CUmodule m, const char *name, struct sim_global **out) /* lock held */
+{
+  size_t bytes = 0;
+  const void *initial = NULL;
+  struct definition *d = definition_of(m, name);
+  if (!d && m->library) d = definition_of(m->library, name);
+  if (d) {
+    bytes = d->bytes;
+    initial = d->initial;
+  } else if (!sim_image_global(m->image, name, &bytes, &initial)) {
+    d = definition_of(NULL, name);
+    if (!d) return CUDA_ERROR_NOT_FOUND;
+    bytes = d->bytes;
+    initial = d->initial;
+  }
+  struct sim_global *g = malloc(sizeof *g + strlen(name) + 1);
+  if (!g) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult error;
+  struct sim_range *r = sim_range_device(m->context, bytes, &error);
+  if (!r) {
+    free(g);
+    return error ? error : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  r->hidden = true;
+  *g = (struct sim_global){.next = m->globals, .start = r->start, .bytes = bytes};
+  memcpy(g->name, name, strlen(name) + 1);
+  if (initial)
+    memcpy((void *)r->start, initial, bytes);
+  else
+    memset((void *)r->start, 0, bytes);
+  m->globals = *out = g;
+  return CUDA_SUCCESS;
+}
+
+static CUresult global_get(CUdeviceptr *p, size_t *bytes, CUmodule m,
+                           const char *name) /* lock held */
+{
+  struct sim_global *g = m->globals;
+  while (g && strcmp(g->name, name) != 0)
+    g = g->next;
+  CUresult error = g ? CUDA_SUCCESS : global_new(m, name, &g);
+  if (error) return error;
+  if (p) *p = g->start;
+  if (bytes) *bytes = g->bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult sim_cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule m, const char *name)
+{
+  if ((!p && !bytes) || !name) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_modules, m)) return CUDA_ERROR_INVALID_HANDLE;
+  pthread_mutex_lock(&sim_modules_lock);
+  CUresult error = global_get(p, bytes, m, name);
+  pthread_mutex_unlock(&sim_modules_lock);
+  return error;
+}
+
+CUresult sim_cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary l, const char *name)
+{
+  SIM_NEED_CONTEXT(c);
+  if ((!p && !bytes) || !name) return CUDA_ERROR_INVALID_VALUE;
+  if (!sim_arena_has(&sim_libraries, l)) return CUDA_ERROR_INVALID_HANDLE;
+  pthread_mutex_lock(&sim_modules_lock);
+  CUmodule m = module_of(l, c);
+  CUresult error = m ? global_get(p, bytes, m, name) : CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_mutex_unlock(&sim_modules_lock);
+  return error;
+}
+
+/* ---- linking ------------------------------------------------------------------------------------
+ */
+
+/* There is no compiler here: "CUDA_ERROR_JIT_COMPILER_NOT_FOUND: the PTX JIT compiler library was
+ * not found", which is how a machine without libnvidia-ptxjitcompiler answers. */
+CUresult sim_cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values,
+                             CUlinkState *state)
+{
+  static _Atomic bool said;
+  SIM_NEED_CONTEXT(c);
+  (void)c;
+  if (!state || (count && (!options || !values))) return CUDA_ERROR_INVALID_VALUE;
+  if (!atomic_exchange(&said, true))
+    sim_say_and_note("weir sim: cuLinkCreate: the software device has no compiler: answers 221 "
+                     "(CUDA_ERROR_JIT_COMPILER_NOT_FOUND)");
+  return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+}
