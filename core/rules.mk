@@ -3,7 +3,7 @@
 #   CORE_UNWIND_OBJS        the unwinder's seam
 #   CORE_DUMP_OBJS          JSON and pickles, written
 #   CORE_JSON_OBJS          JSON, read from files nobody vouches for
-#   CORE_MEMORY_OBJS        the allocator and the opening of CUDA, on top of base
+#   CORE_MEMORY_OBJS        the allocator, streams and the opening of CUDA, on top of base
 #   CORE_TENSOR_OBJS        tensors and the cpu they calculate on, on top of memory
 #   CORE_TRACE_WRITER_OBJS  base and the writing side: the preload library
 #   CORE_TRACE_READER_OBJS  base and the reading side: the tools
@@ -13,8 +13,11 @@ CORE_UNWIND_OBJS       := $(call objs,$(addprefix core/trace/,unwind.c stack_pat
 CORE_TRACE_WRITER_OBJS := $(CORE_BASE_OBJS) $(CORE_UNWIND_OBJS) $(call objs,core/trace/spool_writer.c core/trace/stack.c core/trace/api.c)
 CORE_DUMP_OBJS         := $(call objs,core/base/dump.c)
 CORE_JSON_OBJS         := $(call objs,core/base/json.c)
-CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) $(call objs,$(addprefix core/device/,capture.c current.c device.c event.c late.c name.c stream.c) $(addprefix core/memory/,api.c back.c check.c config.c epoch.c callers.c export.c front.c graph.c heap.c history.c hostroom.c meta.c names.c pause.c pinned.c pool.c report.c slab.c snapshot.c stats.c stitch.c told.c torch.c))
-CORE_TENSOR_OBJS       := $(CORE_JSON_OBJS) $(call objs,core/trace/spool_writer.c core/trace/api.c) $(call objs,$(sort $(wildcard core/tensor/*.c core/device/cpu*.c core/nn/*.c) core/base/log.c))
+CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) \
+                          $(call objs,core/base/host_memory.c core/trace/notify.c core/backend/name.c core/backend/plugin.c) \
+                          $(call objs,$(filter-out core/memory/whole.c,$(wildcard core/memory/*.c)) $(wildcard core/stream/*.c))
+CORE_TENSOR_OBJS       := $(CORE_JSON_OBJS) $(call objs,core/base/log.c core/trace/spool_writer.c core/trace/api.c) \
+                          $(call objs,$(wildcard core/backend/cpu*.c core/tensor/*.c core/ops/*.c core/io/*.c core/nn/*.c))
 # The whole-block cache, alone: what the preload library needs of the allocator.
 CORE_WHOLE_OBJS        := $(call objs,core/memory/whole.c core/base/bias.c)
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
@@ -22,12 +25,12 @@ CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.
 # The cpu's loops: vectors wherever the result is the same to the bit. Nobody asks for errno or
 # traps; x86-64 has a second level.
 CPU_LOOP_FLAGS := -O3 -fno-math-errno -fno-trapping-math
-EXTRA_core/device/cpu_kernels.c      := $(CPU_LOOP_FLAGS)
-EXTRA_core/device/cpu_kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
+EXTRA_core/backend/cpu_kernels.c      := $(CPU_LOOP_FLAGS)
+EXTRA_core/backend/cpu_kernels_avx2.c := $(CPU_LOOP_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2)
 TILE_FLAGS := -O3 -ffp-contract=fast
-EXTRA_core/device/cpu_tile.c        := $(TILE_FLAGS)
-EXTRA_core/device/cpu_tile_avx2.c   := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
-EXTRA_core/device/cpu_tile_avx512.c := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mfma)
+EXTRA_core/backend/cpu_tile.c        := $(TILE_FLAGS)
+EXTRA_core/backend/cpu_tile_avx2.c   := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx2 -mfma)
+EXTRA_core/backend/cpu_tile_avx512.c := $(TILE_FLAGS) $(if $(filter x86_64,$(ARCH)),-mavx512f -mfma)
 
 core: $(LIB)/libweir.so $(LIB)/libweir.a
 

@@ -1,21 +1,4 @@
-# libweir-cuda.so: the CUDA backend; libweir.so opens it. Needs libc only: the driver is opened at run
-# time.
-
-include cuda/kernels/rules.mk
-
-CUDA_NAMES := backend blas compute copy driver gemm graph launch map reduce stream told vmm
-CUDA_OBJS  := $(call objs,$(CUDA_NAMES:%=cuda/%.c)) $(KERNELS_OBJS)
-$(foreach c,$(CUDA_NAMES),$(eval EXTRA_cuda/$(c).c = $$(CUDAINC)))
-
-$(LIB)/libweir-cuda.so: $(CUDA_OBJS) cuda/libweir-cuda.map $(KERNELS_OBJ)/arch
-	@mkdir -p $(@D)
-	$(say) LD $@
-	$(Q)$(CC) -shared $(LDSAN) $(LDFLAGS) -Wl,-soname,libweir-cuda.so -Wl,--version-script,cuda/libweir-cuda.map \
-	  -Wl,-z,now -Wl,-z,nodelete $(if $(SAN),,-Wl,-z,defs) -o $@ $(CUDA_OBJS) -ldl
-
-cuda-backend: $(LIB)/libweir-cuda.so
-all: cuda-backend
-.PHONY: cuda-backend
+include cuda/kernels/rules.mk cuda/backend/rules.mk
 
 # The software device: $(SIM)/libcuda.so.1, its entry points made from NVIDIA's headers at build time.
 

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/device/late.h"
-#include "core/device/plugin.h"
+#include "core/stream/late.h"
+#include "core/backend/plugin.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"
-#include "core/memory/told.h"
+#include "core/trace/notify.h"
 
 weir_attached weir_devices[WEIR_DEVICES];
 

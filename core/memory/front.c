@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/base/compiler.h"
-#include "core/device/plugin.h"
+#include "core/backend/plugin.h"
 #include "core/memory/history.h"
 
 enum { FRONT_ROOM = 16 << 20 };       /* bytes a front keeps at most */

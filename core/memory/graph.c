@@ -21,7 +21,7 @@
  */
 #include <stdlib.h>
 #include "core/base/given.h"
-#include "core/device/plugin.h"
+#include "core/backend/plugin.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
 

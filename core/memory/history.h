@@ -12,7 +12,7 @@
 
 #include "core/memory/callers.h"
 #include "core/memory/pool.h"
-#include "core/memory/told.h"
+#include "core/trace/notify.h"
 #include "core/weir/history.h"
 
 /* PyTorch's actions. X(identifier, name) */

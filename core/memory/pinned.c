@@ -16,7 +16,7 @@
 #include "core/base/given.h"
 #include "core/memory/devices.h"
 #include "core/memory/host.h"
-#include "core/memory/told.h"
+#include "core/trace/notify.h"
 #include "core/weir/memory.h"
 
 _Static_assert((int)WEIR_PINNED_PORTABLE == (int)WEIR_HOST_PORTABLE &&

@@ -27,7 +27,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/device/backend.h"
+#include "core/backend/backend.h"
 #include "core/memory/config.h"
 #include "core/weir/memory.h"
 

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/device/backend.h"
+#include "core/backend/backend.h"
 
 /* Blocks above half of it are whole pages of the device, and those up to it share some. */
 #define WEIR_WHOLE_PAGE (UINT64_C(2) << 20)

@@ -1,9 +1,9 @@
-/* announce.h: tensors tell whoever listens (core/memory/told.h) that they are made, named and gone.
- * For storage.c and tensor.c. */
+/* announce.h: tensors tell whoever listens (core/trace/notify.h) that they are made, named and
+ * gone. For storage.c and tensor.c. */
 #ifndef WEIR_TENSOR_ANNOUNCE_H
 #define WEIR_TENSOR_ANNOUNCE_H
 
-#include "core/memory/told.h"
+#include "core/trace/notify.h"
 #include "core/tensor/tensor.h"
 
 void weir_announce_tensor(enum weir_tensor_fact fact, const weir_storage *s, const weir_tensor *t);

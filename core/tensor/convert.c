@@ -4,9 +4,9 @@
  * more. A new one lies in memory in the order in which the old one does.
  */
 #include "core/base/given.h"
-#include "core/device/late.h"
+#include "core/stream/late.h"
 #include "core/tensor/announce.h"
-#include "core/tensor/ops.h"
+#include "core/ops/ops.h"
 
 /* ---- like another -----------------------------------------------------------------------------
  */

@@ -23,8 +23,8 @@
  */
 #include <string.h>
 #include "core/base/given.h"
-#include "core/device/late.h"
-#include "core/tensor/ops.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
 
 /* ---- on one device ----------------------------------------------------------------------------
  */

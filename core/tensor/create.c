@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 #include "core/base/given.h"
-#include "core/device/late.h"
+#include "core/stream/late.h"
 #include "core/tensor/create.h"
-#include "core/tensor/ops.h"
+#include "core/ops/ops.h"
 
 static const weir_options none;
 

@@ -9,8 +9,8 @@
  * are in memory, slowest first.
  */
 #include <string.h>
-#include "core/device/late.h"
-#include "core/tensor/ops.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
 
 static const uint8_t inputs_of[WEIR_OP_COUNT] = {
 #define INPUTS(name, text, inputs) [WEIR_OP_##name] = inputs,

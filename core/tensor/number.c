@@ -8,9 +8,9 @@
 #include <math.h>
 #include <string.h>
 #include "core/base/given.h"
-#include "core/device/half.h"
-#include "core/device/late.h"
-#include "core/tensor/ops.h"
+#include "core/backend/half.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
 
 /* Whether an integer, or the digits before a number's point, fit. */
 static bool integer_fits(weir_scalar v, weir_dtype dtype)

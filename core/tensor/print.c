@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/given.h"
-#include "core/device/late.h"
-#include "core/tensor/ops.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
 
 enum { NUMBER_BYTES = 512, PRECISION_MOST = 100 };
 

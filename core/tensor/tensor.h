@@ -11,7 +11,7 @@
 #define WEIR_TENSOR_TENSOR_H
 
 #include <stdatomic.h>
-#include "core/device/backend.h"
+#include "core/backend/backend.h"
 #include "core/weir.h"
 
 /* Who takes a storage's memory back. */

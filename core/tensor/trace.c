@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/given.h"
-#include "core/memory/told.h"
+#include "core/trace/notify.h"
 #include "core/trace/api.h"
 #include "core/trace/tensor_record.h"
 #include "core/weir.h"

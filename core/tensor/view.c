@@ -5,7 +5,7 @@
  * the elements in the new shape.
  */
 #include "core/base/given.h"
-#include "core/device/late.h"
+#include "core/stream/late.h"
 #include "core/tensor/tensor.h"
 
 /* Sizes and strides of a view that is being made. */

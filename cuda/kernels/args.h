@@ -1,15 +1,15 @@
 /* args.h: what kernels are launched with: the one argument of each, in C and in CUDA C++.
  *
  * Indices are 32 bits wide wherever an element is looked for by division: who launches splits what
- * is larger (cuda/compute.c). Numbers come as what the kernel calculates in: int64_t, double, or a
- * pair of floats for complex64.
+ * is larger (cuda/backend/compute.c). Numbers come as what the kernel calculates in: int64_t,
+ * double, or a pair of floats for complex64.
  */
 #ifndef WEIR_CUDA_KERNELS_ARGS_H
 #define WEIR_CUDA_KERNELS_ARGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/device/compute.h"
+#include "core/backend/compute.h"
 
 enum {
   WEIR_THREADS = 256, /* of a block, in every kernel */

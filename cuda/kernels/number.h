@@ -10,7 +10,7 @@
 
 #include <math.h>
 #include <type_traits>
-#include "core/device/half.h"
+#include "core/backend/half.h"
 #include "cuda/kernels/kernel.h"
 #ifdef __CUDACC__
 #include <cuda_bf16.h>

@@ -1,7 +1,7 @@
 /* others.cu: random numbers and im2col: weir_random, weir_im2col. */
 #include "cuda/kernels/number.h"
 
-#include "core/device/philox.h"
+#include "core/backend/philox.h"
 
 /* A thread makes the two elements of a block of words at a time (philox.h). */
 WEIR_FN void random_pair(const weir_random &r, uint64_t seed, uint64_t offset, int64_t pair)

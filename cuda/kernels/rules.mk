@@ -3,7 +3,7 @@
 
 KERNELS      := map reduce gemm thin others
 KERNELS_OBJ  := $(OBJ)/cuda/kernels
-KERNELS_HDRS := $(wildcard cuda/kernels/*.h) core/device/compute.h core/device/half.h core/device/philox.h
+KERNELS_HDRS := $(wildcard cuda/kernels/*.h) core/backend/compute.h core/backend/half.h core/backend/philox.h
 
 # Code for these where nvcc knows them, each of which serves the newer ones of its generation; PTX for all
 # others, which the driver translates at the first use and keeps. A bundle is for machines that nobody here

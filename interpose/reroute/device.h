@@ -2,7 +2,7 @@
 #ifndef WEIR_INTERPOSE_REROUTE_DEVICE_H
 #define WEIR_INTERPOSE_REROUTE_DEVICE_H
 
-#include "core/device/backend.h"
+#include "core/backend/backend.h"
 #include "interpose/record/cuda_headers.h"
 
 typedef struct weir_route_device {

@@ -16,7 +16,7 @@ typedef int there_may_be_nothing;
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include "core/device/half.h"
+#include "core/backend/half.h"
 
 struct cublasContext {
   CUcontext context;

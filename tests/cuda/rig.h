@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/compiler.h"
-#include "core/device/plugin.h"
+#include "core/backend/plugin.h"
 #include "core/memory/pool.h"
 #include "core/weir.h"
 

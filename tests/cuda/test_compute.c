@@ -10,8 +10,8 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
-#include "core/device/half.h"
-#include "core/device/philox.h"
+#include "core/backend/half.h"
+#include "core/backend/philox.h"
 #include "tests/cuda/rig.h"
 
 enum { REDUCED = 1 << 16 }; /* elements of what is reduced */

@@ -4,7 +4,7 @@
 #ifndef TESTS_DEVICE_REFERENCE_H
 #define TESTS_DEVICE_REFERENCE_H
 
-#include "core/device/compute.h"
+#include "core/backend/compute.h"
 
 typedef struct element {
   long double re, im; /* floating point; integers too */

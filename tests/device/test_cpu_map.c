@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/compiler.h"
-#include "core/device/cpu.h"
+#include "core/backend/cpu.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"
 

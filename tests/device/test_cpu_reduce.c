@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/device/philox.h"
-#include "core/device/cpu.h"
+#include "core/backend/philox.h"
+#include "core/backend/cpu.h"
 #include "core/weir/threads.h"
 #include "tests/device/reference.h"
 

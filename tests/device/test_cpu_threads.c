@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/base/compiler.h"
-#include "core/device/backend.h"
-#include "core/device/threads.h"
+#include "core/backend/backend.h"
+#include "core/backend/threads.h"
 
 enum { N = 10007, CALLERS = 4 };
 

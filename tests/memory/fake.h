@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/device/backend.h"
+#include "core/backend/backend.h"
 
 enum { FAKE_STREAMS = 80 };
 

@@ -191,7 +191,7 @@ static weir_tensor *far_apart(weir_device d, double values[FAR])
   return view;
 }
 
-/* Kernels count places in 32 bits, so such work is cut (cuda/map.c). */
+/* Kernels count places in 32 bits, so such work is cut (cuda/backend/map.c). */
 START_TEST(elements_may_lie_further_apart_than_32_bits_count)
 {
   double values[FAR], turned[FAR], more[FAR], sums[FAR_COLUMNS] = {0}, sum = 0;

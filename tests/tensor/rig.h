@@ -5,7 +5,7 @@
 #ifndef WEIR_TESTS_TENSOR_RIG_H
 #define WEIR_TESTS_TENSOR_RIG_H
 
-#include "core/tensor/ops.h"
+#include "core/ops/ops.h"
 #include "tests/cuda/rig.h"
 
 #define refused(why, text, call)                                                                   \

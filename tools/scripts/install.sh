@@ -10,7 +10,7 @@ if [ "$1" = --remove ]; then
   [ -f "$list" ] || { echo "weir: nothing is installed below $root." >&2; exit 1; }
   while read -r f; do rm -f "$root/$f"; done <"$list"
   rm -f "$list"
-  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core/weir include/weir/core/device include/weir/core/memory include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1 share/man/man3 share/man/man7; do
+  for d in lib/sim lib/pkgconfig include/weir/core/base include/weir/core/weir include/weir/core/backend include/weir/core include/weir/cuda/sim include/weir/cuda include/weir share/weir share/man/man1 share/man/man3 share/man/man7; do
     rmdir "$root/$d" 2>/dev/null || true
   done
   exit 0
@@ -42,9 +42,9 @@ done
 put 644 core/weir.h include/weir/weir.h
 put 644 core/base/status.h include/weir/core/base/status.h
 for f in core/weir/*.h; do put 644 "$f" "include/weir/$f"; done
-put 644 core/device/backend.h include/weir/core/device/backend.h
-put 644 core/device/compute.h include/weir/core/device/compute.h
-put 644 core/memory/segment.h include/weir/core/memory/segment.h
+put 644 core/backend/backend.h include/weir/core/backend/backend.h
+put 644 core/backend/compute.h include/weir/core/backend/compute.h
+put 644 core/backend/segment.h include/weir/core/backend/segment.h
 for f in cuda/sim/control.h cuda/sim/twin.h cuda/sim/weir_kernel.h cuda/sim/weir_texture.h; do
   put 644 "$f" "include/weir/$f"
 done

@@ -1,0 +1,107 @@
+/* cpu.h: what the parts of the cpu device are to each other.
+ *
+ * Kernels (cpu_kernels.h) are loops over contiguous elements of one type, compiled once for every
+ * level of processor: weir_cpu_level() is the table for this machine. What is strided, of another
+ * dtype or a number is brought into that form in blocks of CPU_BLOCK elements (cpu_walk.c), which
+ * stay in the first cache. Arithmetic is the same at all levels, to the bit.
+ */
+#ifndef WEIR_DEVICE_CPU_H
+#define WEIR_DEVICE_CPU_H
+
+#include <stddef.h>
+#include "core/backend/backend.h"
+
+enum {
+  CPU_BLOCK = 512,                  /* elements */
+  CPU_ELEMENT = 8,                  /* bytes of the widest */
+  CPU_GRAIN = 1 << 15,              /* elements a thread takes at a time */
+  CPU_OP_ADD_ALPHA = WEIR_OP_COUNT, /* ADD and SUB with an alpha */
+  CPU_OP_SUB_ALPHA,
+  CPU_OPS
+};
+
+/* What a kernel needs beside its operands. */
+typedef struct cpu_args {
+  weir_number alpha, p[3];
+  int64_t first;         /* place in the loop of element 0 */
+  _Atomic bool *by_zero; /* an integer was divided by zero: the result there is 0 */
+} cpu_args;
+
+typedef void (*cpu_kernel)(void *out, const void *x, const void *y, const void *z, int64_t n,
+                           const cpu_args *s);
+typedef void (*cpu_cast)(void *out, const void *in, int64_t n);
+
+/* Sum, product, extreme or count so far. Integers in i; what is exact only in i, wraps. */
+typedef struct cpu_sum {
+  double f[2]; /* real, imaginary */
+  double c[2]; /* what f lost by rounding */
+  int64_t i;
+  int64_t at; /* place of the extreme; -1: none yet */
+} cpu_sum;
+
+/* Takes n elements more, the first of which has the place `first`. */
+typedef void (*cpu_fold)(cpu_sum *s, const void *x, int64_t n, int64_t first);
+
+/* Kinds of reductions' elements: int64, double, complex64. */
+enum { CPU_WIDE_INT, CPU_WIDE_REAL, CPU_WIDE_COMPLEX, CPU_WIDES };
+
+typedef struct cpu_level {
+  cpu_kernel op[CPU_OPS][WEIR_DTYPES];         /* by compute dtype; NULL: there is none */
+  cpu_cast cast[WEIR_DTYPES][WEIR_DTYPES];     /* [to][from] */
+  cpu_fold fold[WEIR_REDUCE_COUNT][CPU_WIDES]; /* NULL: there is none */
+  void (*add_row)(double *sum, double *lost, const double *x, int64_t n);     /* n sums at once */
+  void (*random)(double *out, const weir_random *r, int64_t from, int64_t n); /* from is even */
+} cpu_level;
+
+extern const cpu_level weir_cpu_level_base, weir_cpu_level_avx2;
+const cpu_level *weir_cpu_level(void); /* of this machine (borrowed, static) */
+/* The highest level that is used: 0 base, 1 AVX2, 2 AVX-512. Tests lower it. */
+extern int weir_cpu_level_most;
+
+/* ---- cpu_walk.c: operands, block by block -----------------------------------------------------
+ */
+
+typedef struct cpu_walk {
+  char *at;                 /* the next element */
+  size_t bytes;             /* of an element */
+  int dims;                 /* 0: elements follow each other to the end */
+  int64_t left;             /* in this row */
+  int64_t place[WEIR_DIMS]; /* of `at` */
+  const int64_t *size, *stride;
+} cpu_walk;
+
+/* Walks `o` in a loop of `dims` sizes, from its element number `from`. */
+void weir_cpu_walk(cpu_walk *w, const weir_operand *o, int dims, const int64_t *size, int64_t from);
+/* The next n elements (at most CPU_BLOCK), contiguous: where they are, or copied into `room`. */
+const void *weir_cpu_take(cpu_walk *w, int64_t n, void *room);
+/* Where the next n elements can be written in place; NULL: nowhere, weir_cpu_put() them. */
+void *weir_cpu_place(cpu_walk *w, int64_t n);
+void weir_cpu_put(cpu_walk *w, int64_t n, const void *from);
+/* A block's length: n, less where it is better not to cross the end of a row. */
+int64_t weir_cpu_block(int dims, const int64_t *size, int64_t from, int64_t to);
+
+size_t weir_cpu_bytes(weir_dtype dtype); /* of an element */
+/* What a kernel of that compute dtype takes: float32 for what is shorter. */
+static inline weir_dtype weir_cpu_kernel_dtype(weir_dtype compute)
+{
+  return compute == WEIR_FLOAT16 || compute == WEIR_BFLOAT16 ? WEIR_FLOAT32 : compute;
+}
+/* n elements of `from` as a kernel of compute dtype `compute` takes them: x itself, or in `room`.
+ */
+const void *weir_cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n,
+                           void *room);
+
+/* ---- the functions of weir_compute ------------------------------------------------------------
+ */
+
+weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l);
+weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r);
+weir_status weir_cpu_random(void *self, void *stream, const weir_random *r);
+weir_status weir_cpu_gemm(void *self, void *stream, const weir_gemm *g);
+weir_status weir_cpu_im2col(void *self, void *stream, const weir_im2col *c);
+
+/* Words that `what` is not implemented for a dtype, as torch does. */
+weir_status weir_cpu_not_for(const char *what, weir_dtype dtype);
+void weir_cpu_copy_bytes(void *to, const void *from, uint64_t bytes);
+
+#endif

@@ -1,0 +1,52 @@
+/* cpu_im2col.c: the matrix whose product with the weights is a convolution. */
+#include <string.h>
+#include "core/backend/cpu.h"
+#include "core/backend/threads.h"
+
+typedef struct work {
+  const weir_im2col *c;
+  size_t size; /* of an element */
+} work;
+
+/* Row y of the output for one (n, c, r, s): out[x] = in[x stride - pad + s dilation], 0 outside. */
+static void row(char *out, const char *in, const weir_im2col *c, int64_t s, size_t size)
+{
+  for (int64_t x = 0; x < c->ow; x++, out += size) {
+    int64_t at = x * c->stride[1] - c->pad[1] + s * c->dilation[1];
+    if (at < 0 || at >= c->w)
+      memset(out, 0, size);
+    else if (size == 4)
+      memcpy(out, in + at * 4, 4);
+    else
+      memcpy(out, in + at * (int64_t)size, size);
+  }
+}
+
+/* Parts are (n, c, r, s), counted row by row. */
+static void planes(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  const weir_im2col *c = w->c;
+  int64_t kernel = c->kernel[0] * c->kernel[1], size = (int64_t)w->size;
+  for (int64_t p = from; p < to; p++) {
+    int64_t r = p % kernel / c->kernel[1], s = p % c->kernel[1];
+    const char *in = (const char *)c->in + p / kernel * c->h * c->w * size;
+    char *out = (char *)c->out + p * c->oh * c->ow * size;
+    for (int64_t y = 0; y < c->oh; y++, out += c->ow * size) {
+      int64_t at = y * c->stride[0] - c->pad[0] + r * c->dilation[0];
+      if (at < 0 || at >= c->h)
+        memset(out, 0, (size_t)(c->ow * size));
+      else
+        row(out, in + at * c->w * size, c, s, w->size);
+    }
+  }
+}
+
+weir_status weir_cpu_im2col(void *self, void *stream, const weir_im2col *c)
+{
+  (void)self, (void)stream;
+  work w = {c, weir_cpu_bytes(c->dtype)};
+  int64_t plane = c->oh * c->ow + 1;
+  weir_parallel(c->n * c->c * c->kernel[0] * c->kernel[1], CPU_GRAIN / plane + 1, planes, &w);
+  return WEIR_OK;
+}

@@ -1,0 +1,622 @@
+/* cpu_kernels.h: the loops of the cpu, for one level of processor.
+ *
+ * Not a header in the usual sense: cpu_kernels.c and cpu_kernels_avx2.c include it once each,
+ * compiled for different processors, with CPU_LEVEL naming the table it fills. C has no templates:
+ * a row of a table below is one kernel, its expression is written in x, y, z (elements) and `s`
+ * (cpu_args), and the macros make a function and an entry of it. Loops do not branch where that can
+ * be helped, so that the compiler makes vectors of them; `out` may be the same memory as an input
+ * (hence ivdep), element by element.
+ *
+ * Groups of types: integers (wrap: sums and products are calculated unsigned, in W), bool (as bytes
+ * that are 0 or 1), float32 (functions in double, cpu_math.h; float16 and bfloat16 come as
+ * float32), float64 (functions are the C library's), complex64 (calculated in double).
+ */
+#include <complex.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "core/base/compiler.h"
+#include "core/backend/cpu.h"
+#include "core/backend/cpu_math.h"
+#include "core/backend/philox.h"
+
+#define LOOP WEIR_IVDEP for (int64_t i = 0; i < n; i++)
+
+typedef float _Complex complex64;
+typedef double _Complex complex128;
+
+/* T_: what an element is, V_: what x and y are, W_: what sums and products are calculated in. */
+#define TYPES(name, T, V, W)                                                                       \
+  typedef T T_##name;                                                                              \
+  typedef V V_##name;                                                                              \
+  typedef W W_##name;
+TYPES(UINT8, uint8_t, uint8_t, uint32_t)
+TYPES(INT8, int8_t, int8_t, uint32_t)
+TYPES(INT16, int16_t, int16_t, uint32_t)
+TYPES(INT32, int32_t, int32_t, uint32_t)
+TYPES(INT64, int64_t, int64_t, uint64_t)
+TYPES(BOOL, uint8_t, uint8_t, uint8_t)
+TYPES(FLOAT32, float, float, float)
+TYPES(FLOAT64, double, double, double)
+TYPES(COMPLEX64, complex64, complex128, complex128)
+TYPES(FLOAT16, uint16_t, float, float)
+TYPES(BFLOAT16, uint16_t, float, float)
+
+/* ---- what integers need ------------------------------------------------------------------------
+ */
+
+/* Rounds towards minus infinity. By zero: 0, and says so. The most negative by -1 wraps. */
+static inline int64_t floor_div(int64_t x, int64_t y, const cpu_args *s)
+{
+  if (y == 0) atomic_store_explicit(s->by_zero, true, memory_order_relaxed);
+  if (y == 0 || y == -1) return y ? (int64_t)(0 - (uint64_t)x) : 0;
+  int64_t q = x / y;
+  return q - (x % y != 0 && (x < 0) != (y < 0));
+}
+
+/* Wraps; a negative power is that of the real number, cut: 0 unless x is 1 or -1. */
+static inline int64_t int_pow(int64_t x, int64_t y)
+{
+  if (y < 0) return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0;
+  uint64_t r = 1;
+  for (uint64_t b = (uint64_t)x; y; y >>= 1, b *= b)
+    if (y & 1) r *= b;
+  return (int64_t)r;
+}
+
+/* Python's and torch's: the quotient without the remainder, which has y's sign. */
+static inline double float_floor_div(double x, double y)
+{
+  if (y == 0) return x / y;
+  double rest = fmod(x, y), q = (x - rest) / y;
+  if (rest != 0 && (y < 0) != (rest < 0)) q -= 1;
+  if (q == 0) return copysign(0.0, x / y);
+  double whole = floor(q);
+  return q - whole > 0.5 ? whole + 1 : whole;
+}
+
+static inline double float_pow(double x, double y)
+{
+  return y == 2 ? x * x : pow(x, y);
+}
+
+/* |a - b| <= p[1] + p[0] |b|, or a == b; what is not finite is close to its equal only. */
+static inline bool float_close(double x, double y, const cpu_args *s)
+{
+  bool near = fabs(x - y) <= s->p[1].f + fabs(s->p[0].f * y) && isfinite(x) && isfinite(y);
+  return x == y || near || (s->p[2].i && x != x && y != y);
+}
+
+static inline bool complex_close(complex128 x, complex128 y, const cpu_args *s)
+{
+  bool nan_x = isnan(creal(x)) || isnan(cimag(x)), nan_y = isnan(creal(y)) || isnan(cimag(y));
+  bool finite = isfinite(cabs(x)) && isfinite(cabs(y));
+  bool near = finite && cabs(x - y) <= s->p[1].f + cabs(s->p[0].f * y);
+  return x == y || near || (s->p[2].i && nan_x && nan_y);
+}
+
+/* Of floats, in double: nothing overflows on the way, and infinities come to what the formulas
+ * give. */
+static inline complex128 times(complex128 x, complex128 y)
+{
+  return CMPLX(creal(x) * creal(y) - cimag(x) * cimag(y),
+               creal(x) * cimag(y) + cimag(x) * creal(y));
+}
+
+/* Smith's, without a branch: by the larger part of the divisor, so that what is divided by infinity
+ * is 0. */
+static inline complex128 over(complex128 x, complex128 y)
+{
+  bool first = fabs(creal(y)) >= fabs(cimag(y)), none = y == 0;
+  double most = first ? creal(y) : cimag(y), least = first ? cimag(y) : creal(y);
+  double ratio = none ? 0 : least / most, size = none ? 0 : most + least * ratio;
+  double a = creal(x), b = cimag(x);
+  double re = first ? a + b * ratio : a * ratio + b, im = first ? b - a * ratio : b * ratio - a;
+  return CMPLX((none ? a : re) / size, (none ? b : im) / size);
+}
+
+/* Large angles are the C library's. */
+static inline double any_sine(double x, uint64_t quarter)
+{
+  return fabs(x) > 0x1p20 ? (quarter ? cos(x) : sin(x)) : cpu_sine(x, quarter);
+}
+
+/* ---- tables: X(extra, op, type of the result: T or bool, expression) --------------------------
+ */
+
+#define INT_OPS(X, E)                                                                              \
+  X(E, NEG, T, (T)(0 - (W)x))                                                                      \
+  X(E, ABS, T, (T)(x > 0 ? (W)x : 0 - (W)x))                                                       \
+  X(E, RELU, T, (T)(x > 0 ? x : 0))                                                                \
+  X(E, LOGICAL_NOT, bool, x == 0)                                                                  \
+  X(E, ISFINITE, bool, ((void)x, true))                                                            \
+  X(E, ADD, T, (T)((W)x + (W)y))                                                                   \
+  X(E, SUB, T, (T)((W)x - (W)y))                                                                   \
+  X(E, ADD_ALPHA, T, (T)((W)x + (W)y * (W)s->alpha.i))                                             \
+  X(E, SUB_ALPHA, T, (T)((W)x - (W)y * (W)s->alpha.i))                                             \
+  X(E, MUL, T, (T)((W)x * (W)y))                                                                   \
+  X(E, FLOOR_DIV, T, (T)floor_div(x, y, s))                                                        \
+  X(E, POW, T, (T)int_pow(x, y))                                                                   \
+  X(E, MAXIMUM, T, x > y ? x : y)                                                                  \
+  X(E, MINIMUM, T, x < y ? x : y)                                                                  \
+  X(E, CLOSE, bool, float_close((double)x, (double)y, s) && (x == y || s->p[0].f || s->p[1].f))    \
+  X(E, RANGE, T, (T)((W)s->p[0].i + (W)(s->first + i) * (W)s->p[1].i))                             \
+  COMPARISONS(X, E)
+
+#define COMPARISONS(X, E)                                                                          \
+  X(E, EQ, bool, x == y)                                                                           \
+  X(E, NE, bool, x != y)                                                                           \
+  X(E, LT, bool, x < y)                                                                            \
+  X(E, LE, bool, x <= y)                                                                           \
+  X(E, GT, bool, x > y)                                                                            \
+  X(E, GE, bool, x >= y)                                                                           \
+  X(E, LOGICAL_AND, bool, (x != 0) & (y != 0))                                                     \
+  X(E, LOGICAL_OR, bool, (x != 0) | (y != 0))
+
+#define BOOL_OPS(X, E)                                                                             \
+  X(E, ABS, T, x)                                                                                  \
+  X(E, RELU, T, x)                                                                                 \
+  X(E, LOGICAL_NOT, bool, x ^ 1)                                                                   \
+  X(E, ISFINITE, bool, ((void)x, true))                                                            \
+  X(E, ADD, T, x | y)                                                                              \
+  X(E, SUB, T, x ^ y)                                                                              \
+  X(E, ADD_ALPHA, T, x | (y & (s->alpha.i != 0)))                                                  \
+  X(E, SUB_ALPHA, T, x ^ (y & (s->alpha.i != 0)))                                                  \
+  X(E, MUL, T, x &y)                                                                               \
+  X(E, POW, T, x | (y ^ 1))                                                                        \
+  X(E, MAXIMUM, T, x | y)                                                                          \
+  X(E, MINIMUM, T, x &y)                                                                           \
+  X(E, CLOSE, bool, float_close(x, y, s))                                                          \
+  X(E, RANGE, T, s->p[0].i + (s->first + i) * s->p[1].i != 0)                                      \
+  COMPARISONS(X, E)
+
+#define FLOAT_OPS(X, E)                                                                            \
+  X(E, NEG, T, -x)                                                                                 \
+  X(E, ABS, T, (T)fabs(x))                                                                         \
+  X(E, RELU, T, x <= 0 ? 0 : x)                                                                    \
+  X(E, SQRT, T, (T)sqrt((double)x))                                                                \
+  X(E, RSQRT, T, (T)(1 / sqrt((double)x)))                                                         \
+  X(E, LOGICAL_NOT, bool, x == 0)                                                                  \
+  X(E, ISFINITE, bool, fabs(x) < (T)INFINITY)                                                      \
+  X(E, ADD, T, x + y)                                                                              \
+  X(E, SUB, T, x - y)                                                                              \
+  X(E, ADD_ALPHA, T, x + y * (T)s->alpha.f)                                                        \
+  X(E, SUB_ALPHA, T, x - y * (T)s->alpha.f)                                                        \
+  X(E, MUL, T, x *y)                                                                               \
+  X(E, DIV, T, x / y)                                                                              \
+  X(E, FLOOR_DIV, T, (T)float_floor_div(x, y))                                                     \
+  X(E, POW, T, (T)float_pow(x, y))                                                                 \
+  X(E, MAXIMUM, T, ((x > y) | (x != x)) ? x : y)                                                   \
+  X(E, MINIMUM, T, ((x < y) | (x != x)) ? x : y)                                                   \
+  X(E, CLOSE, bool, float_close(x, y, s))                                                          \
+  X(E, RANGE, T, (T)(s->p[0].f + (double)(s->first + i) * s->p[1].f))                              \
+  COMPARISONS(X, E)
+
+#define FLOAT32_OPS(X, E)                                                                          \
+  X(E, EXP, T, (T)cpu_exp(x))                                                                      \
+  X(E, LOG, T, (T)cpu_log(x))                                                                      \
+  X(E, TANH, T, (T)cpu_tanh(x))                                                                    \
+  X(E, SIGMOID, T, (T)cpu_sigmoid(x))
+
+#define FLOAT64_OPS(X, E)                                                                          \
+  X(E, EXP, T, exp(x))                                                                             \
+  X(E, LOG, T, log(x))                                                                             \
+  X(E, SIN, T, sin(x))                                                                             \
+  X(E, COS, T, cos(x))                                                                             \
+  X(E, TANH, T, tanh(x))                                                                           \
+  X(E, SIGMOID, T, 1 / (1 + exp(-x)))
+
+#define COMPLEX_OPS(X, E)                                                                          \
+  X(E, NEG, T, (T)-x)                                                                              \
+  X(E, ABS, T, (T)cabs(x))                                                                         \
+  X(E, EXP, T, (T)cexp(x))                                                                         \
+  X(E, LOG, T, (T)clog(x))                                                                         \
+  X(E, SQRT, T, (T)csqrt(x))                                                                       \
+  X(E, RSQRT, T, (T)over(1, csqrt(x)))                                                             \
+  X(E, SIN, T, (T)csin(x))                                                                         \
+  X(E, COS, T, (T)ccos(x))                                                                         \
+  X(E, TANH, T, (T)ctanh(x))                                                                       \
+  X(E, SIGMOID, T, (T)over(1, 1 + cexp(-x)))                                                       \
+  X(E, LOGICAL_NOT, bool, x == 0)                                                                  \
+  X(E, ISFINITE, bool, isfinite(creal(x)) && isfinite(cimag(x)))                                   \
+  X(E, ADD, T, (T)(x + y))                                                                         \
+  X(E, SUB, T, (T)(x - y))                                                                         \
+  X(E, ADD_ALPHA, T, (T)(x + times(y, CMPLX(s->alpha.f, s->alpha.imag))))                          \
+  X(E, SUB_ALPHA, T, (T)(x - times(y, CMPLX(s->alpha.f, s->alpha.imag))))                          \
+  X(E, MUL, T, (T)times(x, y))                                                                     \
+  X(E, DIV, T, (T)over(x, y))                                                                      \
+  X(E, POW, T, (T)cpow(x, y))                                                                      \
+  X(E, EQ, bool, x == y)                                                                           \
+  X(E, NE, bool, x != y)                                                                           \
+  X(E, LOGICAL_AND, bool, x != 0 && y != 0)                                                        \
+  X(E, LOGICAL_OR, bool, x != 0 || y != 0)                                                         \
+  X(E, CLOSE, bool, complex_close(x, y, s))
+
+/* ---- tables made functions --------------------------------------------------------------------
+ */
+
+enum {
+#define OP_ROW(name, text, inputs) CPU_OP_##name = WEIR_OP_##name, INPUTS_##name = inputs,
+  WEIR_OPS(OP_ROW)
+#undef OP_ROW
+      INPUTS_ADD_ALPHA = 2,
+  INPUTS_SUB_ALPHA = 2
+};
+
+#define KERNEL(type, op, result, ...)                                                              \
+  static void type##_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n,  \
+                          const cpu_args *s)                                                       \
+  {                                                                                                \
+    typedef T_##type T;                                                                            \
+    typedef V_##type V;                                                                            \
+    typedef W_##type W __attribute__((unused));                                                    \
+    const T *a = in, *b = in2;                                                                     \
+    result *r = out;                                                                               \
+    (void)a, (void)b, (void)in3, (void)s;                                                          \
+    LOOP                                                                                           \
+    {                                                                                              \
+      V x = INPUTS_##op > 0 ? (V)a[i] : (V)0, y = INPUTS_##op > 1 ? (V)b[i] : (V)0;                \
+      (void)x, (void)y;                                                                            \
+      r[i] = (__VA_ARGS__);                                                                        \
+    }                                                                                              \
+  }
+#define ENTRY(type, op, ...) [CPU_OP_##op][WEIR_##type] = type##_##op,
+
+#define WHERE(type)                                                                                \
+  static void type##_WHERE(void *out, const void *in, const void *in2, const void *in3, int64_t n, \
+                           const cpu_args *s)                                                      \
+  {                                                                                                \
+    const uint8_t *c = in;                                                                         \
+    const T_##type *a = in2, *b = in3;                                                             \
+    T_##type *r = out;                                                                             \
+    (void)s;                                                                                       \
+    LOOP r[i] = c[i] ? a[i] : b[i];                                                                \
+  }
+
+static void sine(float *r, const float *a, int64_t n, uint64_t quarter)
+{
+  int large = 0;
+  for (int64_t i = 0; i < n; i++)
+    large |= fabsf(a[i]) > 0x1p20f;
+  if (large)
+    for (int64_t i = 0; i < n; i++)
+      r[i] = (float)any_sine(a[i], quarter);
+  else
+    LOOP r[i] = (float)cpu_sine(a[i], quarter);
+}
+
+#define SINE(op, quarter)                                                                          \
+  static void FLOAT32_##op(void *out, const void *in, const void *in2, const void *in3, int64_t n, \
+                           const cpu_args *s)                                                      \
+  {                                                                                                \
+    (void)in2, (void)in3, (void)s;                                                                 \
+    sine(out, in, n, quarter);                                                                     \
+  }
+
+/* All kernels, once as functions and once as entries. */
+#define ALL_KERNELS(X)                                                                             \
+  INT_OPS(X, UINT8)                                                                                \
+  INT_OPS(X, INT8)                                                                                 \
+  INT_OPS(X, INT16)                                                                                \
+  INT_OPS(X, INT32)                                                                                \
+  INT_OPS(X, INT64)                                                                                \
+  BOOL_OPS(X, BOOL)                                                                                \
+  FLOAT_OPS(X, FLOAT32)                                                                            \
+  FLOAT32_OPS(X, FLOAT32)                                                                          \
+  FLOAT_OPS(X, FLOAT64)                                                                            \
+  FLOAT64_OPS(X, FLOAT64)                                                                          \
+  COMPLEX_OPS(X, COMPLEX64)
+#define ALL_WHERE(X)                                                                               \
+  X(UINT8) X(INT8) X(INT16) X(INT32) X(INT64) X(BOOL) X(FLOAT32) X(FLOAT64) X(COMPLEX64)
+
+ALL_KERNELS(KERNEL)
+ALL_WHERE(WHERE)
+SINE(SIN, 0)
+SINE(COS, 1)
+
+/* ---- conversions ------------------------------------------------------------------------------
+ * Floating point to integers cuts towards zero; the int64 that gives is wrapped to what is shorter.
+ * What is no int64 (NaN too) is the most negative one. Complex numbers give their real part.
+ */
+
+#define GET_UINT8(v)     (v)
+#define GET_INT8(v)      (v)
+#define GET_INT16(v)     (v)
+#define GET_INT32(v)     (v)
+#define GET_INT64(v)     (v)
+#define GET_BOOL(v)      (v)
+#define GET_FLOAT32(v)   (v)
+#define GET_FLOAT64(v)   (v)
+#define GET_COMPLEX64(v) (v)
+#define GET_FLOAT16(v)   weir_float16_to_float(v)
+#define GET_BFLOAT16(v)  weir_bfloat16_to_float(v)
+
+#define REAL_OF(v) _Generic((v), complex64 : crealf(v), default : (v))
+#define WHOLE_OF(v)                                                                                \
+  _Generic((v), complex64                                                                          \
+           : weir_double_to_int64(crealf(v)), float                                                \
+           : weir_double_to_int64(v), double                                                       \
+           : weir_double_to_int64(v), default                                                      \
+           : (v))
+#define PUT_UINT8(v)     (uint8_t) WHOLE_OF(v)
+#define PUT_INT8(v)      (int8_t) WHOLE_OF(v)
+#define PUT_INT16(v)     (int16_t) WHOLE_OF(v)
+#define PUT_INT32(v)     (int32_t) WHOLE_OF(v)
+#define PUT_INT64(v)     (int64_t) WHOLE_OF(v)
+#define PUT_BOOL(v)      ((v) != 0)
+#define PUT_FLOAT32(v)   (float)REAL_OF(v)
+#define PUT_FLOAT64(v)   (double)REAL_OF(v)
+#define PUT_COMPLEX64(v) (complex64)(v)
+#define PUT_FLOAT16(v)   weir_float_to_float16((float)REAL_OF(v))
+#define PUT_BFLOAT16(v)  weir_float_to_bfloat16((float)REAL_OF(v))
+
+#define CAST(to, from)                                                                             \
+  static void from##_to_##to(void *out, const void *in, int64_t n)                                 \
+  {                                                                                                \
+    const T_##from *a = in;                                                                        \
+    T_##to *r = out;                                                                               \
+    LOOP r[i] = PUT_##to(GET_##from(a[i]));                                                        \
+  }
+#define CAST_ENTRY(to, from) [WEIR_##to][WEIR_##from] = from##_to_##to,
+#define CASTS_TO(X, to)                                                                            \
+  X(to, UINT8)                                                                                     \
+  X(to, INT8)                                                                                      \
+  X(to, INT16)                                                                                     \
+  X(to, INT32)                                                                                     \
+  X(to, INT64)                                                                                     \
+  X(to, BOOL)                                                                                      \
+  X(to, FLOAT16)                                                                                   \
+  X(to, BFLOAT16)                                                                                  \
+  X(to, FLOAT32)                                                                                   \
+  X(to, FLOAT64)                                                                                   \
+  X(to, COMPLEX64)
+#define ALL_CASTS(X)                                                                               \
+  CASTS_TO(X, UINT8)                                                                               \
+  CASTS_TO(X, INT8)                                                                                \
+  CASTS_TO(X, INT16)                                                                               \
+  CASTS_TO(X, INT32)                                                                               \
+  CASTS_TO(X, INT64)                                                                               \
+  CASTS_TO(X, BOOL)                                                                                \
+  CASTS_TO(X, FLOAT16)                                                                             \
+  CASTS_TO(X, BFLOAT16)                                                                            \
+  CASTS_TO(X, FLOAT32)                                                                             \
+  CASTS_TO(X, FLOAT64)                                                                             \
+  CASTS_TO(X, COMPLEX64)
+
+ALL_CASTS(CAST)
+
+/* ---- folds -------------------------------------------------------------------------------------
+ * Real sums are compensated (Moller, Knuth): what an addition loses is exact and summed beside, so
+ * the error does not grow with the count. LANES sums go side by side.
+ */
+
+enum { LANES = 16 };
+
+CPU_INLINE void add_exactly(double *sum, double *lost, double x)
+{
+  double t = *sum + x, part = t - *sum;
+  *lost += (*sum - (t - part)) + (x - part);
+  *sum = t;
+}
+
+static void real_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const double *x = in;
+  double sum[LANES] = {0}, lost[LANES] = {0};
+  int64_t i = 0;
+  (void)first;
+  for (; i + LANES <= n; i += LANES)
+    for (int k = 0; k < LANES; k++)
+      add_exactly(&sum[k], &lost[k], x[i + k]);
+  for (; i < n; i++)
+    add_exactly(&s->f[0], &s->c[0], x[i]);
+  for (int k = 0; k < LANES && n >= LANES; k++) {
+    add_exactly(&s->f[0], &s->c[0], sum[k]);
+    s->c[0] += lost[k];
+  }
+}
+
+static void add_row(double *sum, double *lost, const double *x, int64_t n)
+{
+  LOOP add_exactly(&sum[i], &lost[i], x[i]);
+}
+
+static void complex_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const float *x = in;
+  (void)first;
+  for (int64_t i = 0; i < n; i++)
+    for (int k = 0; k < 2; k++)
+      add_exactly(&s->f[k], &s->c[k], x[2 * i + k]);
+}
+
+static void int_sum(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const uint64_t *x = in;
+  uint64_t sum = 0;
+  (void)first;
+  for (int64_t i = 0; i < n; i++)
+    sum += x[i];
+  s->i = (int64_t)((uint64_t)s->i + sum);
+}
+
+static void real_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const double *x = in;
+  double p[LANES];
+  int64_t i = 0;
+  (void)first;
+  for (int k = 0; k < LANES; k++)
+    p[k] = 1;
+  for (; i + LANES <= n; i += LANES)
+    for (int k = 0; k < LANES; k++)
+      p[k] *= x[i + k];
+  for (; i < n; i++)
+    s->f[0] *= x[i];
+  for (int k = 0; k < LANES; k++)
+    s->f[0] *= p[k];
+}
+
+static void complex_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const complex64 *x = in;
+  complex128 p = CMPLX(s->f[0], s->f[1]);
+  (void)first;
+  for (int64_t i = 0; i < n; i++)
+    p = times(p, x[i]);
+  s->f[0] = creal(p), s->f[1] = cimag(p);
+}
+
+static void int_prod(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const uint64_t *x = in;
+  uint64_t p = (uint64_t)s->i;
+  (void)first;
+  for (int64_t i = 0; i < n; i++)
+    p *= x[i];
+  s->i = (int64_t)p;
+}
+
+/* Extremes: the block's, then, where it is better than what there was, its first place. NaN is
+ * better than all. */
+#define EXTREME(name, T, field, better)                                                            \
+  static void name(cpu_sum *s, const void *in, int64_t n, int64_t first)                           \
+  {                                                                                                \
+    const T *x = in;                                                                               \
+    T best[LANES];                                                                                 \
+    int64_t i = 0, at = 0;                                                                         \
+    for (int k = 0; k < LANES; k++)                                                                \
+      best[k] = x[k < n ? k : 0];                                                                  \
+    for (; i + LANES <= n; i += LANES)                                                             \
+      for (int k = 0; k < LANES; k++)                                                              \
+        best[k] = ((x[i + k] better best[k]) | (x[i + k] != x[i + k])) ? x[i + k] : best[k];       \
+    T e = best[0];                                                                                 \
+    for (int k = 1; k < LANES; k++)                                                                \
+      e = ((best[k] better e) | (best[k] != best[k])) ? best[k] : e;                               \
+    for (; i < n; i++)                                                                             \
+      e = ((x[i] better e) | (x[i] != x[i])) ? x[i] : e;                                           \
+    if (s->at >= 0 && !(e better s->field) && !(e != e && s->field == s->field)) return;           \
+    while (x[at] != e && !(e != e && x[at] != x[at]))                                              \
+      at++;                                                                                        \
+    s->field = e;                                                                                  \
+    s->at = first + at;                                                                            \
+  }
+
+EXTREME(real_max, double, f[0], >)
+EXTREME(real_min, double, f[0], <)
+EXTREME(int_max, int64_t, i, >)
+EXTREME(int_min, int64_t, i, <)
+
+static void int_all(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const int64_t *x = in;
+  int64_t none = 0;
+  (void)first;
+  for (int64_t i = 0; i < n; i++)
+    none |= x[i] == 0;
+  s->i &= !none;
+}
+
+static void int_any(cpu_sum *s, const void *in, int64_t n, int64_t first)
+{
+  const int64_t *x = in;
+  int64_t some = 0;
+  (void)first;
+  for (int64_t i = 0; i < n; i++)
+    some |= x[i] != 0;
+  s->i |= some;
+}
+
+/* ---- random numbers ---------------------------------------------------------------------------
+ */
+
+enum { HALVES = CPU_BLOCK / 2 };
+
+/* The words of `blocks` blocks, each where its number needs it. */
+static void random_words(uint32_t words[4][HALVES], uint64_t seed, uint64_t first, int64_t blocks)
+{
+  for (int64_t i = 0; i < blocks; i++) {
+    weir_philox_block b = weir_philox(seed, first + (uint64_t)i);
+    words[0][i] = b.word[0];
+    words[1][i] = b.word[1];
+    words[2][i] = b.word[2];
+    words[3][i] = b.word[3];
+  }
+}
+
+/* One of the two numbers of each block; kind and dtype are known where this is expanded. */
+CPU_INLINE void random_numbers(double *out, const weir_random *r, weir_random_kind kind,
+                               weir_dtype dtype, const uint32_t *w0, const uint32_t *w1, int64_t n)
+{
+  double a = r->a, b = r->b;
+  LOOP out[i] = weir_philox_number(kind, dtype, a, b, w0[i], w1[i]);
+}
+
+#define RANDOM_OF(kind, dtype)                                                                     \
+  static void random_##kind##_##dtype(double *out, const weir_random *r, const uint32_t *w0,       \
+                                      const uint32_t *w1, int64_t n)                               \
+  {                                                                                                \
+    random_numbers(out, r, WEIR_RANDOM_##kind, WEIR_##dtype, w0, w1, n);                           \
+  }
+RANDOM_OF(UNIFORM, FLOAT32)
+RANDOM_OF(UNIFORM, FLOAT16)
+RANDOM_OF(UNIFORM, BFLOAT16)
+RANDOM_OF(UNIFORM, FLOAT64)
+RANDOM_OF(NORMAL, FLOAT32)
+RANDOM_OF(NORMAL, FLOAT16)
+RANDOM_OF(NORMAL, BFLOAT16)
+RANDOM_OF(NORMAL, FLOAT64)
+RANDOM_OF(INTEGER, FLOAT64)
+RANDOM_OF(BERNOULLI, FLOAT64)
+
+typedef void (*random_loop)(double *out, const weir_random *r, const uint32_t *w0,
+                            const uint32_t *w1, int64_t n);
+
+static random_loop random_loop_of(const weir_random *r)
+{
+  bool normal = r->kind == WEIR_RANDOM_NORMAL;
+  if (r->kind == WEIR_RANDOM_INTEGER) return random_INTEGER_FLOAT64;
+  if (r->kind == WEIR_RANDOM_BERNOULLI) return random_BERNOULLI_FLOAT64;
+  switch (r->dtype) {
+  case WEIR_FLOAT32:
+    return normal ? random_NORMAL_FLOAT32 : random_UNIFORM_FLOAT32;
+  case WEIR_FLOAT16:
+    return normal ? random_NORMAL_FLOAT16 : random_UNIFORM_FLOAT16;
+  case WEIR_BFLOAT16:
+    return normal ? random_NORMAL_BFLOAT16 : random_UNIFORM_BFLOAT16;
+  default:
+    return normal ? random_NORMAL_FLOAT64 : random_UNIFORM_FLOAT64;
+  }
+}
+
+/* At most a block of elements. */
+static void random_block(double *out, const weir_random *r, int64_t from, int64_t n)
+{
+  uint32_t words[4][HALVES] = {{0}};
+  double even[HALVES], odd[HALVES];
+  int64_t blocks = (n + 1) / 2;
+  random_loop loop = random_loop_of(r);
+  random_words(words, r->seed, r->offset + (uint64_t)from / 2, blocks);
+  loop(even, r, words[0], words[1], blocks);
+  loop(odd, r, words[2], words[3], blocks);
+  for (int64_t i = 0; i < n; i++)
+    out[i] = i % 2 ? odd[i / 2] : even[i / 2];
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+#define FOLD(op, int, real, complex) [WEIR_REDUCE_##op] = {int, real, complex},
+#define WHERE_ENTRY(type)            ENTRY(type, WHERE, )
+
+const cpu_level CPU_LEVEL = {
+    .op = {ALL_KERNELS(ENTRY) ALL_WHERE(WHERE_ENTRY) ENTRY(FLOAT32, SIN, ) ENTRY(FLOAT32, COS, )},
+    .cast = {ALL_CASTS(CAST_ENTRY)},
+    .fold = {FOLD(SUM, int_sum, real_sum, complex_sum) FOLD(MEAN, NULL, real_sum, complex_sum)
+                 FOLD(PROD, int_prod, real_prod, complex_prod) FOLD(MAX, int_max, real_max, NULL)
+                     FOLD(MIN, int_min, real_min, NULL) FOLD(ARGMAX, int_max, real_max, NULL) FOLD(
+                         ARGMIN, int_min, real_min, NULL) FOLD(MAX_INDEX, int_max, real_max, NULL)
+                         FOLD(MIN_INDEX, int_min, real_min, NULL) FOLD(ALL, int_all, NULL, NULL)
+                             FOLD(ANY, int_any, NULL, NULL)},
+    .add_row = add_row,
+    .random = random_block};

@@ -1,0 +1,290 @@
+/* cpu_loop.c: elementwise work on the cpu: blocks of operands through a kernel.
+ *
+ * A loop is cut into pieces for the threads, a piece into blocks. A block of each input is brought
+ * into the compute dtype (where it is not already), the kernel writes its result straight into out
+ * or into a buffer that is converted and spread. Inputs that are the same everywhere are converted
+ * once a piece. Every element's result comes from the same arithmetic, wherever it stands.
+ */
+#include <stdatomic.h>
+#include <string.h>
+#include "core/backend/cpu.h"
+#include "core/backend/half.h"
+#include "core/backend/threads.h"
+
+typedef struct input {
+  const weir_operand *o;
+  weir_dtype dtype; /* that the kernel takes it in, float16 and bfloat16 included */
+  bool same;        /* everywhere */
+  cpu_walk walk;
+  _Alignas(64) char room[CPU_BLOCK * CPU_ELEMENT], wide[CPU_BLOCK * CPU_ELEMENT];
+} input;
+
+typedef struct work {
+  const weir_loop *loop;
+  cpu_kernel kernel; /* NULL: copy */
+  weir_dtype result; /* of the kernel */
+  int inputs;
+  cpu_args args;
+} work;
+
+static const struct op {
+  const char *name;
+  uint8_t inputs;
+} ops[WEIR_OP_COUNT] = {
+#define OP(name, text, inputs) {text, inputs},
+    WEIR_OPS(OP)
+#undef OP
+};
+
+static const char *const scalar_types[WEIR_DTYPES] = {
+    [WEIR_UINT8] = "Byte",       [WEIR_INT8] = "Char",
+    [WEIR_INT16] = "Short",      [WEIR_INT32] = "Int",
+    [WEIR_INT64] = "Long",       [WEIR_FLOAT16] = "Half",
+    [WEIR_FLOAT32] = "Float",    [WEIR_FLOAT64] = "Double",
+    [WEIR_BOOL] = "Bool",        [WEIR_COMPLEX64] = "ComplexFloat",
+    [WEIR_BFLOAT16] = "BFloat16"};
+
+weir_status weir_cpu_not_for(const char *what, weir_dtype dtype)
+{
+  return weir_fail(WEIR_ENOTSUP, "\"%s_cpu\" not implemented for '%s'", what, scalar_types[dtype]);
+}
+
+static bool is_bool_op(weir_op op)
+{
+  return op == WEIR_OP_LOGICAL_NOT || op == WEIR_OP_ISFINITE || op == WEIR_OP_CLOSE ||
+         (op >= WEIR_OP_EQ && op <= WEIR_OP_LOGICAL_OR);
+}
+
+static bool takes_parameters(const weir_loop *l)
+{
+  return l->has_alpha || l->op == WEIR_OP_CLOSE || l->op == WEIR_OP_RANGE;
+}
+
+/* ---- inputs -----------------------------------------------------------------------------------
+ */
+
+static bool is_same(const weir_operand *o, const weir_loop *l)
+{
+  if (!o->data) return true;
+  for (int d = 0; d < l->dims; d++)
+    if (l->size[d] != 1 && o->stride[d]) return false;
+  return true;
+}
+
+static const void *number_at(const weir_number *n, float imaginary[2])
+{
+  if (n->dtype == WEIR_FLOAT64) return &n->f;
+  if (n->dtype != WEIR_COMPLEX64) return &n->i;
+  imaginary[0] = (float)n->f, imaginary[1] = (float)n->imag;
+  return imaginary;
+}
+
+/* In the arithmetic of float16 and bfloat16 numbers (input i) keep float32's precision, as in
+ * torch. */
+static bool keeps_precision(weir_op op, int i)
+{
+  return op == WEIR_OP_ADD || op == WEIR_OP_SUB || op == WEIR_OP_MUL || op == WEIR_OP_DIV ||
+         op == WEIR_OP_POW || (op == WEIR_OP_FLOOR_DIV && i == 1);
+}
+
+static void convert_number(void *to, const weir_number *n, weir_dtype dtype, weir_op op, int i)
+{
+  float complex[2];
+  uint8_t truth = n->i != 0;
+  weir_dtype kernel = weir_cpu_kernel_dtype(dtype);
+  const void *x = n->dtype == WEIR_BOOL ? (const void *)&truth : number_at(n, complex);
+  if (op == WEIR_OP_COPY || keeps_precision(op, i))
+    weir_cpu_level()->cast[op == WEIR_OP_COPY ? dtype : kernel][n->dtype](to, x, 1);
+  else
+    memmove(to, weir_cpu_widen(x, n->dtype, dtype, 1, to), weir_cpu_bytes(kernel));
+}
+
+static void repeat(char *to, size_t bytes, int64_t n)
+{
+  size_t all = (size_t)n * bytes;
+  for (size_t done = bytes; done < all; done *= 2)
+    memcpy(to + done, to, done < all - done ? done : all - done);
+}
+
+/* As the kernel takes it; a copy takes the dtype itself. */
+static const void *convert(const void *x, weir_dtype from, const input *in, const work *w,
+                           int64_t n, void *room)
+{
+  if (w->kernel) return weir_cpu_widen(x, from, in->dtype, n, room);
+  if (from == in->dtype) return x;
+  weir_cpu_level()->cast[in->dtype][from](room, x, n);
+  return room;
+}
+
+static void start(input *in, const work *w, int i, int64_t from, int64_t to)
+{
+  const weir_loop *l = w->loop;
+  in->o = &l->in[i];
+  in->dtype = l->op == WEIR_OP_WHERE && i == 0 ? WEIR_BOOL : l->compute;
+  in->same = is_same(in->o, l);
+  if (!in->same) {
+    weir_cpu_walk(&in->walk, in->o, l->dims, l->size, from);
+    return;
+  }
+  size_t bytes = weir_cpu_bytes(w->kernel ? weir_cpu_kernel_dtype(in->dtype) : in->dtype);
+  if (in->o->data)
+    memmove(in->wide, convert(in->o->data, in->o->dtype, in, w, 1, in->wide), bytes);
+  else
+    convert_number(in->wide, &in->o->number, in->dtype, l->op, i);
+  repeat(in->wide, bytes, to - from < CPU_BLOCK ? to - from : CPU_BLOCK);
+}
+
+static const void *take(input *in, const work *w, int64_t n)
+{
+  if (in->same) return in->wide;
+  return convert(weir_cpu_take(&in->walk, n, in->room), in->o->dtype, in, w, n, in->wide);
+}
+
+/* ---- a piece ----------------------------------------------------------------------------------
+ */
+
+/* The result, n elements at `x`, into out. */
+static void give(cpu_walk *out, weir_dtype dtype, const void *x, weir_dtype from, int64_t n,
+                 void *room)
+{
+  void *place = weir_cpu_place(out, n);
+  void *to = place ? place : room;
+  if (dtype != from)
+    weir_cpu_level()->cast[dtype][from](to, x, n);
+  else if (!place)
+    to = (void *)x;
+  else
+    memcpy(to, x, (size_t)n * out->bytes);
+  if (!place) weir_cpu_put(out, n, to);
+}
+
+/* Where nothing is to be converted, gathered or spread: the kernel over all of it. */
+static void direct_piece(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  const weir_loop *l = w->loop;
+  cpu_args args;
+  args.by_zero = w->args.by_zero;
+  if (takes_parameters(l)) args = w->args;
+  const void *x[3] = {NULL, NULL, NULL};
+  for (int i = 0; i < w->inputs; i++)
+    x[i] = (const char *)l->in[i].data + (size_t)from * weir_cpu_bytes(l->in[i].dtype);
+  args.first = from;
+  w->kernel((char *)l->out.data + (size_t)from * weir_cpu_bytes(l->out.dtype), x[0], x[1], x[2],
+            to - from, &args);
+}
+
+static bool is_direct(const work *w)
+{
+  const weir_loop *l = w->loop;
+  if (!w->kernel || l->dims > 1 || l->out.dtype != w->result) return false;
+  if (l->dims && l->out.stride[0] != 1) return false;
+  if (weir_cpu_kernel_dtype(l->compute) != l->compute) return false;
+  for (int i = 0; i < w->inputs; i++) {
+    const weir_operand *o = &l->in[i];
+    weir_dtype as = l->op == WEIR_OP_WHERE && i == 0 ? WEIR_BOOL : l->compute;
+    if (!o->data || o->dtype != as || (l->dims && o->stride[0] != 1)) return false;
+  }
+  return true;
+}
+
+static void piece(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  const weir_loop *l = w->loop;
+  cpu_args args;
+  input in[3];
+  cpu_walk out;
+  _Alignas(64) char result[CPU_BLOCK * CPU_ELEMENT], room[CPU_BLOCK * CPU_ELEMENT];
+  args.by_zero = w->args.by_zero;
+  if (takes_parameters(l)) args = w->args;
+  for (int i = 0; i < w->inputs; i++)
+    start(&in[i], w, i, from, to);
+  weir_cpu_walk(&out, &l->out, l->dims, l->size, from);
+  for (int64_t n; from < to; from += n) {
+    const void *x[3] = {NULL, NULL, NULL};
+    n = weir_cpu_block(l->dims, l->size, from, to);
+    for (int i = 0; i < w->inputs; i++)
+      x[i] = take(&in[i], w, n);
+    args.first = from;
+    void *place = w->kernel && w->result == l->out.dtype ? weir_cpu_place(&out, n) : NULL;
+    if (w->kernel) w->kernel(place ? place : result, x[0], x[1], x[2], n, &args);
+    const void *from_kernel = w->kernel ? result : x[0];
+    if (!place && from_kernel) give(&out, l->out.dtype, from_kernel, w->result, n, room);
+  }
+}
+
+/* ---- the request ------------------------------------------------------------------------------
+ */
+
+static weir_number converted(const weir_number *n, weir_dtype compute)
+{
+  weir_number r = *n;
+  bool whole = n->dtype == WEIR_INT64 || n->dtype == WEIR_BOOL;
+  if (whole) r.f = (double)n->i, r.imag = 0;
+  if (!whole) r.i = weir_double_to_int64(n->f);
+  if (n->dtype == WEIR_FLOAT64) r.imag = 0;
+  r.dtype = compute;
+  return r;
+}
+
+static int op_of(const weir_loop *l)
+{
+  bool one = l->alpha.dtype == WEIR_FLOAT64     ? l->alpha.f == 1
+             : l->alpha.dtype == WEIR_COMPLEX64 ? l->alpha.f == 1 && l->alpha.imag == 0
+                                                : l->alpha.i == 1;
+  if (one) return (int)l->op;
+  return l->op == WEIR_OP_ADD   ? CPU_OP_ADD_ALPHA
+         : l->op == WEIR_OP_SUB ? CPU_OP_SUB_ALPHA
+                                : (int)l->op;
+}
+
+/* A copy that converts nothing and has no holes. */
+static bool is_plain_copy(const weir_loop *l)
+{
+  const weir_operand *o = &l->out, *i = &l->in[0];
+  if (l->op != WEIR_OP_COPY || !i->data || i->dtype != o->dtype || l->compute != o->dtype)
+    return false;
+  return !l->dims || (l->dims == 1 && o->stride[0] == 1 && i->stride[0] == 1);
+}
+
+static weir_status done(const work *w)
+{
+  return atomic_load_explicit(w->args.by_zero, memory_order_relaxed)
+             ? weir_fail(WEIR_EINVAL, "ZeroDivisionError")
+             : WEIR_OK;
+}
+
+static weir_status share(work *w)
+{
+  const weir_loop *l = w->loop;
+  if (l->has_alpha) w->args.alpha = converted(&l->alpha, l->compute);
+  for (int i = 0; i < 3 && takes_parameters(l) && !l->has_alpha; i++)
+    w->args.p[i] = converted(&l->p[i], l->compute);
+  weir_parallel(l->count, CPU_GRAIN, is_direct(w) ? direct_piece : piece, w);
+  return done(w);
+}
+
+weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l)
+{
+  (void)self, (void)stream;
+  _Atomic bool by_zero = false;
+  work w; /* not all of it is set: an op of one element has no time for that */
+  w.loop = l;
+  w.inputs = ops[l->op].inputs;
+  w.kernel = NULL;
+  w.args.by_zero = &by_zero;
+  if (is_plain_copy(l)) {
+    weir_cpu_copy_bytes(l->out.data, l->in[0].data,
+                        (uint64_t)l->count * weir_cpu_bytes(l->out.dtype));
+    return WEIR_OK;
+  }
+  weir_dtype type = weir_cpu_kernel_dtype(l->compute);
+  w.result = l->op == WEIR_OP_COPY ? l->compute : is_bool_op(l->op) ? WEIR_BOOL : type;
+  if (l->op == WEIR_OP_COPY) return share(&w);
+  w.kernel = weir_cpu_level()->op[l->has_alpha ? op_of(l) : (int)l->op][type];
+  if (!w.kernel) return weir_cpu_not_for(ops[l->op].name, l->compute);
+  if (l->count > CPU_GRAIN || takes_parameters(l) || !is_direct(&w)) return share(&w);
+  w.kernel(l->out.data, l->in[0].data, l->in[1].data, l->in[2].data, l->count, &w.args);
+  return done(&w);
+}

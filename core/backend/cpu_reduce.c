@@ -1,0 +1,306 @@
+/* cpu_reduce.c: reductions on the cpu.
+ *
+ * Elements are converted to the compute dtype and then to one of three wide types (int64, double,
+ * complex64), in which a fold takes them, block by block. Real sums are compensated, so that the
+ * error of a sum is a few units of the result's last place however many there are, and none of it
+ * depends on the number of threads: what one thread does alone is cut into the same pieces.
+ *
+ * Sums whose elements are few, or far apart where the results' are not: a tile of results is summed
+ * at once, a row of elements at a time. Else, many results: the threads share the results. Few
+ * results of many elements each: they share the elements, in pieces of PIECE (more where there
+ * would be more than PIECES), whose sums are then put together in order.
+ */
+#include <math.h>
+#include <string.h>
+#include "core/backend/cpu.h"
+#include "core/backend/threads.h"
+
+enum { PIECE = 1 << 16, PIECES = 256, TILE = 256, FEW = 64 };
+
+typedef struct work {
+  const weir_reduce *r;
+  weir_dtype in;   /* what elements become before they become wide */
+  weir_dtype wide; /* INT64, FLOAT64, COMPLEX64 */
+  cpu_fold fold;
+  int64_t output; /* shared by its elements: which result */
+  int64_t piece;  /* elements */
+  cpu_sum *sums;  /* shared by its elements: a sum a piece */
+} work;
+
+static cpu_sum empty(weir_reduce_op op)
+{
+  cpu_sum s = {.at = -1};
+  if (op == WEIR_REDUCE_PROD || op == WEIR_REDUCE_ALL) s.f[0] = 1, s.i = 1;
+  return s;
+}
+
+/* Where result number `output` has its elements and itself. */
+static weir_operand moved(const weir_operand *o, const weir_reduce *r, int64_t output)
+{
+  weir_operand m = *o;
+  int64_t elements = 0;
+  for (int d = r->kept - 1; d >= 0; d--) {
+    elements += output % r->size[d] * o->stride[d];
+    output /= r->size[d];
+  }
+  m.data = (char *)o->data + elements * (int64_t)weir_cpu_bytes(o->dtype);
+  return m;
+}
+
+static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t to)
+{
+  const weir_reduce *r = w->r;
+  _Alignas(64) char room[CPU_BLOCK * CPU_ELEMENT], first[CPU_BLOCK * CPU_ELEMENT],
+      second[CPU_BLOCK * CPU_ELEMENT];
+  weir_operand in = moved(&r->in, r, output);
+  cpu_sum s = empty(r->op);
+  cpu_walk walk;
+  if (from == to) return s;
+  memmove(in.stride, in.stride + r->kept, (size_t)(r->dims - r->kept) * sizeof *in.stride);
+  weir_cpu_walk(&walk, &in, r->dims - r->kept, r->size + r->kept, from);
+  for (int64_t n; from < to; from += n) {
+    n = to - from < CPU_BLOCK ? to - from : CPU_BLOCK;
+    const void *x = weir_cpu_take(&walk, n, room);
+    if (in.dtype != w->in) {
+      weir_cpu_level()->cast[w->in][in.dtype](first, x, n);
+      x = first;
+    }
+    if (w->in != w->wide) {
+      weir_cpu_level()->cast[w->wide][w->in](second, x, n);
+      x = second;
+    }
+    w->fold(&s, x, n, from);
+  }
+  return s;
+}
+
+/* ---- results ----------------------------------------------------------------------------------
+ */
+
+static double total(const cpu_sum *s, int part)
+{
+  double t = s->f[part] + s->c[part];
+  return isfinite(s->f[part]) ? t : s->f[part];
+}
+
+/* `value` of `from`, rounded to the compute dtype and stored as out's. */
+static void store(const weir_operand *out, const work *w, const void *value, weir_dtype from)
+{
+  char rounded[CPU_ELEMENT];
+  const cpu_level *level = weir_cpu_level();
+  level->cast[w->r->compute][from](rounded, value, 1);
+  level->cast[out->dtype][w->r->compute](out->data, rounded, 1);
+}
+
+static void finish(const work *w, int64_t output, const cpu_sum *s)
+{
+  const weir_reduce *r = w->r;
+  weir_operand out = moved(&r->out, r, output);
+  double scale = r->op == WEIR_REDUCE_MEAN ? (double)r->each : 1;
+  double real = total(s, 0) / scale;
+  float complex[2] = {(float)real, (float)(total(s, 1) / scale)};
+  bool place = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
+  if (r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX) {
+    weir_operand index = moved(&r->index, r, output);
+    memcpy(index.data, &s->at, sizeof s->at);
+  }
+  if (place)
+    weir_cpu_level()->cast[out.dtype][WEIR_INT64](out.data, &s->at, 1);
+  else if (r->op == WEIR_REDUCE_ALL || r->op == WEIR_REDUCE_ANY)
+    weir_cpu_level()->cast[out.dtype][WEIR_INT64](out.data, &s->i, 1);
+  else if (w->wide == WEIR_INT64)
+    store(&out, w, &s->i, WEIR_INT64);
+  else if (w->wide == WEIR_FLOAT64)
+    store(&out, w, &real, WEIR_FLOAT64);
+  else
+    store(&out, w, complex, WEIR_COMPLEX64);
+}
+
+/* ---- pieces put together ----------------------------------------------------------------------
+ */
+
+static bool better(const work *w, const cpu_sum *a, const cpu_sum *b)
+{
+  bool small = w->r->op == WEIR_REDUCE_MIN || w->r->op == WEIR_REDUCE_ARGMIN ||
+               w->r->op == WEIR_REDUCE_MIN_INDEX;
+  if (w->wide == WEIR_INT64) return small ? a->i < b->i : a->i > b->i;
+  if (isnan(b->f[0])) return false;
+  return isnan(a->f[0]) || (small ? a->f[0] < b->f[0] : a->f[0] > b->f[0]);
+}
+
+static void add(cpu_sum *s, const cpu_sum *next)
+{
+  for (int k = 0; k < 2; k++) {
+    double t = s->f[k] + next->f[k], part = t - s->f[k];
+    s->c[k] += next->c[k] + ((s->f[k] - (t - part)) + (next->f[k] - part));
+    s->f[k] = t;
+  }
+  s->i = (int64_t)((uint64_t)s->i + (uint64_t)next->i);
+}
+
+static void multiply(cpu_sum *s, const cpu_sum *next)
+{
+  double real = s->f[0] * next->f[0] - s->f[1] * next->f[1];
+  s->f[1] = s->f[0] * next->f[1] + s->f[1] * next->f[0];
+  s->f[0] = real;
+  s->i = (int64_t)((uint64_t)s->i * (uint64_t)next->i);
+}
+
+static void join(const work *w, cpu_sum *s, const cpu_sum *next)
+{
+  switch (w->r->op) {
+  case WEIR_REDUCE_SUM:
+  case WEIR_REDUCE_MEAN:
+    add(s, next);
+    break;
+  case WEIR_REDUCE_PROD:
+    multiply(s, next);
+    break;
+  case WEIR_REDUCE_ALL:
+    s->i &= next->i;
+    break;
+  case WEIR_REDUCE_ANY:
+    s->i |= next->i;
+    break;
+  default:
+    if (s->at < 0 || better(w, next, s)) *s = *next;
+  }
+}
+
+static void some_pieces(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  for (int64_t p = from; p < to; p++) {
+    int64_t begin = p * w->piece, end = begin + w->piece;
+    w->sums[p] = fold_range(w, w->output, begin, end < w->r->each ? end : w->r->each);
+  }
+}
+
+static void some_results(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  for (int64_t o = from; o < to; o++) {
+    cpu_sum s = fold_range(w, o, 0, w->r->each);
+    finish(w, o, &s);
+  }
+}
+
+/* Results of so many elements that threads share them. */
+static void large_results(work *w)
+{
+  cpu_sum sums[PIECES];
+  int64_t each = w->r->each, pieces = (each - 1) / w->piece + 1;
+  w->sums = sums;
+  for (w->output = 0; w->output < w->r->outputs; w->output++) {
+    weir_parallel(pieces, 1, some_pieces, w);
+    for (int64_t p = 1; p < pieces; p++)
+      join(w, &sums[0], &sums[p]);
+    finish(w, w->output, &sums[0]);
+  }
+  w->sums = NULL;
+}
+
+/* ---- tiles of results -------------------------------------------------------------------------
+ */
+
+static bool is_tiled(const work *w)
+{
+  const weir_reduce *r = w->r;
+  if (w->wide != WEIR_FLOAT64 || (r->op != WEIR_REDUCE_SUM && r->op != WEIR_REDUCE_MEAN))
+    return false;
+  if (!r->kept || r->dims == r->kept || r->size[r->kept - 1] < 8 || !r->each) return false;
+  if (r->each > PIECE && r->outputs < FEW) return false;
+  return r->each < FEW || r->in.stride[r->dims - 1] != 1;
+}
+
+/* To the next element in the reduced dimensions: how many elements that is from the last. */
+static int64_t step(const weir_reduce *r, int64_t place[WEIR_DIMS])
+{
+  int64_t by = 0;
+  for (int d = r->dims - 1; d >= r->kept; d--) {
+    by += r->in.stride[d];
+    if (++place[d] < r->size[d]) break;
+    by -= r->size[d] * r->in.stride[d];
+    place[d] = 0;
+  }
+  return by;
+}
+
+/* n elements, those of neighbouring results, as doubles: x itself or in `room`. */
+static const double *row_of(const work *w, const char *at, int64_t n,
+                            char room[2][TILE * CPU_ELEMENT])
+{
+  const weir_reduce *r = w->r;
+  const cpu_level *level = weir_cpu_level();
+  weir_operand o = {
+      .data = (void *)at, .dtype = r->in.dtype, .stride = {r->in.stride[r->kept - 1]}};
+  cpu_walk walk;
+  weir_cpu_walk(&walk, &o, 1, &n, 0);
+  const void *x = weir_cpu_take(&walk, n, room[0]);
+  if (o.dtype != w->in) {
+    level->cast[w->in][o.dtype](room[1], x, n);
+    x = memcpy(room[0], room[1], (size_t)n * weir_cpu_bytes(w->in));
+  }
+  if (w->in == WEIR_FLOAT64) return x;
+  level->cast[WEIR_FLOAT64][w->in](room[1], x, n);
+  return (const double *)(const void *)room[1];
+}
+
+static void some_tiles(void *arg, int64_t from, int64_t to)
+{
+  const work *w = arg;
+  const weir_reduce *r = w->r;
+  int64_t last = r->size[r->kept - 1], tiles = (last - 1) / TILE + 1;
+  int64_t bytes = (int64_t)weir_cpu_bytes(r->in.dtype);
+  _Alignas(64) char room[2][TILE * CPU_ELEMENT];
+  for (int64_t t = from; t < to; t++) {
+    int64_t first = t % tiles * TILE, n = last - first < TILE ? last - first : TILE;
+    int64_t output = t / tiles * last + first, place[WEIR_DIMS] = {0};
+    double sum[TILE] = {0}, lost[TILE] = {0};
+    const char *at = moved(&r->in, r, output).data;
+    for (int64_t i = 0; i < r->each; i++) {
+      weir_cpu_level()->add_row(sum, lost, row_of(w, at, n, room), n);
+      at += step(r, place) * bytes;
+    }
+    for (int64_t j = 0; j < n; j++) {
+      cpu_sum s = {.f = {sum[j]}, .c = {lost[j]}};
+      finish(w, output + j, &s);
+    }
+  }
+}
+
+static void share_tiles(work *w)
+{
+  const weir_reduce *r = w->r;
+  int64_t last = r->size[r->kept - 1], tiles = r->outputs / last * ((last - 1) / TILE + 1);
+  int64_t each = r->each * (last < TILE ? last : TILE);
+  weir_parallel(tiles, CPU_GRAIN / each + 1, some_tiles, w);
+}
+
+weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r)
+{
+  static const char *const names[] = {
+#define NAME(name, text) text,
+      WEIR_REDUCE_OPS(NAME)
+#undef NAME
+  };
+  (void)self, (void)stream;
+  bool truth = r->op == WEIR_REDUCE_ALL || r->op == WEIR_REDUCE_ANY;
+  weir_dtype compute = truth ? WEIR_BOOL : r->compute;
+  bool real = weir_cpu_kernel_dtype(compute) == WEIR_FLOAT32 || compute == WEIR_FLOAT64;
+  int kind = compute == WEIR_COMPLEX64 ? CPU_WIDE_COMPLEX : real ? CPU_WIDE_REAL : CPU_WIDE_INT;
+  work w = {.r = r, .in = compute, .wide = WEIR_INT64};
+  if (kind != CPU_WIDE_INT) w.wide = real ? WEIR_FLOAT64 : WEIR_COMPLEX64;
+  w.fold = weir_cpu_level()->fold[r->op][kind];
+  if (!w.fold) return weir_cpu_not_for(names[r->op], r->compute);
+  int64_t least = (r->each + PIECES - 1) / PIECES;
+  w.piece = least > PIECE ? least : PIECE;
+  int64_t grain = CPU_GRAIN / (r->each + 1) + 1;
+  if (is_tiled(&w))
+    share_tiles(&w);
+  else if (r->each > PIECE)
+    large_results(&w);
+  else
+    weir_parallel(r->outputs, grain, some_results, &w);
+  return WEIR_OK;
+}

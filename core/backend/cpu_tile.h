@@ -1,0 +1,74 @@
+/* cpu_tile.h: the innermost part of a matrix product, for one level of processor.
+ *
+ * Included once by each of cpu_tile.c, cpu_tile_avx2.c and cpu_tile_avx512.c, which say how long a
+ * vector is (TILE_BYTES), how many rows a tile has (TILE_ROWS) and the table's name (TILE_LEVEL). A
+ * tile of C, TILE_ROWS rows of two vectors, is held in registers while a column of A's panel and a
+ * row of B's are multiplied into it, k times. Multiplication and addition may be one instruction
+ * (-ffp-contract=fast, in these files alone), so results differ between levels by rounding.
+ *
+ * Panels: A's has TILE_ROWS elements for each of k steps, B's two vectors; what the matrix does not
+ * have is 0 there.
+ */
+#include "core/base/compiler.h"
+#include "core/backend/cpu_gemm.h"
+#include "core/backend/half.h"
+
+#define UNROLL WEIR_UNROLL(32)
+
+/* C (rows `ldc` apart) = alpha A B, or that added to it. */
+#define TILE(T)                                                                                    \
+  typedef T T##_vector __attribute__((vector_size(TILE_BYTES), aligned(sizeof(T)), may_alias));    \
+  static void T##_tile(int64_t k, const void *a_panel, const void *b_panel, double alpha,          \
+                       void *c_tile, int64_t ldc, bool add)                                        \
+  {                                                                                                \
+    enum { LANES = TILE_BYTES / sizeof(T) };                                                       \
+    const T *a = a_panel, *b = b_panel;                                                            \
+    T##_vector sum[TILE_ROWS][2] = {{{0}}};                                                        \
+    for (int64_t p = 0; p < k; p++, a += TILE_ROWS, b += 2 * LANES) {                              \
+      T##_vector left = *(const T##_vector *)b, right = *(const T##_vector *)(b + LANES);          \
+      UNROLL for (int i = 0; i < TILE_ROWS; i++)                                                   \
+      {                                                                                            \
+        sum[i][0] += a[i] * left;                                                                  \
+        sum[i][1] += a[i] * right;                                                                 \
+      }                                                                                            \
+    }                                                                                              \
+    UNROLL for (int i = 0; i < TILE_ROWS; i++)                                                     \
+    {                                                                                              \
+      T *row = (T *)c_tile + i * ldc;                                                              \
+      T##_vector *left = (T##_vector *)row, *right = (T##_vector *)(row + LANES);                  \
+      *left = add ? *left + (T)alpha * sum[i][0] : (T)alpha * sum[i][0];                           \
+      *right = add ? *right + (T)alpha * sum[i][1] : (T)alpha * sum[i][1];                         \
+    }                                                                                              \
+  }
+TILE(float)
+TILE(double)
+
+/* One panel: `width` rows (columns of B), `has` of them there, k steps; element (i, p) of the
+ * matrix is at i * across + p * along. */
+#define PACK(name, T, S, LOAD)                                                                     \
+  static void name(void *panel, int64_t width, int64_t has, int64_t k, const void *matrix,         \
+                   int64_t across, int64_t along)                                                  \
+  {                                                                                                \
+    T *to = panel;                                                                                 \
+    const S *from = matrix;                                                                        \
+    for (int64_t i = 0; i < width && along == 1; i++)                                              \
+      for (int64_t p = 0; p < k; p++)                                                              \
+        to[p * width + i] = i < has ? LOAD(from[i * across + p]) : 0;                              \
+    for (int64_t p = 0; p < k && along != 1; p++)                                                  \
+      for (int64_t i = 0; i < width; i++)                                                          \
+        to[p * width + i] = i < has ? LOAD(from[i * across + p * along]) : 0;                      \
+  }
+#define SELF(x) (x)
+PACK(pack_float, float, float, SELF)
+PACK(pack_double, double, double, SELF)
+PACK(pack_float16, float, uint16_t, weir_float16_to_float)
+PACK(pack_bfloat16, float, uint16_t, weir_bfloat16_to_float)
+
+const cpu_tile_level TILE_LEVEL = {
+    .rows = TILE_ROWS,
+    .bytes = 2 * TILE_BYTES,
+    .tile = {[WEIR_FLOAT32] = float_tile, [WEIR_FLOAT64] = double_tile},
+    .pack = {[WEIR_FLOAT32] = pack_float,
+             [WEIR_FLOAT64] = pack_double,
+             [WEIR_FLOAT16] = pack_float16,
+             [WEIR_BFLOAT16] = pack_bfloat16}};

@@ -1,0 +1,157 @@
+/* cpu_walk.c: operands of any strides and dtype, as contiguous blocks.
+ *
+ * A walk stands at one element of an operand and goes row by row (a row: the last dimension). As
+ * long as a row's elements follow each other a block is taken where it lies; else it is copied
+ * together, by element size alone: the type does not matter here.
+ */
+#include <string.h>
+#include "core/backend/cpu.h"
+
+static const uint8_t sizes[WEIR_DTYPES] = {
+#define BYTES(name, value, text, bytes, type) [WEIR_##name] = bytes,
+    WEIR_DTYPE_MAP(BYTES)
+#undef BYTES
+};
+
+size_t weir_cpu_bytes(weir_dtype dtype)
+{
+  return sizes[dtype];
+}
+
+/* Whether elements follow each other through the whole loop. */
+static bool flat(const weir_operand *o, int dims, const int64_t *size)
+{
+  int64_t next = 1;
+  for (int d = dims - 1; d >= 0; d--) {
+    if (size[d] != 1 && o->stride[d] != next) return false;
+    next *= size[d];
+  }
+  return true;
+}
+
+void weir_cpu_walk(cpu_walk *w, const weir_operand *o, int dims, const int64_t *size, int64_t from)
+{
+  w->bytes = sizes[o->dtype];
+  w->at = o->data;
+  w->dims = 0;
+  if (flat(o, dims, size)) {
+    w->at += from * (int64_t)w->bytes;
+    return;
+  }
+  w->dims = dims;
+  w->size = size;
+  w->stride = o->stride;
+  for (int d = dims - 1; d >= 0; d--) {
+    w->place[d] = from % size[d];
+    from /= size[d];
+    w->at += w->place[d] * o->stride[d] * (int64_t)w->bytes;
+  }
+  w->left = size[dims - 1] - w->place[dims - 1];
+}
+
+/* To the beginning of the next row. */
+static void next_row(cpu_walk *w)
+{
+  int last = w->dims - 1;
+  int64_t bytes = (int64_t)w->bytes;
+  w->at -= w->size[last] * w->stride[last] * bytes;
+  w->left = w->size[last];
+  for (int d = last - 1; d >= 0; d--) {
+    w->at += w->stride[d] * bytes;
+    if (++w->place[d] < w->size[d]) return;
+    w->place[d] = 0;
+    w->at -= w->size[d] * w->stride[d] * bytes;
+  }
+}
+
+static void forward(cpu_walk *w, int64_t n)
+{
+  int64_t step = w->dims ? w->stride[w->dims - 1] : 1;
+  w->at += n * step * (int64_t)w->bytes;
+  if (w->dims && !(w->left -= n)) next_row(w);
+}
+
+static bool in_place(const cpu_walk *w, int64_t n)
+{
+  return !w->dims || (w->stride[w->dims - 1] == 1 && n <= w->left);
+}
+
+#define GATHER(T)                                                                                  \
+  for (int64_t i = 0; i < n; i++)                                                                  \
+  ((T *)to)[i * ts] = ((const T *)from)[i * fs]
+
+/* n elements of `bytes`, `ts` and `fs` elements apart. */
+static void move(void *to, int64_t ts, const void *from, int64_t fs, int64_t n, size_t bytes)
+{
+  if (ts == 1 && fs == 1 && n > 8)
+    memcpy(to, from, (size_t)n * bytes);
+  else if (bytes == 1)
+    GATHER(uint8_t);
+  else if (bytes == 2)
+    GATHER(uint16_t);
+  else if (bytes == 4)
+    GATHER(uint32_t);
+  else
+    GATHER(uint64_t);
+}
+
+const void *weir_cpu_take(cpu_walk *w, int64_t n, void *room)
+{
+  if (in_place(w, n)) {
+    const void *at = w->at;
+    forward(w, n);
+    return at;
+  }
+  for (char *to = room; n;) {
+    int64_t part = n < w->left ? n : w->left;
+    move(to, 1, w->at, w->stride[w->dims - 1], part, w->bytes);
+    to += part * (int64_t)w->bytes;
+    n -= part;
+    forward(w, part);
+  }
+  return room;
+}
+
+void *weir_cpu_place(cpu_walk *w, int64_t n)
+{
+  void *at = w->at;
+  if (!in_place(w, n)) return NULL;
+  forward(w, n);
+  return at;
+}
+
+void weir_cpu_put(cpu_walk *w, int64_t n, const void *from)
+{
+  for (const char *at = from; n;) {
+    int64_t part = n < w->left ? n : w->left;
+    move(w->at, w->stride[w->dims - 1], at, 1, part, w->bytes);
+    at += part * (int64_t)w->bytes;
+    n -= part;
+    forward(w, part);
+  }
+}
+
+int64_t weir_cpu_block(int dims, const int64_t *size, int64_t from, int64_t to)
+{
+  int64_t n = to - from < CPU_BLOCK ? to - from : CPU_BLOCK;
+  int64_t row = dims > 1 ? size[dims - 1] : 0;
+  if (row < CPU_BLOCK / 4) return n;
+  int64_t left = row - from % row;
+  return n < left ? n : left;
+}
+
+const void *weir_cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n,
+                           void *room)
+{
+  const cpu_level *level = weir_cpu_level();
+  weir_dtype to = weir_cpu_kernel_dtype(compute);
+  if (from == to && from == compute) return x;
+  if (compute == to || from == compute) {
+    level->cast[to][from](room, x, n);
+    return room;
+  }
+  uint16_t half[CPU_BLOCK];
+  level->cast[compute][from](half, x, n);
+  level->cast[to][compute](room, half, n);
+  return room;
+}

@@ -1,0 +1,284 @@
+/* npy.c: .npy files. The format is that of NumPy's documentation, "numpy.lib.format" (versions 1.0,
+ * 2.0 and 3.0): a magic string, the version, the length of a header, the header, the elements.
+ *
+ * The header is a Python literal, a dict with three keys: descr, fortran_order and shape. Only that
+ * is read, not Python: what does not look like it is an error that names the byte. Structured and
+ * object types, and numbers that no tensor has, are told from damage by WEIR_ENOTSUP.
+ */
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/io/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAGIC = 6, HEADER_MOST = 1 << 20, ALIGN = 64, TEXT = 32 };
+
+static const char magic[MAGIC] = {(char)0x93, 'N', 'U', 'M', 'P', 'Y'};
+
+/* NumPy's letter and size for each dtype; bfloat16 has none. */
+static const struct kind {
+  const char *code;
+  weir_dtype dtype;
+} kinds[] = {{"b1", WEIR_BOOL},     {"i1", WEIR_INT8},    {"u1", WEIR_UINT8},
+             {"i2", WEIR_INT16},    {"i4", WEIR_INT32},   {"i8", WEIR_INT64},
+             {"f2", WEIR_FLOAT16},  {"f4", WEIR_FLOAT32}, {"f8", WEIR_FLOAT64},
+             {"c8", WEIR_COMPLEX64}};
+
+/* ---- the header -------------------------------------------------------------------------------
+ */
+
+typedef struct literal {
+  const char *start, *at, *end; /* borrowed; a NUL stands at the end */
+  const char *path;             /* borrowed */
+} literal;
+
+static weir_status wrong(const literal *l, const char *what)
+{
+  return weir_fail(WEIR_ECORRUPT, "%s: the .npy header, byte %zu: %s", l->path,
+                   (size_t)(l->at - l->start), what);
+}
+
+static void space(literal *l)
+{
+  while (l->at < l->end && (*l->at == ' ' || *l->at == '\n' || *l->at == '\t' || *l->at == '\r'))
+    l->at++;
+}
+
+static bool mark(literal *l, char c)
+{
+  space(l);
+  if (l->at == l->end || *l->at != c) return false;
+  l->at++;
+  return true;
+}
+
+/* A string of either quotes, without escapes. */
+static weir_status text(literal *l, char out[TEXT])
+{
+  char quote = mark(l, '\'') ? '\'' : mark(l, '"') ? '"' : 0;
+  size_t n = 0;
+  if (!quote) return wrong(l, "a string is expected");
+  for (; l->at < l->end && *l->at != quote && n < TEXT - 1; l->at++) {
+    if (*l->at == '\\' || (unsigned char)*l->at < ' ')
+      return wrong(l, "no such character is expected");
+    out[n++] = *l->at;
+  }
+  out[n] = 0;
+  return mark(l, quote) ? WEIR_OK : wrong(l, "the string does not end");
+}
+
+static weir_status descr(literal *l, weir_file_array *array)
+{
+  char name[TEXT] = "";
+  space(l);
+  if (l->at < l->end && (*l->at == '[' || *l->at == '(' || *l->at == '{'))
+    return weir_fail(WEIR_ENOTSUP, "%s holds an array of structures", l->path);
+  weir_status st = text(l, name);
+  if (st) return st;
+  bool order = *name && strchr("<>=|", *name);
+  const char *code = name + order;
+  array->swapped = *name == '>';
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(code, kinds[i].code)) {
+      array->dtype = kinds[i].dtype;
+      return WEIR_OK;
+    }
+  return weir_fail(WEIR_ENOTSUP, "%s holds an array of type '%s', which no tensor has", l->path,
+                   name);
+}
+
+static weir_status truth(literal *l, bool *out)
+{
+  space(l);
+  size_t left = (size_t)(l->end - l->at);
+  *out = left >= 4 && !memcmp(l->at, "True", 4);
+  if (!*out && !(left >= 5 && !memcmp(l->at, "False", 5)))
+    return wrong(l, "True or False is expected");
+  l->at += *out ? 4 : 5;
+  return WEIR_OK;
+}
+
+static weir_status number(literal *l, int64_t *out)
+{
+  *out = 0;
+  space(l);
+  if (l->at == l->end || *l->at < '0' || *l->at > '9') return wrong(l, "a size is expected");
+  for (; l->at < l->end && *l->at >= '0' && *l->at <= '9'; l->at++) {
+    int64_t d = *l->at - '0';
+    if (*out > (INT64_MAX - d) / 10) return wrong(l, "the size is too large");
+    *out = *out * 10 + d;
+  }
+  if (l->at < l->end && *l->at == 'L') l->at++; /* Python 2 */
+  return WEIR_OK;
+}
+
+/* A tuple: of one element only with its comma. */
+static weir_status tuple(literal *l, weir_shape *shape)
+{
+  bool comma = true;
+  *shape = (weir_shape){0};
+  if (!mark(l, '(')) return wrong(l, "a tuple is expected");
+  while (!mark(l, ')')) {
+    if (!comma) return wrong(l, "a comma is expected");
+    if (shape->count == WEIR_MAX_DIMS)
+      return weir_fail(WEIR_ENOTSUP, "%s holds an array of more than %d dimensions", l->path,
+                       WEIR_MAX_DIMS);
+    weir_status st = number(l, &shape->size[shape->count]);
+    if (st) return st;
+    shape->count++;
+    comma = mark(l, ',');
+  }
+  return shape->count == 1 && !comma ? wrong(l, "a number, where a tuple is expected") : WEIR_OK;
+}
+
+static weir_status parse(literal *l, weir_file_array *array)
+{
+  static const char *const keys[] = {"descr", "fortran_order", "shape"};
+  unsigned seen = 0;
+  bool comma = true;
+  if (!mark(l, '{')) return wrong(l, "a dict is expected");
+  while (!mark(l, '}')) {
+    char key[TEXT] = "";
+    int k = 0;
+    if (!comma) return wrong(l, "a comma is expected");
+    weir_status st = text(l, key);
+    if (st) return st;
+    while (k < 3 && strcmp(key, keys[k]) != 0)
+      k++;
+    if (k == 3 || seen >> k & 1) return wrong(l, k == 3 ? "an unknown key" : "a key twice");
+    if (!mark(l, ':')) return wrong(l, "a colon is expected");
+    seen |= 1u << k;
+    st = k == 0 ? descr(l, array) : k == 1 ? truth(l, &array->fortran) : tuple(l, &array->shape);
+    if (st) return st;
+    comma = mark(l, ',');
+  }
+  if (seen != 7) return wrong(l, "a key is missing: descr, fortran_order and shape are needed");
+  space(l);
+  return l->at == l->end ? WEIR_OK : wrong(l, "nothing more is expected");
+}
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+/* Where the header is, and how long. */
+static weir_status find_header(const weir_file *f, uint64_t *at, uint64_t *bytes)
+{
+  unsigned char head[12] = {0};
+  uint64_t there = f->bytes < sizeof head ? f->bytes : sizeof head;
+  weir_status st = weir_file_read(f, head, 0, there);
+  if (st) return st;
+  if (there < MAGIC + 4 || memcmp(head, magic, MAGIC) != 0)
+    return weir_fail(WEIR_ECORRUPT, "%s is not an .npy file", f->path);
+  if (head[6] < 1 || head[6] > 3 || head[7])
+    return weir_fail(WEIR_EVERSION,
+                     "%s is an .npy file of version %d.%d; known are 1.0, 2.0 and 3.0", f->path,
+                     head[6], head[7]);
+  *at = head[6] == 1 ? 10 : 12;
+  *bytes = head[8] | (uint64_t)head[9] << 8;
+  if (head[6] > 1) *bytes |= (uint64_t)head[10] << 16 | (uint64_t)head[11] << 24;
+  if (*at > f->bytes || *bytes > f->bytes - *at)
+    return weir_fail(WEIR_ECORRUPT, "%s: the .npy header of %llu bytes goes beyond the end",
+                     f->path, (unsigned long long)*bytes);
+  if (*bytes > HEADER_MOST)
+    return weir_fail(WEIR_ECORRUPT, "%s: the .npy header has %llu bytes, more than any array needs",
+                     f->path, (unsigned long long)*bytes);
+  return WEIR_OK;
+}
+
+static weir_status read_header(const weir_file *f, weir_file_array *array)
+{
+  uint64_t at = 0, bytes = 0;
+  weir_status st = find_header(f, &at, &bytes);
+  if (st) return st;
+  char *header = malloc(bytes + 1);
+  if (!header)
+    return weir_fail(WEIR_ENOMEM, "no host memory left for a header of %llu bytes",
+                     (unsigned long long)bytes);
+  header[bytes] = 0;
+  st = weir_file_read(f, header, at, bytes);
+  literal l = {header, header, header + bytes, f->path};
+  if (!st) st = parse(&l, array);
+  free(header);
+  array->at = at + bytes;
+  return st;
+}
+
+weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(path);
+  weir_file f;
+  weir_file_array array = {.dtype = WEIR_DTYPE_NONE};
+  int64_t numel = 0;
+  *out = NULL;
+  weir_status st = weir_file_open(&f, path);
+  if (st) return st;
+  st = read_header(&f, &array);
+  if (!st && weir_shape_numel(&numel, array.shape, array.dtype)) st = WEIR_ECORRUPT;
+  uint64_t bytes = (uint64_t)numel * weir_itemsize(array.dtype), left = f.bytes - array.at;
+  if (!st && bytes > left)
+    st = weir_fail(WEIR_ECORRUPT, "%s holds %llu bytes of elements, its header says %llu", path,
+                   (unsigned long long)left, (unsigned long long)bytes);
+  if (!st) st = weir_file_tensor(out, &f, &array, options);
+  return weir_file_end(&f, st);
+}
+
+/* ---- writing ----------------------------------------------------------------------------------
+ */
+
+/* Dense with the first dimension innermost, and not both ways. */
+static bool is_fortran(const weir_tensor *t)
+{
+  int64_t next = 1;
+  if (t->dense) return false;
+  for (int i = 0; i < t->dims; i++) {
+    if (t->size[i] != 1 && t->stride[i] != next) return false;
+    next *= t->size[i];
+  }
+  return true;
+}
+
+/* The header of version 1.0 for t, its length. */
+static size_t make_header(char *out, size_t room, const weir_tensor *t, const char *code)
+{
+  char order = weir_itemsize(t->dtype) == 1 ? '|' : '<';
+  int n = snprintf(out + 10, room - 10, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (", order,
+                   code, is_fortran(t) ? "True" : "False");
+  size_t at = 10 + (size_t)n;
+  for (int i = 0; i < t->dims; i++)
+    at += (size_t)snprintf(out + at, room - at, i ? ", %lld" : "%lld", (long long)t->size[i]);
+  at += (size_t)snprintf(out + at, room - at, "%s), }", t->dims == 1 ? "," : "");
+  while ((at + 1) % ALIGN)
+    out[at++] = ' ';
+  out[at++] = '\n';
+  memcpy(out, magic, MAGIC);
+  out[6] = 1;
+  out[7] = 0;
+  out[8] = (char)((at - 10) & 0xff);
+  out[9] = (char)((at - 10) >> 8);
+  return at;
+}
+
+weir_status weir_npy_write(const char *path, const weir_tensor *t)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(path);
+  WEIR_GIVEN(t);
+  char header[512];
+  const char *code = NULL;
+  weir_file f;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (kinds[i].dtype == t->dtype) code = kinds[i].code;
+  if (!code)
+    return weir_fail(WEIR_EINVAL, "the .npy format has no %s: convert the tensor first",
+                     weir_dtype_name((weir_dtype)t->dtype));
+  weir_status st = weir_file_begin(&f, path);
+  if (st) return st;
+  st = weir_file_write(&f, header, make_header(header, sizeof header, t, code));
+  if (!st) st = weir_file_put(&f, t, is_fortran(t));
+  return weir_file_end(&f, st);
+}

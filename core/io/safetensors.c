@@ -1,0 +1,401 @@
+/* safetensors.c: .safetensors files. The format is that of its documentation ("Format", as of
+ * version 0.5): the length of the header (8 bytes, least significant first), the header (JSON), the
+ * tensors' bytes. The header has a key a tensor, with dtype, shape and data_offsets ([begin, end)
+ * from the header's end), and __metadata__, text by key.
+ *
+ * What the format demands is checked before a byte of a tensor is read: at most 100 MB of header,
+ * which begins with {; no key twice; offsets that follow from dtype and shape, and together cover
+ * all bytes to the end of the file, with neither hole nor overlap. As the format's own reader does,
+ * unknown keys within a tensor's entry are skipped.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/base/dump.h"
+#include "core/base/json.h"
+#include "core/io/file.h"
+#include "core/io/named.h"
+
+enum { HEADER_MOST = 100000000 };
+
+#define METADATA "__metadata__"
+
+static const char *const codes[WEIR_DTYPES] = {
+    [WEIR_UINT8] = "U8",    [WEIR_INT8] = "I8",      [WEIR_INT16] = "I16",
+    [WEIR_INT32] = "I32",   [WEIR_INT64] = "I64",    [WEIR_FLOAT16] = "F16",
+    [WEIR_FLOAT32] = "F32", [WEIR_FLOAT64] = "F64",  [WEIR_COMPLEX64] = "C64",
+    [WEIR_BOOL] = "BOOL",   [WEIR_BFLOAT16] = "BF16"};
+
+/* A tensor as the header says, checked on its own. */
+typedef struct entry {
+  char *name; /* borrowed: the header's text */
+  weir_dtype dtype;
+  weir_shape shape;
+  uint64_t begin, end;
+} entry;
+
+typedef struct header {
+  const weir_file *file; /* borrowed */
+  char *text;            /* owned */
+  uint64_t bytes;        /* of the text */
+  entry *entries;        /* owned */
+  size_t count, room;
+  weir_tensors *set; /* borrowed: gets the metadata */
+} header;
+
+/* ---- the header, read -------------------------------------------------------------------------
+ */
+
+static weir_status wrong(const header *h, const entry *e, const char *what)
+{
+  return weir_fail(WEIR_ECORRUPT, "%s: tensor '%.100s' %s", h->file->path, e->name, what);
+}
+
+static weir_status read_dtype(const header *h, weir_json *j, entry *e)
+{
+  char *code;
+  weir_status st = weir_json_string(j, &code);
+  if (st) return st;
+  for (int i = 1; i < WEIR_DTYPES; i++)
+    if (!strcmp(code, codes[i])) e->dtype = (weir_dtype)i;
+  if (e->dtype) return WEIR_OK;
+  return weir_fail(WEIR_ENOTSUP,
+                   "%s: tensor '%.100s' is of dtype '%.20s', which no tensor of Weir's has",
+                   h->file->path, e->name, code);
+}
+
+static weir_status read_shape(const header *h, weir_json *j, entry *e)
+{
+  bool more;
+  uint64_t size;
+  weir_status st = weir_json_open(j, '[');
+  while (!st && !(st = weir_json_next(j, ']', &more)) && more) {
+    if (e->shape.count == WEIR_MAX_DIMS)
+      return weir_fail(WEIR_ENOTSUP, "%s: tensor '%.100s' has more than %d dimensions",
+                       h->file->path, e->name, WEIR_MAX_DIMS);
+    st = weir_json_unsigned(j, &size);
+    if (!st && size > INT64_MAX) st = wrong(h, e, "has a size that is too large");
+    if (!st) e->shape.size[e->shape.count++] = (int64_t)size;
+  }
+  return st;
+}
+
+static weir_status read_offsets(const header *h, weir_json *j, entry *e)
+{
+  uint64_t offsets[2] = {0, 0};
+  int n = 0;
+  bool more;
+  weir_status st = weir_json_open(j, '[');
+  while (!st && !(st = weir_json_next(j, ']', &more)) && more)
+    st = n < 2 ? weir_json_unsigned(j, &offsets[n++])
+               : wrong(h, e, "has more than two data_offsets");
+  if (!st && n != 2) st = wrong(h, e, "has less than two data_offsets");
+  e->begin = offsets[0];
+  e->end = offsets[1];
+  return st;
+}
+
+/* What follows from dtype and shape. */
+static weir_status check_entry(const header *h, entry *e)
+{
+  int64_t numel;
+  if (weir_shape_numel(&numel, e->shape, e->dtype))
+    return wrong(h, e, "has a shape that overflows");
+  uint64_t bytes = (uint64_t)numel * weir_itemsize(e->dtype), data = h->file->bytes - 8 - h->bytes;
+  if (e->begin > e->end || e->end > data || e->end - e->begin != bytes)
+    return weir_fail(
+        WEIR_ECORRUPT,
+        "%s: tensor '%.100s' needs %llu bytes and has data_offsets [%llu, %llu] of %llu",
+        h->file->path, e->name, (unsigned long long)bytes, (unsigned long long)e->begin,
+        (unsigned long long)e->end, (unsigned long long)data);
+  return WEIR_OK;
+}
+
+static weir_status read_entry(const header *h, weir_json *j, entry *e)
+{
+  static const char *const keys[] = {"dtype", "shape", "data_offsets"};
+  unsigned seen = 0;
+  bool more;
+  char *key;
+  weir_status st = weir_json_open(j, '{');
+  while (!st && !(st = weir_json_next(j, '}', &more)) && more) {
+    int k = 0;
+    if ((st = weir_json_key(j, &key))) return st;
+    while (k < 3 && strcmp(key, keys[k]) != 0)
+      k++;
+    if (k < 3 && seen >> k & 1) return wrong(h, e, "has a key twice");
+    seen |= 1u << k;
+    st = k == 0   ? read_dtype(h, j, e)
+         : k == 1 ? read_shape(h, j, e)
+         : k == 2 ? read_offsets(h, j, e)
+                  : weir_json_skip(j);
+  }
+  if (!st && (seen & 7) != 7) st = wrong(h, e, "lacks dtype, shape or data_offsets");
+  return st ? st : check_entry(h, e);
+}
+
+static weir_status read_metadata(const header *h, weir_json *j)
+{
+  bool more;
+  char *key, *text;
+  weir_status st = weir_json_open(j, '{');
+  while (!st && !(st = weir_json_next(j, '}', &more)) && more) {
+    if ((st = weir_json_key(j, &key)) || (st = weir_json_string(j, &text))) return st;
+    if (weir_tensors_metadata(h->set, key))
+      return weir_fail(WEIR_ECORRUPT, "%s: the key '%.100s' of the metadata is there twice",
+                       h->file->path, key);
+    st = weir_tensors_set_metadata(h->set, key, text);
+  }
+  return st;
+}
+
+static weir_status new_entry(header *h, entry **out)
+{
+  if (h->count == h->room) {
+    size_t room = h->room ? h->room * 2 : 64;
+    entry *more = realloc(h->entries, room * sizeof *more);
+    if (!more) return weir_fail(WEIR_ENOMEM, "no host memory left for %zu tensors", room);
+    h->entries = more;
+    h->room = room;
+  }
+  *out = &h->entries[h->count++];
+  **out = (entry){.name = NULL};
+  return WEIR_OK;
+}
+
+static weir_status parse(header *h)
+{
+  weir_json j = weir_json_of(h->text, h->bytes);
+  bool more, metadata = false;
+  if (!h->bytes || *h->text != '{')
+    return weir_fail(WEIR_ECORRUPT, "%s: the header does not begin with {", h->file->path);
+  weir_status st = weir_json_open(&j, '{');
+  while (!st && !(st = weir_json_next(&j, '}', &more)) && more) {
+    char *name;
+    entry *e = NULL;
+    if ((st = weir_json_key(&j, &name))) break;
+    if (strcmp(name, METADATA) != 0) {
+      st = new_entry(h, &e);
+      if (e) {
+        e->name = name;
+        st = read_entry(h, &j, e);
+      }
+    } else {
+      if (metadata)
+        return weir_fail(WEIR_ECORRUPT, "%s: " METADATA " is there twice", h->file->path);
+      metadata = true;
+      st = read_metadata(h, &j);
+    }
+  }
+  return st ? st : weir_json_finish(&j);
+}
+
+/* ---- the header as a whole --------------------------------------------------------------------
+ */
+
+static int by_place(const void *a, const void *b)
+{
+  const entry *x = a, *y = b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  if (x->end != y->end) return x->end < y->end ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+  return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+}
+
+/* No name twice; the entries are then in the order of their bytes, without hole or overlap. */
+static weir_status check_all(const header *h)
+{
+  if (h->count) qsort(h->entries, h->count, sizeof *h->entries, by_name);
+  for (size_t i = 1; i < h->count; i++)
+    if (!by_name(&h->entries[i - 1], &h->entries[i]))
+      return wrong(h, &h->entries[i], "is there twice");
+  if (h->count) qsort(h->entries, h->count, sizeof *h->entries, by_place);
+  uint64_t at = 0, data = h->file->bytes - 8 - h->bytes;
+  for (size_t i = 0; i < h->count; at = h->entries[i++].end)
+    if (h->entries[i].begin != at)
+      return wrong(h, &h->entries[i],
+                   h->entries[i].begin < at ? "overlaps with another" : "begins behind a hole");
+  if (at != data)
+    return weir_fail(WEIR_ECORRUPT, "%s: no tensor has the last %llu bytes", h->file->path,
+                     (unsigned long long)(data - at));
+  return WEIR_OK;
+}
+
+static weir_status read_header(header *h)
+{
+  unsigned char length[8];
+  const weir_file *f = h->file;
+  if (f->bytes < sizeof length)
+    return weir_fail(WEIR_ECORRUPT, "%s is not a .safetensors file: it has %llu bytes", f->path,
+                     (unsigned long long)f->bytes);
+  weir_status st = weir_file_read(f, length, 0, sizeof length);
+  if (st) return st;
+  for (int i = 7; i >= 0; i--)
+    h->bytes = h->bytes << 8 | length[i];
+  if (h->bytes > HEADER_MOST || h->bytes > f->bytes - sizeof length)
+    return weir_fail(
+        WEIR_ECORRUPT,
+        "%s is not a .safetensors file, or damaged: a header of %llu bytes in a file of "
+        "%llu (%d are the most)",
+        f->path, (unsigned long long)h->bytes, (unsigned long long)f->bytes, HEADER_MOST);
+  h->text = malloc(h->bytes + 1);
+  if (!h->text)
+    return weir_fail(WEIR_ENOMEM, "no host memory left for a header of %llu bytes",
+                     (unsigned long long)h->bytes);
+  st = weir_file_read(f, h->text, sizeof length, h->bytes);
+  if (!st) st = parse(h);
+  return st ? st : check_all(h);
+}
+
+static weir_status read_tensors(const header *h, const weir_options *options)
+{
+  weir_status st = WEIR_OK;
+  for (size_t i = 0; !st && i < h->count; i++) {
+    const entry *e = &h->entries[i];
+    weir_tensor *t = NULL;
+    weir_file_array array = {e->dtype, e->shape, 8 + h->bytes + e->begin, false, false};
+    st = weir_file_tensor(&t, h->file, &array, options);
+    if (!st) st = weir_tensor_set_name(t, e->name);
+    if (!st) st = weir_tensors_put(h->set, e->name, t);
+    weir_tensor_release(t);
+  }
+  return st;
+}
+
+weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(path);
+  weir_file f;
+  header h = {.file = &f};
+  *out = NULL;
+  weir_status st = weir_file_open(&f, path);
+  if (st) return st;
+  st = weir_tensors_create(&h.set);
+  if (!st) st = read_header(&h);
+  if (!st) st = read_tensors(&h, options);
+  free(h.entries);
+  free(h.text);
+  (void)weir_file_end(&f, WEIR_OK);
+  if (st)
+    weir_tensors_release(h.set);
+  else
+    *out = h.set;
+  return st;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------
+ * Tensors of larger elements first, as the format's own writer orders them: each is aligned then.
+ */
+
+typedef struct place {
+  const weir_named_item *item; /* borrowed: the set's */
+} place;
+
+static int by_size(const void *a, const void *b)
+{
+  const weir_named_item *x = ((const place *)a)->item, *y = ((const place *)b)->item;
+  size_t m = weir_itemsize(((weir_tensor *)x->value)->dtype);
+  size_t n = weir_itemsize(((weir_tensor *)y->value)->dtype);
+  return m != n ? (m > n ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static void dump_entry(weir_dump *d, const weir_tensor *t, uint64_t *at)
+{
+  weir_dump_begin(d, '{');
+  weir_dump_key_text(d, "dtype", codes[t->dtype]);
+  weir_dump_key(d, "shape");
+  weir_dump_begin(d, '[');
+  for (int i = 0; i < t->dims; i++)
+    weir_dump_unsigned(d, (uint64_t)t->size[i]);
+  weir_dump_end(d, ']');
+  weir_dump_key(d, "data_offsets");
+  weir_dump_begin(d, '[');
+  weir_dump_unsigned(d, *at);
+  *at += (uint64_t)t->numel * weir_itemsize(t->dtype);
+  weir_dump_unsigned(d, *at);
+  weir_dump_end(d, ']');
+  weir_dump_end(d, '}');
+}
+
+static void dump_header(FILE *to, const weir_tensors *set, const place *order)
+{
+  weir_dump d;
+  uint64_t at = 0;
+  weir_dump_start(&d, to, false);
+  weir_dump_begin(&d, '{');
+  if (set->metadata.count) {
+    weir_dump_key(&d, METADATA);
+    weir_dump_begin(&d, '{');
+    for (size_t i = 0; i < set->metadata.count; i++)
+      weir_dump_key_text(&d, set->metadata.items[i].name, set->metadata.items[i].value);
+    weir_dump_end(&d, '}');
+  }
+  for (size_t i = 0; i < set->tensors.count; i++) {
+    weir_dump_key(&d, order[i].item->name);
+    dump_entry(&d, order[i].item->value, &at);
+  }
+  weir_dump_end(&d, '}');
+}
+
+/* *out is new: the length and the header, padded so that the elements are aligned. */
+static weir_status make_header(char **out, size_t *bytes, const weir_tensors *set,
+                               const place *order)
+{
+  static const char room[8] = {0};
+  *out = NULL;
+  FILE *to = open_memstream(out, bytes);
+  bool good = to && fwrite(room, 1, sizeof room, to) == sizeof room;
+  if (good) {
+    dump_header(to, set, order);
+    long at = ftell(to);
+    good = at > 0;
+    for (; good && at % 8; at++)
+      good = fputc(' ', to) != EOF;
+    good = good && !ferror(to);
+  }
+  if (to && fclose(to)) good = false;
+  if (!good) return weir_fail(WEIR_ENOMEM, "no host memory left for the header");
+  if (*bytes - 8 > HEADER_MOST)
+    return weir_fail(WEIR_EINVAL, "the header would have %zu bytes; %d are the most", *bytes - 8,
+                     HEADER_MOST);
+  for (int i = 0; i < 8; i++)
+    (*out)[i] = (char)((*bytes - 8) >> 8 * i);
+  return WEIR_OK;
+}
+
+weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(path);
+  WEIR_GIVEN(set);
+  weir_file f;
+  char *head = NULL;
+  size_t bytes = 0;
+  size_t count = set->tensors.count;
+  if (weir_tensors_get(set, METADATA))
+    return weir_fail(WEIR_EINVAL, "no tensor can have the name " METADATA);
+  place *order = calloc(count + 1, sizeof *order);
+  if (!order) return weir_fail(WEIR_ENOMEM, "no host memory left for %zu names", count);
+  for (size_t i = 0; i < count; i++)
+    order[i].item = &set->tensors.items[i];
+  if (count) qsort(order, count, sizeof *order, by_size);
+  weir_status st = make_header(&head, &bytes, set, order);
+  if (!st && !(st = weir_file_begin(&f, path))) {
+    st = weir_file_write(&f, head, bytes);
+    for (size_t i = 0; !st && i < count; i++)
+      st = weir_file_put(&f, order[i].item->value, false);
+    st = weir_file_end(&f, st);
+  }
+  free(head);
+  free(order);
+  return st;
+}

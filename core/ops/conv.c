@@ -1,0 +1,534 @@
+/* conv.c: two-dimensional convolution and pooling.
+ *
+ * A convolution is a product: the weights of a group (out x (channels, kh, kw)) times a matrix
+ * whose columns are the windows of one image (weir_im2col). As many images as WINDOWS bytes hold
+ * are unfolded at a time; a kernel of one element and stride 1 needs no unfolding. The bias is what
+ * the product is added to.
+ *
+ * Pooling takes, for each place of the window that sees an element of some window, the elements it
+ * covers as a strided view, and the larger of them and what is there: exact, whatever the device.
+ *
+ * Words. image: one element of the batch. window: what one output element sees. columns: the
+ * unfolded windows.
+ */
+#include <math.h>
+#include <string.h>
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
+
+enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */
+
+typedef struct conv {
+  const weir_tensor *a, *weight; /* borrowed, dense */
+  weir_tensor *out;              /* borrowed */
+  int64_t n, channels, groups;
+  int64_t outs; /* channels of the output */
+  int64_t stride[2], pad[2], dilation[2];
+  int64_t in[2], kernel[2], size[2]; /* of an image, of the weights, of the output */
+} conv;
+
+static int64_t at_least_1(int64_t x)
+{
+  return x ? x : 1;
+}
+
+/* *out is a + b * times; false: it overflows. */
+static bool add_times(int64_t *out, int64_t a, int64_t b, int64_t times)
+{
+  int64_t product;
+  return !__builtin_mul_overflow(b, times, &product) && !__builtin_add_overflow(a, product, out);
+}
+
+/* What a kernel covers of the input, in one direction; false: it overflows. */
+static bool span_of(int64_t *out, int64_t kernel, int64_t dilation)
+{
+  return !__builtin_sub_overflow(kernel, 1, out) && add_times(out, 1, dilation, *out);
+}
+
+static weir_status too_large(const char *op, int64_t kernel, int64_t padding, int64_t dilation)
+{
+  return weir_fail(WEIR_EINVAL,
+                   "%s: kernel_size=%lld, padding=%lld and dilation=%lld are too large: a size "
+                   "overflows",
+                   op, (long long)kernel, (long long)padding, (long long)dilation);
+}
+
+/* ---- what is refused --------------------------------------------------------------------------
+ */
+
+static weir_status check_options(const conv *c)
+{
+  if (c->pad[0] < 0 || c->pad[1] < 0)
+    return weir_fail(WEIR_EINVAL, "negative padding is not supported");
+  if (c->stride[0] < 1 || c->stride[1] < 1)
+    return weir_fail(WEIR_EINVAL, "non-positive stride is not supported");
+  if (c->dilation[0] < 1 || c->dilation[1] < 1)
+    return weir_fail(WEIR_EINVAL, "dilation should be greater than zero");
+  if (c->groups < 1) return weir_fail(WEIR_EINVAL, "non-positive groups is not supported");
+  return WEIR_OK;
+}
+
+/* The input as torch prints it: with a batch. */
+static const char *input_text(weir_text *text, const conv *c)
+{
+  return weir_shape_text(text, weir_shape(c->n, c->channels, c->in[0], c->in[1]));
+}
+
+static weir_status check_channels(const conv *c, const weir_tensor *weight)
+{
+  weir_text w, x;
+  const char *shape = weir_shape_text(&w, weir_shape_of(weight->dims, weight->size));
+  long long groups = (long long)c->groups;
+  int64_t channels;
+  if (weight->size[0] < c->groups)
+    return weir_fail(WEIR_EINVAL,
+                     "Given groups=%lld, expected weight to be at least %lld at dimension 0, but "
+                     "got weight of size %s instead",
+                     groups, groups, shape);
+  if (weight->size[0] % c->groups)
+    return weir_fail(WEIR_EINVAL,
+                     "Given groups=%lld, expected weight to be divisible by %lld at dimension 0, "
+                     "but got weight of size [%s] instead",
+                     groups, groups, shape);
+  if (__builtin_mul_overflow(weight->size[1], c->groups, &channels))
+    return weir_fail(WEIR_EINVAL, "conv2d: groups=%lld and weight of size %s: channels overflow",
+                     groups, shape);
+  if (c->channels != channels)
+    return weir_fail(
+        WEIR_EINVAL,
+        "Given groups=%lld, weight of size %s, expected input%s to have %lld channels, "
+        "but got %lld channels instead",
+        groups, shape, input_text(&x, c), (long long)channels, (long long)c->channels);
+  return WEIR_OK;
+}
+
+static weir_status check_bias(const weir_tensor *weight, const weir_tensor *bias)
+{
+  weir_text w, x;
+  if (!bias || (bias->dims == 1 && bias->size[0] == weight->size[0])) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "Given weight of size %s, expected bias to be 1-dimensional with %lld elements, "
+                   "but got bias of size %s instead",
+                   weir_shape_text(&w, weir_shape_of(weight->dims, weight->size)),
+                   (long long)weight->size[0],
+                   weir_shape_text(&x, weir_shape_of(bias->dims, bias->size)));
+}
+
+static weir_status check_kernel(const conv *c)
+{
+  int64_t padded[2], span[2];
+  for (int i = 0; i < 2; i++)
+    if (!add_times(&padded[i], c->in[i], c->pad[i], 2) ||
+        !span_of(&span[i], c->kernel[i], c->dilation[i]))
+      return too_large("conv2d", c->kernel[i], c->pad[i], c->dilation[i]);
+  if (padded[0] >= span[0] && padded[1] >= span[1]) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL,
+                   "Calculated padded input size per channel: (%lld x %lld). Kernel size: (%lld x "
+                   "%lld). Kernel size can't be greater than actual input size",
+                   (long long)padded[0], (long long)padded[1], (long long)span[0],
+                   (long long)span[1]);
+}
+
+/* Row 25's sentence: a type is a dtype on a kind of device. */
+static weir_status check_types(const weir_tensor *a, const weir_tensor *weight,
+                               const weir_tensor *bias)
+{
+  const weir_tensor *other[2] = {weight, bias};
+  for (int i = 0; i < 2; i++)
+    if (other[i] &&
+        (other[i]->dtype != a->dtype || weir_device_of(other[i]).type != weir_device_of(a).type))
+      return weir_fail(WEIR_EINVAL, "Input type (%s) and %s type (%s) should be the same",
+                       weir_tensor_type(a), i ? "bias" : "weight", weir_tensor_type(other[i]));
+  weir_status st = weir_same_device(a, weight);
+  if (!st && bias) st = weir_same_device(a, bias);
+  return st;
+}
+
+/* Last: a dtype that cannot be multiplied here. */
+static weir_status check_kind(const conv *c, const weir_tensor *a)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  bool cpu = weir_device_of(a).type == WEIR_DEVICE_CPU,
+       dilated = c->dilation[0] > 1 || c->dilation[1] > 1;
+  if (d != WEIR_BOOL && (!weir_is_integral(d) || cpu)) return WEIR_OK;
+  return weir_not_implemented(dilated ? "slow_conv_dilated<>" : "slow_conv2d_%s", weir_device_of(a),
+                              d);
+}
+
+static void describe(conv *c, const weir_tensor *a, const weir_tensor *weight,
+                     const weir_conv2d_options *o)
+{
+  static const weir_conv2d_options defaults = {0};
+  int lead = a->dims - 3; /* 1: a has a batch */
+  if (!o) o = &defaults;
+  c->n = lead ? a->size[0] : 1;
+  c->channels = a->size[lead];
+  c->groups = at_least_1(o->groups);
+  c->outs = weight->size[0];
+  for (int i = 0; i < 2; i++) {
+    c->stride[i] = at_least_1(o->stride[i]);
+    c->dilation[i] = at_least_1(o->dilation[i]);
+    c->pad[i] = o->padding[i];
+    c->in[i] = a->size[lead + 1 + i];
+    c->kernel[i] = weight->size[2 + i];
+  }
+}
+
+static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *weight,
+                              const weir_tensor *bias, const weir_conv2d_options *o)
+{
+  weir_text text;
+  if (a->dims != 3 && a->dims != 4)
+    return weir_fail(WEIR_EINVAL,
+                     "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of "
+                     "size: %s",
+                     weir_shape_text(&text, weir_shape_of(a->dims, a->size)));
+  if (weight->dims != 4)
+    return weir_fail(WEIR_EINVAL, "conv2d: weight must have 4 dimensions, but it has %d",
+                     weight->dims);
+  describe(c, a, weight, o);
+  weir_status st = check_types(a, weight, bias);
+  if (!st) st = check_options(c);
+  if (!st) st = check_channels(c, weight);
+  if (!st) st = check_bias(weight, bias);
+  if (!st) st = check_kernel(c);
+  if (!st && a->numel) st = check_kind(c, a);
+  for (int i = 0; i < 2; i++)
+    c->size[i] =
+        st ? 0
+           : (c->in[i] + 2 * c->pad[i] - c->dilation[i] * (c->kernel[i] - 1) - 1) / c->stride[i] +
+                 1;
+  return st;
+}
+
+/* ---- the work ---------------------------------------------------------------------------------
+ */
+
+static char *moved(const weir_tensor *t, int64_t elements)
+{
+  return t->data + elements * (int64_t)weir_itemsize((weir_dtype)t->dtype);
+}
+
+/* Images from `first` on, `count` of them, whose columns lie at `columns`: for each group one
+ * request over the images, or for each image one over the groups. */
+static weir_status multiply(const weir_target *t, const conv *c, const char *columns, int64_t first,
+                            int64_t count, double beta)
+{
+  size_t item = weir_itemsize((weir_dtype)c->a->dtype);
+  int64_t rows = c->channels / c->groups * c->kernel[0] * c->kernel[1], outs = c->outs / c->groups;
+  int64_t area = c->size[0] * c->size[1];
+  bool by_group = count >= c->groups;
+  weir_gemm g = {.dtype = (weir_dtype)c->a->dtype, .alpha = 1, .beta = beta};
+  g.m = outs, g.n = area, g.k = rows;
+  g.lda = at_least_1(rows), g.ldb = g.ldc = area;
+  g.batch = by_group ? count : c->groups;
+  g.stepa = by_group ? 0 : outs * rows;
+  g.stepb = by_group ? rows * c->groups * area : rows * area;
+  g.stepc = by_group ? c->outs * area : outs * area;
+  weir_status st = WEIR_OK;
+  for (int64_t i = 0; i < (by_group ? c->groups : count) && !st; i++) {
+    int64_t group = by_group ? i : 0, image = by_group ? 0 : i;
+    g.a = moved(c->weight, group * outs * rows);
+    g.b = columns + (size_t)((image * c->groups + group) * rows * area) * item;
+    g.c = moved(c->out, ((first + image) * c->outs + group * outs) * area);
+    st = weir_gemm_run(t, &g);
+  }
+  return st;
+}
+
+static bool needs_columns(const conv *c)
+{
+  for (int i = 0; i < 2; i++)
+    if (c->kernel[i] != 1 || c->stride[i] != 1 || c->pad[i]) return true;
+  return false;
+}
+
+static weir_status unfold(const weir_target *t, const conv *c, weir_tensor *columns, int64_t first,
+                          int64_t count)
+{
+  weir_im2col q = {.dtype = (weir_dtype)c->a->dtype,
+                   .in = moved(c->a, first * c->channels * c->in[0] * c->in[1]),
+                   .out = columns->data,
+                   .n = count,
+                   .c = c->channels,
+                   .h = c->in[0],
+                   .w = c->in[1],
+                   .oh = c->size[0],
+                   .ow = c->size[1]};
+  memcpy(q.kernel, c->kernel, sizeof q.kernel);
+  memcpy(q.stride, c->stride, sizeof q.stride);
+  memcpy(q.pad, c->pad, sizeof q.pad);
+  memcpy(q.dilation, c->dilation, sizeof q.dilation);
+  if (!t->compute->im2col) return weir_target_lacks(t, "conv2d");
+  return weir_target_done(t, t->compute->im2col(t->self, t->stream, &q), "conv2d");
+}
+
+/* Of an image's windows; false: they overflow. */
+static bool elements_of(int64_t *out, const conv *c)
+{
+  const int64_t sizes[] = {c->channels, c->kernel[0], c->kernel[1], c->size[0], c->size[1]};
+  *out = 1;
+  for (int i = 0; i < 5; i++)
+    if (__builtin_mul_overflow(*out, sizes[i], out)) return false;
+  return true;
+}
+
+static weir_status run_images(const weir_target *t, const conv *c, double beta)
+{
+  int64_t each = 0, bytes = 0;
+  weir_tensor *columns = NULL;
+  weir_status st = WEIR_OK;
+  bool fits =
+      elements_of(&each, c) &&
+      !__builtin_mul_overflow(each, (int64_t)weir_itemsize((weir_dtype)c->a->dtype), &bytes);
+  int64_t chunk = bytes && WINDOWS / bytes < c->n ? WINDOWS / bytes : c->n;
+  if (!chunk) chunk = 1;
+  if (!needs_columns(c) || (fits && !each)) return multiply(t, c, c->a->data, 0, c->n, beta);
+  if (!fits) return weir_fail(WEIR_ENOMEM, "conv2d: the windows of an image overflow in bytes");
+  st = weir_tensor_new(&columns, (weir_dtype)c->a->dtype, weir_device_of(c->a), false,
+                       weir_shape(chunk, each));
+  for (int64_t i = 0; i < c->n && !st; i += chunk) {
+    int64_t count = c->n - i < chunk ? c->n - i : chunk;
+    st = unfold(t, c, columns, i, count);
+    if (!st) st = multiply(t, c, columns->data, i, count, beta);
+  }
+  weir_tensor_release(columns);
+  return st;
+}
+
+/* Every output channel filled with its bias. */
+static weir_status fill_bias(const conv *c, const weir_tensor *bias)
+{
+  weir_tensor *column = NULL;
+  weir_status st = weir_reshape(&column, bias, weir_shape(bias->size[0], 1, 1));
+  if (!st) st = weir_loop_copy(c->out, column);
+  weir_tensor_release(column);
+  return st;
+}
+
+/* t itself, counted, or a dense copy. */
+static weir_status dense(weir_tensor **out, const weir_tensor *t)
+{
+  if (!t->dense) return weir_loop_dense(out, t);
+  *out = weir_tensor_retain((weir_tensor *)t);
+  return WEIR_OK;
+}
+
+weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
+                        const weir_tensor *bias, const weir_conv2d_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(weight);
+  conv c = {.groups = 1};
+  weir_target t;
+  WEIR_TENSOR input = NULL;
+  WEIR_TENSOR kernel = NULL;
+  *out = NULL;
+  weir_status st = check_conv(&c, a, weight, bias, options);
+  if (st) return st;
+  weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
+  weir_shape shape = a->dims == 4 ? batched : weir_shape(c.outs, c.size[0], c.size[1]);
+  st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  if (!st) st = weir_target_of(&t, weir_device_of(a));
+  if (!st) st = dense(&input, a);
+  if (!st) st = dense(&kernel, weight);
+  c.a = input, c.weight = kernel, c.out = *out;
+  if (!st && bias && c.out->numel) st = fill_bias(&c, bias);
+  if (!st && c.out->numel) st = run_images(&t, &c, bias ? 1 : 0);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* ---- pooling ----------------------------------------------------------------------------------
+ */
+
+typedef struct pool {
+  int64_t kernel[2], stride[2], pad[2], dilation[2], in[2], size[2];
+} pool;
+
+static weir_status check_spans(const pool *p)
+{
+  for (int i = 0; i < 2; i++) {
+    int64_t span;
+    if (!span_of(&span, p->kernel[i], p->dilation[i]))
+      return too_large("max_pool2d", p->kernel[i], p->pad[i], p->dilation[i]);
+    if (p->pad[i] < 0)
+      return weir_fail(WEIR_EINVAL, "pad must be non-negative, but got pad: %lld",
+                       (long long)p->pad[i]);
+    if (p->pad[i] > span / 2)
+      return weir_fail(WEIR_EINVAL,
+                       "pad should be at most half of effective kernel size, but got pad=%lld, "
+                       "kernel_size=%lld and dilation=%lld",
+                       (long long)p->pad[i], (long long)p->kernel[i], (long long)p->dilation[i]);
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_window(const pool *p)
+{
+  weir_status st = check_spans(p);
+  if (st) return st;
+  if (p->kernel[0] < 1 || p->kernel[1] < 1)
+    return weir_fail(WEIR_EINVAL,
+                     "kernel size should be greater than zero, but got kH: %lld kW: %lld",
+                     (long long)p->kernel[0], (long long)p->kernel[1]);
+  if (p->stride[0] < 1 || p->stride[1] < 1)
+    return weir_fail(WEIR_EINVAL, "stride should be greater than zero, but got dH: %lld dW: %lld",
+                     (long long)p->stride[0], (long long)p->stride[1]);
+  if (p->dilation[0] < 1 || p->dilation[1] < 1)
+    return weir_fail(WEIR_EINVAL,
+                     "dilation should be greater than zero, but got dilationH: %lld dilationW: "
+                     "%lld",
+                     (long long)p->dilation[0], (long long)p->dilation[1]);
+  return WEIR_OK;
+}
+
+static weir_status check_input(const weir_tensor *a)
+{
+  weir_text text;
+  bool good = a->dims == 3 || a->dims == 4;
+  if (!good)
+    return weir_fail(WEIR_EINVAL, "non-empty 3D or 4D (batch mode) tensor expected for input");
+  for (int i = a->dims - 3; i < a->dims; i++)
+    if (!a->size[i])
+      return weir_fail(WEIR_EINVAL,
+                       "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for "
+                       "input, but got:%s",
+                       weir_shape_text(&text, weir_shape_of(a->dims, a->size)));
+  return WEIR_OK;
+}
+
+static weir_status check_pooled(const pool *p, const weir_tensor *a)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  if (p->size[0] > 0 && p->size[1] > 0)
+    return d == WEIR_BOOL || d == WEIR_COMPLEX64
+               ? weir_not_implemented("max_pool2d", weir_device_of(a), d)
+               : WEIR_OK;
+  long long c = (long long)a->size[a->dims - 3];
+  return weir_fail(WEIR_EINVAL,
+                   "Given input size: (%lldx%lldx%lld). Calculated output size: (%lldx%lldx%lld). "
+                   "Output size is too small",
+                   c, (long long)p->in[0], (long long)p->in[1], c, (long long)p->size[0],
+                   (long long)p->size[1]);
+}
+
+/* Output elements in each direction. The window has been checked: its span does not overflow, and
+ * twice the padding is no more. */
+static void size_of(pool *p, const weir_tensor *a)
+{
+  for (int i = 0; i < 2; i++) {
+    int64_t room = 2 * p->pad[i] - p->dilation[i] * (p->kernel[i] - 1) - 1;
+    p->in[i] = a->size[a->dims - 2 + i];
+    room += p->in[i]; /* of the two, one is below 0 */
+    p->size[i] = room / p->stride[i] - (room % p->stride[i] < 0) + 1; /* rounded down */
+  }
+}
+
+static weir_status check_pool(pool *p, const weir_tensor *a, const weir_pool2d_options *o)
+{
+  for (int i = 0; i < 2; i++) {
+    p->kernel[i] = o->kernel[i];
+    p->stride[i] = o->stride[i] ? o->stride[i] : o->kernel[i];
+    p->pad[i] = o->padding[i];
+    p->dilation[i] = at_least_1(o->dilation[i]);
+  }
+  weir_status st = check_window(p);
+  if (!st) st = check_input(a);
+  if (st) return st;
+  size_of(p, a);
+  if (p->kernel[0] / 2 < p->pad[0] || p->kernel[1] / 2 < p->pad[1])
+    return weir_fail(WEIR_EINVAL,
+                     "pad should be smaller than or equal to half of kernel size, but got padW = "
+                     "%lld, padH = %lld, kW = %lld, kH = %lld",
+                     (long long)p->pad[1], (long long)p->pad[0], (long long)p->kernel[1],
+                     (long long)p->kernel[0]);
+  return check_pooled(p, a);
+}
+
+/* The smallest number of a dtype. */
+static weir_scalar lowest(weir_dtype d)
+{
+  if (weir_is_floating(d)) return weir_float(-HUGE_VAL);
+  if (d == WEIR_UINT8) return weir_int(0);
+  int bits = 8 * (int)weir_itemsize(d);
+  return weir_int(-(INT64_C(1) << (bits - 2)) * 2);
+}
+
+/* Place `at` of the window in one direction: the output elements from *first to *last - 1 see an
+ * element there, the first of them element *from. */
+static void covered(const pool *p, int i, int64_t at, int64_t *first, int64_t *last, int64_t *from)
+{
+  int64_t shift = at * p->dilation[i] - p->pad[i]; /* element that output 0 sees */
+  int64_t beyond = shift < 0 ? -shift % p->stride[i] : 0;
+  *first = shift < 0 ? -shift / p->stride[i] + (beyond > 0) : 0;
+  *from = shift >= 0 ? shift : beyond ? p->stride[i] - beyond : 0;
+  *last = *from < p->in[i] ? *first + (p->in[i] - 1 - *from) / p->stride[i] + 1 : *first;
+  if (*last > p->size[i]) *last = p->size[i];
+}
+
+/* Places of the window, in one direction, from *first to *last - 1: outside of them no output
+ * element sees an element of the input, however large the kernel is. Their number is bounded by the
+ * input's size. */
+static void places(const pool *p, int i, int64_t *first, int64_t *last)
+{
+  int64_t lowest = p->pad[i] - (p->size[i] - 1) * p->stride[i]; /* the last output's element 0 */
+  int64_t highest; /* the first output's last element */
+  if (__builtin_add_overflow(p->pad[i], p->in[i] - 1, &highest)) highest = INT64_MAX;
+  *first = lowest > 0 ? lowest / p->dilation[i] + (lowest % p->dilation[i] > 0) : 0;
+  *last = highest / p->dilation[i] < p->kernel[i] ? highest / p->dilation[i] + 1 : p->kernel[i];
+}
+
+static weir_status pool_place(weir_tensor *out, const weir_tensor *a, const pool *p, int64_t y,
+                              int64_t x)
+{
+  WEIR_TENSOR to = NULL;
+  WEIR_TENSOR in = NULL;
+  weir_shape shape = weir_shape_of(out->dims, out->size);
+  int64_t first[2], last[2], from[2], steps[WEIR_DIMS], outer = 0, inner = 0;
+  int lead = out->dims - 2;
+  covered(p, 0, y, &first[0], &last[0], &from[0]);
+  covered(p, 1, x, &first[1], &last[1], &from[1]);
+  if (first[0] >= last[0] || first[1] >= last[1]) return WEIR_OK;
+  memcpy(steps, a->stride, sizeof steps);
+  for (int i = 0; i < 2; i++) {
+    shape.size[lead + i] = last[i] - first[i];
+    outer += first[i] * out->stride[lead + i];
+    inner += from[i] * a->stride[lead + i];
+    if (shape.size[lead + i] > 1) steps[lead + i] = a->stride[lead + i] * p->stride[i];
+  }
+  weir_status st = weir_tensor_view(&to, out, shape, out->stride, outer);
+  if (!st) st = weir_tensor_view(&in, a, shape, steps, inner);
+  return st ? st : weir_maximum_(to, in);
+}
+
+weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
+                            const weir_pool2d_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(options);
+  pool p = {0};
+  int64_t first[2], last[2];
+  *out = NULL;
+  weir_status st = check_pool(&p, a, options);
+  if (st) return st;
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  shape.size[a->dims - 2] = p.size[0];
+  shape.size[a->dims - 1] = p.size[1];
+  st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  if (!st) st = weir_fill_(*out, lowest((weir_dtype)a->dtype));
+  places(&p, 0, &first[0], &last[0]);
+  places(&p, 1, &first[1], &last[1]);
+  for (int64_t y = first[0]; y < last[0] && !st && (*out)->numel; y++)
+    for (int64_t x = first[1]; x < last[1] && !st; x++)
+      st = pool_place(*out, a, &p, y, x);
+  if (st) weir_tensor_drop(out);
+  return st;
+}

@@ -1,0 +1,150 @@
+/* join.c: tensors one behind the other: cat and stack.
+ */
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
+
+/* torch skips these: a tensor of shape [0] goes with any other. */
+static bool skipped(const weir_tensor *t)
+{
+  return t->dims == 1 && !t->size[0];
+}
+
+static weir_status check_list(const weir_tensor *const *tensors, int count, const char *none)
+{
+  if (count < 1) return weir_fail(WEIR_EINVAL, "%s", none);
+  for (int i = 0; i < count; i++)
+    if (!tensors[i]) return weir_fail(WEIR_EINVAL, "tensor %d of the list is NULL", i);
+  for (int i = 1; i < count; i++) {
+    weir_status st = weir_same_device(tensors[0], tensors[i]);
+    if (st) return st;
+  }
+  return WEIR_OK;
+}
+
+static weir_status check_sizes(const weir_tensor *first, const weir_tensor *t, int at, int dim)
+{
+  if (t->dims != first->dims)
+    return weir_fail(WEIR_EINVAL, "Tensors must have same number of dimensions: got %d and %d",
+                     first->dims, t->dims);
+  for (int d = 0; d < t->dims; d++)
+    if (d != dim && t->size[d] != first->size[d])
+      return weir_fail(WEIR_EINVAL,
+                       "Sizes of tensors must match except in dimension %d. Expected size %lld but "
+                       "got size %lld for tensor number %d in the list.",
+                       dim, (long long)first->size[d], (long long)t->size[d], at);
+  return WEIR_OK;
+}
+
+/* The result's shape and dtype; *dim counted from the front. */
+static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
+                             const weir_tensor *const *tensors, int count)
+{
+  weir_categories c = {0};
+  const weir_tensor *first = tensors[0];
+  weir_status st = WEIR_OK;
+  for (int i = 0; i < count && !st; i++) {
+    if (!tensors[i]->dims)
+      return weir_fail(WEIR_EINVAL,
+                       "zero-dimensional tensor (at position %d) cannot be concatenated", i);
+    if (skipped(first)) first = tensors[i];
+    st = weir_categories_tensor(&c, tensors[i]);
+  }
+  if (!st) st = weir_categories_result(dtype, &c);
+  if (skipped(first)) *dim = 0; /* nothing to join: torch does not look */
+  if (!st) st = weir_dim_of(dim, *dim, first->dims);
+  if (st) return st;
+  *shape = weir_shape_of(first->dims, first->size);
+  shape->size[*dim] = 0;
+  for (int i = 0; i < count && !st; i++) {
+    if (skipped(tensors[i])) continue;
+    st = check_sizes(first, tensors[i], i, *dim);
+    if (!st) shape->size[*dim] += tensors[i]->size[*dim];
+  }
+  return st;
+}
+
+/* Copies t to the part of `out` that starts at `from` along `dim`. */
+static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, int64_t from)
+{
+  weir_tensor *part = NULL;
+  weir_status st = weir_tensor_view(&part, out, weir_shape_of(t->dims, t->size), out->stride,
+                                    from * out->stride[dim]);
+  if (!st) st = weir_loop_copy(part, t);
+  weir_tensor_release(part);
+  return st;
+}
+
+weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(tensors);
+  weir_shape shape = {0, {0}};
+  weir_dtype dtype = WEIR_DTYPE_NONE;
+  int64_t from = 0;
+  *out = NULL;
+  weir_status st = check_list(tensors, count, "weir.cat(): expected a non-empty list of Tensors");
+  if (!st) st = cat_shape(&shape, &dtype, &dim, tensors, count);
+  if (!st) st = weir_tensor_new(out, dtype, weir_device_of(tensors[0]), false, shape);
+  for (int i = 0; i < count && !st; i++) {
+    if (skipped(tensors[i])) continue;
+    if (tensors[i]->numel) st = place(*out, tensors[i], dim, from);
+    from += tensors[i]->size[dim];
+  }
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+static weir_status check_equal(const weir_tensor *const *tensors, int count)
+{
+  weir_text one, two;
+  for (int i = 1; i < count; i++) {
+    const weir_tensor *a = tensors[0], *b = tensors[i];
+    bool same = a->dims == b->dims;
+    for (int d = 0; same && d < a->dims; d++)
+      same = a->size[d] == b->size[d];
+    if (!same)
+      return weir_fail(WEIR_EINVAL,
+                       "stack expects each tensor to be equal size, but got %s at entry 0 and %s "
+                       "at entry %d",
+                       weir_shape_text(&one, weir_shape_of(a->dims, a->size)),
+                       weir_shape_text(&two, weir_shape_of(b->dims, b->size)), i);
+  }
+  return WEIR_OK;
+}
+
+weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(tensors);
+  weir_categories c = {0};
+  weir_dtype dtype = WEIR_DTYPE_NONE;
+  weir_shape shape = {0, {0}};
+  *out = NULL;
+  weir_status st = check_list(tensors, count, "stack expects a non-empty TensorList");
+  if (!st) st = weir_dim_of(&dim, dim, tensors[0]->dims + 1);
+  if (!st) st = check_equal(tensors, count);
+  for (int i = 0; i < count && !st; i++)
+    st = weir_categories_tensor(&c, tensors[i]);
+  if (!st) st = weir_categories_result(&dtype, &c);
+  if (st) return st;
+  const weir_tensor *a = tensors[0];
+  if (a->dims == WEIR_MAX_DIMS)
+    return weir_fail(WEIR_EINVAL, "a tensor has 0 to %d dimensions, not %d", WEIR_MAX_DIMS,
+                     a->dims + 1);
+  for (int d = 0; d <= a->dims; d++)
+    shape.size[shape.count++] = d == dim ? count : a->size[d - (d > dim)];
+  st = weir_tensor_new(out, dtype, weir_device_of(a), false, shape);
+  for (int i = 0; i < count && !st && (*out)->numel; i++) {
+    weir_tensor *part = NULL;
+    st = weir_select(&part, *out, dim, i);
+    if (!st) st = weir_loop_copy(part, tensors[i]);
+    weir_tensor_release(part);
+  }
+  if (st) weir_tensor_drop(out);
+  return st;
+}

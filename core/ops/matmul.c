@@ -1,0 +1,561 @@
+/* matmul.c: products of matrices, all of them by one request (weir_gemm).
+ *
+ * A matrix can be handed to a device if one of its strides is 1 and the other spans a row (or, seen
+ * transposed, a column); others are copied first. Batches need one step from matrix to matrix: the
+ * batch dimensions of both operands and the result are merged as far as they lie one behind the
+ * other, and what is left outside is a loop of requests. Vectors are matrices of one row or column.
+ *
+ * Words. side: an operand as the request wants it. batch: the dimensions before the last two.
+ */
+#include <string.h>
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
+
+static _Atomic bool tf32, full_precision, deterministic;
+
+void weir_set_allow_tf32(bool allow)
+{
+  tf32 = allow;
+}
+
+bool weir_get_allow_tf32(void)
+{
+  return tf32;
+}
+
+void weir_set_allow_reduced_precision(bool allow)
+{
+  full_precision = !allow;
+}
+
+bool weir_get_allow_reduced_precision(void)
+{
+  return !full_precision;
+}
+
+void weir_set_deterministic(bool on)
+{
+  deterministic = on;
+}
+
+bool weir_get_deterministic(void)
+{
+  return deterministic;
+}
+
+weir_status weir_gemm_run(const weir_target *t, weir_gemm *g)
+{
+  if (!t->compute->gemm) return weir_target_lacks(t, "matmul");
+  g->tf32 = tf32;
+  g->reduced_precision = !full_precision;
+  g->deterministic = deterministic;
+  g->blas = weir_get_blas();
+  return weir_target_done(t, t->compute->gemm(t->self, t->stream, g), "matmul");
+}
+
+/* ---- operands ---------------------------------------------------------------------------------
+ */
+
+typedef struct side {
+  const weir_tensor *t; /* borrowed; the operand, or copy */
+  weir_tensor *copy;    /* owned, or NULL */
+  int64_t rows, columns, ld;
+  bool trans;
+  int batch; /* dimensions before the matrix */
+  int64_t size[WEIR_DIMS], stride[WEIR_DIMS];
+} side;
+
+/* Whether rows of `n` elements lie `ld` apart, each without holes. */
+static bool row_major(int64_t m, int64_t n, int64_t row, int64_t column, int64_t *ld)
+{
+  if (n > 1 && column != 1) return false;
+  if (m > 1 && row < (n > 1 ? n : 1)) return false;
+  *ld = m > 1 ? row : n > 1 ? n : 1;
+  return true;
+}
+
+/* Vectors: as one row or, `right`, one column. */
+static void describe(side *s, const weir_tensor *t, bool right, int64_t *row, int64_t *column)
+{
+  s->t = t;
+  s->batch = t->dims > 2 ? t->dims - 2 : 0;
+  if (t->dims == 1) {
+    s->rows = right ? t->size[0] : 1;
+    s->columns = right ? 1 : t->size[0];
+    *row = right ? t->stride[0] : 0;
+    *column = right ? 0 : t->stride[0];
+  } else {
+    s->rows = t->size[t->dims - 2];
+    s->columns = t->size[t->dims - 1];
+    *row = t->stride[t->dims - 2];
+    *column = t->stride[t->dims - 1];
+  }
+  for (int i = 0; i < s->batch; i++) {
+    s->size[i] = t->size[i];
+    s->stride[i] = t->size[i] == 1 ? 0 : t->stride[i];
+  }
+}
+
+static weir_status side_of(side *s, const weir_tensor *t, bool right)
+{
+  int64_t row, column;
+  s->copy = NULL;
+  describe(s, t, right, &row, &column);
+  s->trans = !row_major(s->rows, s->columns, row, column, &s->ld);
+  if (!s->trans || row_major(s->columns, s->rows, column, row, &s->ld)) return WEIR_OK;
+  weir_status st = weir_loop_dense(&s->copy, t);
+  if (st) return st;
+  describe(s, s->copy, right, &row, &column);
+  s->trans = !row_major(s->rows, s->columns, row, column, &s->ld);
+  return WEIR_OK;
+}
+
+/* ---- batches ----------------------------------------------------------------------------------
+ */
+
+typedef struct product {
+  side a, b;
+  int dims; /* of the batch */
+  int64_t size[WEIR_DIMS];
+  int64_t step[3][WEIR_DIMS]; /* of a, b and the result, elements */
+} product;
+
+/* The batch's dimensions, outermost first, sizes of 1 taken out and neighbours merged. */
+static void batch_of(product *p, const weir_shape *batch, int64_t matrix)
+{
+  int64_t out = matrix, outs[WEIR_DIMS];
+  for (int i = batch->count - 1; i >= 0; i--) {
+    outs[i] = out;
+    out *= batch->size[i];
+  }
+  p->dims = 0;
+  for (int i = 0; i < batch->count; i++) {
+    int at = p->dims - 1, ia = i - (batch->count - p->a.batch),
+        ib = i - (batch->count - p->b.batch);
+    int64_t step[3] = {ia < 0 ? 0 : p->a.stride[ia], ib < 0 ? 0 : p->b.stride[ib], outs[i]};
+    int64_t size = batch->size[i];
+    if (size == 1) continue;
+    bool join = at >= 0;
+    for (int k = 0; k < 3 && join; k++)
+      join = p->step[k][at] == step[k] * size;
+    if (join) {
+      p->size[at] *= size;
+    } else {
+      at = p->dims++;
+      p->size[at] = size;
+    }
+    for (int k = 0; k < 3; k++)
+      p->step[k][at] = step[k];
+  }
+}
+
+static const char *offset(const weir_tensor *t, int64_t elements)
+{
+  return t->data + elements * (int64_t)weir_itemsize((weir_dtype)t->dtype);
+}
+
+/* One request for each place in the outer dimensions of the batch. */
+static weir_status run_batches(const weir_target *t, const product *p, weir_gemm *g,
+                               const weir_tensor *out)
+{
+  int inner = p->dims ? p->dims - 1 : 0;
+  int64_t at[WEIR_DIMS] = {0}, from[3] = {0}, count = 1;
+  for (int i = 0; i < inner; i++)
+    count *= p->size[i];
+  g->batch = p->dims ? p->size[inner] : 1;
+  g->stepa = p->dims ? p->step[0][inner] : 0;
+  g->stepb = p->dims ? p->step[1][inner] : 0;
+  g->stepc = p->dims ? p->step[2][inner] : 0;
+  weir_status st = WEIR_OK;
+  for (int64_t n = 0; n < count && !st; n++) {
+    g->a = offset(p->a.t, from[0]);
+    g->b = offset(p->b.t, from[1]);
+    g->c = (void *)offset(out, from[2]);
+    st = weir_gemm_run(t, g);
+    for (int d = inner - 1; d >= 0; d--) {
+      bool wrapped = ++at[d] == p->size[d];
+      for (int k = 0; k < 3; k++)
+        from[k] += wrapped ? p->step[k][d] * (1 - p->size[d]) : p->step[k][d];
+      if (!wrapped) break;
+      at[d] = 0;
+    }
+  }
+  return st;
+}
+
+/* out (dense) = alpha a b + beta out. Shapes have been checked. */
+static weir_status multiply(const weir_tensor *out, const weir_tensor *a, const weir_tensor *b,
+                            const weir_shape *batch, double alpha, double beta)
+{
+  product p;
+  weir_target t;
+  weir_gemm g;
+  if (!out->numel) return WEIR_OK;
+  weir_status st = side_of(&p.a, a, false);
+  if (st) return st;
+  st = side_of(&p.b, b, true);
+  if (!st) st = weir_target_of(&t, weir_device_of(out));
+  if (!st) {
+    g.dtype = (weir_dtype)out->dtype;
+    g.m = p.a.rows, g.n = p.b.columns, g.k = p.a.columns;
+    g.lda = p.a.ld, g.ldb = p.b.ld, g.ldc = g.n;
+    g.transa = p.a.trans, g.transb = p.b.trans;
+    g.alpha = alpha, g.beta = beta;
+    batch_of(&p, batch, g.m * g.n);
+    st = run_batches(&t, &p, &g, out);
+  }
+  weir_tensor_release(p.a.copy);
+  weir_tensor_release(p.b.copy);
+  return st;
+}
+
+/* ---- what is refused --------------------------------------------------------------------------
+ */
+
+static weir_status check_kind(const weir_tensor *a, const char *kernel)
+{
+  weir_dtype d = (weir_dtype)a->dtype;
+  bool there = weir_is_floating(d) || d == WEIR_COMPLEX64 ||
+               (weir_is_integral(d) && weir_device_of(a).type == WEIR_DEVICE_CPU);
+  return there ? WEIR_OK : weir_not_implemented(kernel, weir_device_of(a), d);
+}
+
+static weir_status check_mm_dtypes(const weir_tensor *a, const weir_tensor *b)
+{
+  if (a->dtype != b->dtype)
+    return weir_fail(WEIR_EINVAL, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                     weir_dtype_cxx((weir_dtype)a->dtype), weir_dtype_cxx((weir_dtype)b->dtype));
+  return check_kind(a, weir_device_of(a).type == WEIR_DEVICE_CPU ? "addmm_impl_cpu_" : "addmm_%s");
+}
+
+static weir_status cannot_multiply(int64_t m, int64_t k, int64_t k2, int64_t n)
+{
+  return weir_fail(WEIR_EINVAL,
+                   "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+                   (long long)m, (long long)k, (long long)k2, (long long)n);
+}
+
+static weir_status check_mv(const weir_tensor *a, const weir_tensor *b, int64_t rows)
+{
+  int64_t k = a->size[a->dims - 1];
+  if (k != b->size[0])
+    return weir_fail(WEIR_EINVAL, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+                     (long long)rows, (long long)rows, (long long)k, (long long)b->size[0]);
+  if (a->dtype != b->dtype)
+    return weir_fail(WEIR_EINVAL,
+                     "addmv input tensors must have the same dtype, but got %s, %s, and %s",
+                     weir_dtype_title((weir_dtype)b->dtype), weir_dtype_title((weir_dtype)a->dtype),
+                     weir_dtype_title((weir_dtype)b->dtype));
+  return check_kind(a, "addmv_impl_%s");
+}
+
+static weir_status check_dot(const weir_tensor *a, const weir_tensor *b)
+{
+  if (a->dims != 1 || b->dims != 1)
+    return weir_fail(WEIR_EINVAL, "1D tensors expected, but got %dD and %dD tensors", a->dims,
+                     b->dims);
+  if (a->dtype != b->dtype)
+    return weir_fail(
+        WEIR_EINVAL, "dot : expected both vectors to have same dtype, but found %s and %s",
+        weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
+  if (a->size[0] != b->size[0])
+    return weir_fail(WEIR_EINVAL,
+                     "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the "
+                     "same number of elements, but got %lld and %lld elements respectively",
+                     (long long)a->size[0], (long long)b->size[0], (long long)a->size[0],
+                     (long long)b->size[0]);
+  return check_kind(a, "dot");
+}
+
+static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, const weir_tensor *b,
+                             int64_t k, int64_t k2)
+{
+  int64_t count = 1;
+  for (int i = 0; i < batch->count; i++)
+    count *= batch->size[i];
+  if (k != k2)
+    return weir_fail(WEIR_EINVAL,
+                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
+                     "but got: [%lld, %lld].",
+                     (long long)count, (long long)k, (long long)count, (long long)k2);
+  weir_status st = check_kind(a, weir_device_of(a).type == WEIR_DEVICE_CPU ? "bmm" : "bmm_%s");
+  if (!st && a->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL, "expected scalar type %s but found %s",
+                   weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
+  return st;
+}
+
+/* ---- the functions ----------------------------------------------------------------------------
+ */
+
+/* A new result of `shape`; then the product in it. */
+static weir_status product_of(weir_tensor **out, weir_shape shape, const weir_tensor *a,
+                              const weir_tensor *b, const weir_shape *batch)
+{
+  weir_status st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  if (!st) st = multiply(*out, a, b, batch, 1, 0);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+static const weir_shape no_batch = {0, {0}};
+
+weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = weir_same_device(a, b);
+  if (!st) st = check_dot(a, b);
+  return st ? st : product_of(out, no_batch, a, b, &no_batch);
+}
+
+weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = weir_same_device(a, b);
+  if (!st && !a->dims)
+    st = weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
+  if (!st && (a->dims != 2 || b->dims != 1))
+    st = weir_fail(WEIR_EINVAL, "vector + matrix @ vector expected, got 1, %d, %d", a->dims,
+                   b->dims);
+  if (!st) st = check_mv(a, b, a->size[0]);
+  return st ? st : product_of(out, weir_shape_of(1, a->size), a, b, &no_batch);
+}
+
+static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const char *name)
+{
+  weir_status st = weir_same_device(a, b);
+  if (st) return st;
+  if (a->dims != 2)
+    return weir_fail(WEIR_EINVAL, "%s: self must be a matrix, got %d-D tensor", name, a->dims);
+  if (b->dims != 2)
+    return weir_fail(WEIR_EINVAL, "%s: mat2 must be a matrix, got %d-D tensor", name, b->dims);
+  if (a->size[1] != b->size[0])
+    return cannot_multiply(a->size[0], a->size[1], b->size[0], b->size[1]);
+  return WEIR_OK;
+}
+
+weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = check_mm(a, b, "mm");
+  if (!st) st = check_mm_dtypes(a, b);
+  return st ? st : product_of(out, weir_shape(a->size[0], b->size[1]), a, b, &no_batch);
+}
+
+weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = weir_same_device(a, b);
+  if (st) return st;
+  if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
+  if (b->dims != 3) return weir_fail(WEIR_EINVAL, "batch2 must be a 3D tensor");
+  if (a->size[0] != b->size[0])
+    return weir_fail(WEIR_EINVAL,
+                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] "
+                     "but got: [%lld, %lld].",
+                     (long long)a->size[0], (long long)a->size[2], (long long)b->size[0],
+                     (long long)b->size[1]);
+  weir_shape batch = weir_shape_of(1, a->size);
+  st = check_bmm(&batch, a, b, a->size[2], b->size[1]);
+  return st ? st : product_of(out, weir_shape(a->size[0], a->size[1], b->size[2]), a, b, &batch);
+}
+
+weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tensor *a,
+                       const weir_tensor *b, double beta, double alpha)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(c);
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  weir_tensor *wide = NULL;
+  *out = NULL;
+  weir_status st = weir_same_device(c, b);
+  if (!st && c->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
+                   weir_dtype_title((weir_dtype)c->dtype), weir_dtype_title((weir_dtype)b->dtype));
+  if (!st && a->dtype != b->dtype)
+    st = weir_fail(WEIR_EINVAL, "mat1 and mat2 must have the same dtype, but got %s and %s",
+                   weir_dtype_title((weir_dtype)a->dtype), weir_dtype_title((weir_dtype)b->dtype));
+  if (!st) st = check_mm(a, b, "addmm");
+  if (st) return st;
+  weir_shape shape = weir_shape(a->size[0], b->size[1]);
+  st = weir_expand(&wide, c, shape);
+  if (!st) st = check_mm_dtypes(a, b);
+  if (!st) st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
+  if (!st && beta != 0) st = weir_loop_copy(*out, wide);
+  if (!st && (*out)->numel) st = multiply(*out, a, b, &no_batch, alpha, beta);
+  weir_tensor_release(wide);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+/* ---- matmul -----------------------------------------------------------------------------------
+ */
+
+/* a's leading dimensions as rows of one matrix: (..., k) times a matrix or vector. *out may be a
+ * copy. */
+static weir_status fold(weir_tensor **out, const weir_tensor *a)
+{
+  int64_t k = a->size[a->dims - 1], rows = 1;
+  for (int i = 0; i < a->dims - 1; i++)
+    rows *= a->size[i];
+  return weir_reshape(out, a, weir_shape(rows, k));
+}
+
+/* (..., m, k) and (k, n) or (k), as one product. */
+static weir_status matmul_folded(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  weir_tensor *rows = NULL;
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  int64_t count = 1;
+  for (int i = 0; i < a->dims - 1; i++)
+    count *= a->size[i];
+  weir_status st = WEIR_OK;
+  if (b->dims == 1)
+    st = check_mv(a, b, count);
+  else if (a->size[a->dims - 1] != b->size[0])
+    st = cannot_multiply(count, a->size[a->dims - 1], b->size[0], b->size[1]);
+  else
+    st = check_mm_dtypes(a, b);
+  if (!st) st = fold(&rows, a);
+  if (st) return st;
+  shape.count -= b->dims == 1;
+  if (b->dims == 2) shape.size[a->dims - 1] = b->size[1];
+  st = product_of(out, shape, rows, b, &no_batch);
+  weir_tensor_release(rows);
+  return st;
+}
+
+/* Whether the batch of a is one run of rows, so that folding copies nothing: as torch decides it.
+ */
+static bool folds(const weir_tensor *a)
+{
+  int64_t next = -1; /* the stride that the next dimension has to have */
+  if (a->dims < 3) return false;
+  for (int i = a->dims - 2; a->numel && i >= 0; i--) {
+    if (a->size[i] == 1) continue;
+    if (next >= 0 && a->stride[i] != next) return false;
+    next = a->stride[i] * a->size[i];
+  }
+  return true;
+}
+
+/* A vector times matrices that fold when they are turned: the turned ones times the vector. */
+static weir_status matmul_turned(weir_tensor **out, bool *done, const weir_tensor *a,
+                                 const weir_tensor *b)
+{
+  weir_tensor *turned = NULL;
+  weir_status st = weir_transpose(&turned, b, -1, -2);
+  *done = st || folds(turned);
+  if (!st && *done) st = matmul_folded(out, turned, a);
+  weir_tensor_release(turned);
+  return st;
+}
+
+/* The batch of both, broadcast; and the sizes of the matrices. */
+static weir_status matmul_shape(weir_shape *batch, const weir_tensor *a, const weir_tensor *b)
+{
+  *batch = weir_shape_of(a->dims > 2 ? a->dims - 2 : 0, a->size);
+  return weir_broadcast(batch, b->size, b->dims > 2 ? b->dims - 2 : 0);
+}
+
+static weir_status matmul_batched(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  weir_shape batch;
+  weir_status st = matmul_shape(&batch, a, b);
+  if (st) return st;
+  int64_t k = a->size[a->dims - 1], k2 = b->size[b->dims == 1 ? 0 : b->dims - 2];
+  st = check_bmm(&batch, a, b, k, k2);
+  if (st) return st;
+  weir_shape shape = batch;
+  if (a->dims > 1) shape.size[shape.count++] = a->size[a->dims - 2];
+  if (b->dims > 1) shape.size[shape.count++] = b->size[b->dims - 1];
+  return product_of(out, shape, a, b, &batch);
+}
+
+weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  *out = NULL;
+  weir_status st = weir_same_device(a, b);
+  if (st) return st;
+  if (!a->dims || !b->dims)
+    return weir_fail(WEIR_EINVAL,
+                     "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+                     a->dims, b->dims);
+  if (a->dims == 1 && b->dims == 1) return weir_dot(out, a, b);
+  if (a->dims == 2 && b->dims == 1) return weir_mv(out, a, b);
+  if (a->dims == 2 && b->dims == 2) return weir_mm(out, a, b);
+  if (a->dims == 1 && b->dims == 2) {
+    if (a->size[0] != b->size[0]) return cannot_multiply(1, a->size[0], b->size[0], b->size[1]);
+    st = check_mm_dtypes(a, b);
+    return st ? st : product_of(out, weir_shape(b->size[1]), a, b, &no_batch);
+  }
+  if (b->dims <= 2 && folds(a)) return matmul_folded(out, a, b);
+  bool done = false;
+  if (a->dims == 1) st = matmul_turned(out, &done, a, b);
+  if (done) return st;
+  return matmul_batched(out, a, b);
+}
+
+weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tensor *weight,
+                        const weir_tensor *bias)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(weight);
+  WEIR_TENSOR rows = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR flat = NULL;
+  weir_status st = weir_same_device(a, weight);
+  if (st) return st;
+  if (!a->dims || !weight->dims)
+    return weir_fail(WEIR_EINVAL,
+                     "both arguments to linear need to be at least 1D, but they are %dD and %dD",
+                     a->dims, weight->dims);
+  if (weight->dims > 2)
+    return weir_fail(WEIR_EINVAL, "t() expects a tensor with <= 2 dimensions, but self is %dD",
+                     weight->dims);
+  st = weir_t(&turned, weight);
+  if (st) return st;
+  if (!bias || weight->dims == 1 || (a->dims > 2 && !a->dense)) {
+    st = weir_matmul(out, a, turned);
+    if (!st && bias) st = weir_add_(*out, bias);
+    if (st) weir_tensor_drop(out);
+    return st;
+  }
+  weir_shape shape = weir_shape_of(a->dims, a->size);
+  shape.size[a->dims - 1] = weight->size[0];
+  st = fold(&rows, a);
+  if (!st) st = weir_addmm(&flat, bias, rows, turned, 1, 1);
+  return st ? st : weir_view(out, flat, shape);
+}

@@ -1,0 +1,144 @@
+/* promote.c: which dtype a result has, as torch.result_type().
+ *
+ * Operands fall into three categories: tensors with dimensions, tensors without, numbers. Each has
+ * the dtype its members promote to; a category then only matters where it is of a higher kind
+ * (bool, integers, floating point, complex) than those before it. A number has the default dtype of
+ * its kind: int64, the default floating-point dtype, complex64.
+ */
+#include <math.h>
+#include <stdio.h>
+#include "core/base/given.h"
+#include "core/ops/ops.h"
+
+static weir_status add(weir_dtype *to, weir_dtype dtype)
+{
+  if (*to == dtype) return WEIR_OK;
+  if (*to == WEIR_DTYPE_NONE) {
+    *to = dtype;
+    return WEIR_OK;
+  }
+  return weir_promote_types(to, *to, dtype);
+}
+
+weir_status weir_categories_tensor(weir_categories *c, const weir_tensor *t)
+{
+  return add(t->dims ? &c->dims : &c->zero, (weir_dtype)t->dtype);
+}
+
+weir_status weir_categories_number(weir_categories *c, weir_scalar number)
+{
+  weir_dtype d = number.dtype;
+  if (d != WEIR_BOOL && d != WEIR_INT64 && d != WEIR_FLOAT64 && d != WEIR_COMPLEX64)
+    return weir_fail(WEIR_EINVAL, "a weir_scalar is bool, int64, float64 or complex64, not %s",
+                     weir_dtype_name(d));
+  return add(&c->number, d == WEIR_FLOAT64 ? weir_get_default_dtype() : d);
+}
+
+/* What `higher` becomes beside `lower`, which decides nothing but the kind. */
+static weir_status combine(weir_dtype *out, weir_dtype higher, weir_dtype lower)
+{
+  *out = higher;
+  if (lower == WEIR_DTYPE_NONE || higher == WEIR_COMPLEX64) return WEIR_OK;
+  if (higher == WEIR_DTYPE_NONE) {
+    *out = lower;
+    return WEIR_OK;
+  }
+  if (weir_is_floating(higher)) {
+    if (lower != WEIR_COMPLEX64 || higher == WEIR_FLOAT32) {
+      if (lower == WEIR_COMPLEX64) *out = WEIR_COMPLEX64;
+      return WEIR_OK;
+    }
+    *out = WEIR_DTYPE_NONE;
+    return weir_fail(WEIR_ENOTSUP, "%s and a complex number promote to %s, which is no dtype here",
+                     weir_dtype_name(higher), higher == WEIR_FLOAT64 ? "complex128" : "complex32");
+  }
+  if (higher == WEIR_BOOL || weir_is_floating(lower) || lower == WEIR_COMPLEX64)
+    return weir_promote_types(out, higher, lower);
+  return WEIR_OK;
+}
+
+weir_status weir_categories_result(weir_dtype *out, const weir_categories *c)
+{
+  weir_status st = combine(out, c->dims, c->zero);
+  return st ? st : combine(out, *out, c->number);
+}
+
+weir_status weir_result_type(weir_dtype *out, const weir_tensor *a, const weir_tensor *b,
+                             weir_scalar number)
+{
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(a);
+  weir_categories c = {0};
+  *out = WEIR_DTYPE_NONE;
+  weir_status st = weir_categories_tensor(&c, a);
+  if (!st) st = b ? weir_categories_tensor(&c, b) : weir_categories_number(&c, number);
+  return st ? st : weir_categories_result(out, &c);
+}
+
+bool weir_can_cast(weir_dtype from, weir_dtype to)
+{
+  if (from == to) return true;
+  if (from == WEIR_COMPLEX64) return false;
+  if (weir_is_floating(from) && weir_is_integral_or_bool(to)) return false;
+  return to != WEIR_BOOL;
+}
+
+void weir_dtype_range(weir_dtype d, double *least, double *most)
+{
+  switch (d) {
+  case WEIR_BOOL:
+    *most = 1;
+    break;
+  case WEIR_UINT8:
+    *most = 255;
+    break;
+  case WEIR_FLOAT16:
+    *most = 65504;
+    break;
+  case WEIR_BFLOAT16:
+    *most = 0x1.fep127;
+    break;
+  case WEIR_FLOAT64:
+    *most = 0x1.fffffffffffffp1023;
+    break;
+  default:
+    *most = weir_is_integral(d) ? ldexp(1, 8 * (int)weir_itemsize(d) - 1) - 1 : 0x1.fffffep127;
+  }
+  *least = d == WEIR_BOOL || d == WEIR_UINT8 ? 0 : weir_is_integral(d) ? -*most - 1 : -*most;
+}
+
+/* ---- torch's words ----------------------------------------------------------------------------
+ */
+
+const char *weir_dtype_title(weir_dtype dtype)
+{
+  static const char *const titles[WEIR_DTYPES] = {
+      [WEIR_UINT8] = "Byte",    [WEIR_INT8] = "Char",        [WEIR_INT16] = "Short",
+      [WEIR_INT32] = "Int",     [WEIR_INT64] = "Long",       [WEIR_FLOAT16] = "Half",
+      [WEIR_FLOAT32] = "Float", [WEIR_FLOAT64] = "Double",   [WEIR_COMPLEX64] = "ComplexFloat",
+      [WEIR_BOOL] = "Bool",     [WEIR_BFLOAT16] = "BFloat16"};
+  return titles[dtype];
+}
+
+const char *weir_dtype_cxx(weir_dtype dtype)
+{
+  static const char *const names[WEIR_DTYPES] = {[WEIR_UINT8] = "unsigned char",
+                                                 [WEIR_INT8] = "signed char",
+                                                 [WEIR_INT16] = "short int",
+                                                 [WEIR_INT32] = "int",
+                                                 [WEIR_INT64] = "long int",
+                                                 [WEIR_FLOAT16] = "c10::Half",
+                                                 [WEIR_FLOAT32] = "float",
+                                                 [WEIR_FLOAT64] = "double",
+                                                 [WEIR_COMPLEX64] = "c10::complex<float>",
+                                                 [WEIR_BOOL] = "bool",
+                                                 [WEIR_BFLOAT16] = "c10::BFloat16"};
+  return names[dtype];
+}
+
+weir_status weir_not_implemented(const char *kernel, weir_device device, weir_dtype dtype)
+{
+  char name[64];
+  (void)snprintf(name, sizeof name, kernel, device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu");
+  return weir_fail(WEIR_ENOTSUP, "\"%s\" not implemented for '%s'", name, weir_dtype_title(dtype));
+}

@@ -1,0 +1,336 @@
+/* random.c: generators, and tensors filled from them.
+ *
+ * A generator counts the blocks of its stream that are used up; a call takes the next ones with one
+ * atomic addition, so that threads that share a generator never get the same numbers. Default
+ * generators are there from the start, one a device, with the seed of the process until they are
+ * seeded themselves.
+ *
+ * Graphs. Captured work counts the blocks that one replay uses, and reads the generator's seed and
+ * place from memory of the graph's, written ahead of each replay: a replay takes the generator's
+ * next blocks, as the same calls would without a graph.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/stream/capture.h"
+#include "core/backend/philox.h"
+#include "core/memory/devices.h"
+#include "core/ops/ops.h"
+
+struct weir_generator {
+  _Atomic uint64_t seed;   /* of a default one: xor FIRST_SEED, so that 0 is that seed */
+  _Atomic uint64_t offset; /* blocks used up */
+  bool owned;              /* not a default one */
+  _Atomic unsigned refs;   /* of an owned one: the program's, and a graph's each */
+  weir_device device;      /* not set in default ones */
+};
+
+static const uint64_t FIRST_SEED = 67280421310721; /* torch's */
+static weir_generator defaults[1 + WEIR_DEVICES];  /* the cpu's, then cuda's */
+
+/* ---- generators -------------------------------------------------------------------------------
+ */
+
+static uint64_t mask(const weir_generator *g)
+{
+  return g->owned ? 0 : FIRST_SEED;
+}
+
+weir_status weir_default_generator(weir_generator **out, weir_device device)
+{
+  WEIR_GIVEN(out);
+  device = weir_resolve(device);
+  bool cuda = device.type == WEIR_DEVICE_CUDA;
+  *out = NULL;
+  if (device.index.plus_1 > (cuda ? WEIR_DEVICES : 0))
+    return weir_fail(WEIR_EINVAL, "invalid device ordinal: %s:%d", cuda ? "cuda" : "cpu",
+                     weir_device_index(device));
+  *out = &defaults[cuda ? device.index.plus_1 : 0];
+  return WEIR_OK;
+}
+
+weir_status weir_generator_new(weir_generator **out, weir_device device)
+{
+  WEIR_GIVEN(out);
+  weir_generator *of;
+  weir_status st = weir_default_generator(&of, device);
+  *out = NULL;
+  if (st) return st;
+  weir_generator *g = calloc(1, sizeof *g);
+  if (!g) return weir_fail(WEIR_ENOMEM, "no host memory for a generator");
+  g->owned = true;
+  atomic_store(&g->refs, 1);
+  g->device = weir_resolve(device);
+  atomic_store(&g->seed, FIRST_SEED);
+  *out = g;
+  return WEIR_OK;
+}
+
+void weir_generator_release(weir_generator *g)
+{
+  if (g && g->owned && atomic_fetch_sub(&g->refs, 1) == 1) free(g);
+}
+
+void weir_generator_manual_seed(weir_generator *g, uint64_t seed)
+{
+  if (!g) return;
+  weir_generator_set_state(g, (weir_generator_state){seed, 0});
+}
+
+uint64_t weir_generator_initial_seed(const weir_generator *g)
+{
+  if (!g) return 0;
+  return atomic_load(&g->seed) ^ mask(g);
+}
+
+weir_device weir_generator_device(const weir_generator *g)
+{
+  if (!g) return (weir_device){WEIR_DEVICE_UNSET, {0}};
+  if (g->owned) return g->device;
+  return g == defaults ? WEIR_CPU : WEIR_CUDA_AT((int)(g - defaults) - 1);
+}
+
+weir_generator_state weir_generator_get_state(const weir_generator *g)
+{
+  if (!g) return (weir_generator_state){0, 0};
+  return (weir_generator_state){atomic_load(&g->seed) ^ mask(g), atomic_load(&g->offset)};
+}
+
+void weir_generator_set_state(weir_generator *g, weir_generator_state state)
+{
+  if (!g) return;
+  atomic_store(&g->seed, state.seed ^ mask(g));
+  atomic_store(&g->offset, state.offset);
+}
+
+void weir_manual_seed(uint64_t seed)
+{
+  for (int i = 0; i <= WEIR_DEVICES; i++)
+    weir_generator_manual_seed(&defaults[i], seed);
+}
+
+weir_status weir_manual_seed_device(weir_device device, uint64_t seed)
+{
+  weir_generator *g = NULL;
+  weir_status st = weir_default_generator(&g, device);
+  if (g) weir_generator_manual_seed(g, seed);
+  return st;
+}
+
+/* ---- graphs -----------------------------------------------------------------------------------
+ */
+
+/* A generator's part of a graph. */
+typedef struct drawn {
+  weir_graph_part part;
+  weir_generator *generator; /* a reference of its own */
+  weir_tensor *at[2];        /* int64, one element each, neighbours: weir_random.base */
+  _Atomic uint64_t blocks;   /* that a replay uses */
+  uint64_t seed;             /* that at[0] holds, */
+  bool seeded;               /* if it holds one */
+} drawn;
+
+static void drop_drawn(weir_graph_part *part)
+{
+  drawn *d = (drawn *)part;
+  weir_tensor_release(d->at[0]);
+  weir_tensor_release(d->at[1]);
+  weir_generator_release(d->generator);
+  free(d);
+}
+
+static weir_status write_place(weir_graph_part *part)
+{
+  drawn *d = (drawn *)part;
+  weir_generator *g = d->generator;
+  uint64_t seed = weir_generator_initial_seed(g),
+           offset = atomic_fetch_add(&g->offset, atomic_load(&d->blocks));
+  weir_status st = WEIR_OK;
+  if (!d->seeded || d->seed != seed) st = weir_fill_(d->at[0], weir_int((int64_t)seed));
+  if (st) return st;
+  d->seed = seed;
+  d->seeded = true;
+  return weir_fill_(d->at[1], weir_int((int64_t)offset));
+}
+
+/* Its memory is had in the capture, from the graph's pool. */
+static weir_status make_drawn(weir_graph_part **out, void *key)
+{
+  weir_generator *g = key;
+  WEIR_TENSOR both = NULL;
+  drawn *d = calloc(1, sizeof *d);
+  if (!d) return weir_fail(WEIR_ENOMEM, "no host memory for a generator's part of a graph");
+  weir_status st =
+      weir_tensor_new(&both, WEIR_INT64, weir_generator_device(g), false, weir_shape(2));
+  for (int i = 0; i < 2 && !st; i++)
+    st = weir_slice(&d->at[i], both, 0, i, i + 1, 1);
+  if (g->owned) atomic_fetch_add(&g->refs, 1);
+  d->generator = g;
+  d->part.replay = write_place;
+  d->part.drop = drop_drawn;
+  if (st)
+    drop_drawn(&d->part);
+  else
+    *out = &d->part;
+  return st;
+}
+
+/* Takes r->used blocks of g, now or, where `stream` is being captured, at every replay. */
+static weir_status draw(weir_random *r, weir_generator *g, weir_stream *stream)
+{
+  weir_graph_part *part = NULL;
+  weir_status st = stream ? weir_graph_part_of(&part, stream, g, make_drawn) : WEIR_OK;
+  if (st) return st;
+  if (part) {
+    drawn *d = (drawn *)part;
+    r->base = (const uint64_t *)(const void *)d->at[0]->data;
+    r->offset = atomic_fetch_add(&d->blocks, r->used);
+  } else {
+    r->offset = atomic_fetch_add(&g->offset, r->used);
+    r->seed = weir_generator_initial_seed(g);
+  }
+  return WEIR_OK;
+}
+
+/* ---- filling ----------------------------------------------------------------------------------
+ */
+
+/* NULL: the default one. */
+static weir_status generator_for(weir_generator **g, const weir_tensor *t)
+{
+  char one[WEIR_DEVICE_TEXT], two[WEIR_DEVICE_TEXT];
+  weir_device device = weir_device_of(t);
+  if (!*g) return weir_default_generator(g, device);
+  weir_device of = weir_generator_device(*g);
+  if (of.type != device.type)
+    return weir_fail(WEIR_EINVAL, "Expected a '%s' device type for generator but found '%s'",
+                     device.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu",
+                     of.type == WEIR_DEVICE_CUDA ? "cuda" : "cpu");
+  return weir_device_equal(of, device)
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL, "Expected a '%s' generator device but found '%s'",
+                         weir_device_text(one, device), weir_device_text(two, of));
+}
+
+/* Into dense memory, elements in their order. */
+static weir_status run(weir_random *r, const weir_tensor *t, weir_generator *g)
+{
+  weir_target target;
+  bool pairs = t->dtype == WEIR_COMPLEX64; /* real and imaginary parts, each a number */
+  r->out = t->data;
+  r->dtype = pairs ? WEIR_FLOAT32 : (weir_dtype)t->dtype;
+  r->count = pairs ? 2 * t->numel : t->numel;
+  weir_status st = weir_target_of(&target, weir_device_of(t));
+  if (st) return st;
+  if (!target.compute->random) return weir_target_lacks(&target, "random");
+  r->used = weir_philox_blocks(r->count);
+  st = draw(r, g, target.place.stream);
+  if (st) return st;
+  return weir_target_done(&target, target.compute->random(target.self, target.stream, r), "random");
+}
+
+static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
+{
+  weir_tensor *dense = NULL;
+  bool copy;
+  weir_status st = generator_for(&g, t);
+  if (!st) st = weir_overlap_check(&copy, t, NULL);
+  if (st || !g || !t->numel) return st;
+  if (t->dense) return run(r, t, g);
+  st = weir_tensor_new(&dense, (weir_dtype)t->dtype, weir_device_of(t), false,
+                       weir_shape_of(t->dims, t->size));
+  if (!st) st = run(r, dense, g);
+  if (!st) st = weir_loop_copy(t, dense);
+  weir_tensor_release(dense);
+  return st;
+}
+
+weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator *g)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(t);
+  weir_random r = {.kind = WEIR_RANDOM_NORMAL, .a = mean, .b = std};
+  if (!(std >= 0))
+    return weir_fail(WEIR_EINVAL, "normal expects std >= 0.0, but found std %g", std);
+  if (weir_is_integral_or_bool((weir_dtype)t->dtype))
+    return weir_not_implemented("normal_kernel_%s", weir_device_of(t), (weir_dtype)t->dtype);
+  if (t->dtype == WEIR_COMPLEX64) r.b *= sqrt(0.5); /* of each part */
+  return fill(&r, t, g);
+}
+
+static double largest(weir_dtype d)
+{
+  double low, high;
+  weir_dtype_range(d, &low, &high);
+  return high;
+}
+
+weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator *g)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(t);
+  weir_random r = {.kind = WEIR_RANDOM_UNIFORM, .a = from, .b = to};
+  weir_dtype d = (weir_dtype)t->dtype;
+  if (weir_is_integral_or_bool(d))
+    return weir_not_implemented("check_uniform_bounds", weir_device_of(t), d);
+  const char *name = weir_dtype_cxx(d == WEIR_COMPLEX64 ? WEIR_FLOAT32 : d);
+  if (!(fabs(from) <= largest(d)))
+    return weir_fail(WEIR_EINVAL, "from is out of bounds for %s", name);
+  if (!(fabs(to) <= largest(d))) return weir_fail(WEIR_EINVAL, "to is out of bounds for %s", name);
+  if (from > to)
+    return weir_fail(WEIR_EINVAL,
+                     "uniform_ expects to return a [from, to) range, but found from=%g > to=%g",
+                     from, to);
+  if (to - from > largest(d))
+    return weir_fail(WEIR_EINVAL,
+                     "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g "
+                     "and from=%g which result in to-from to exceed the limit",
+                     weir_dtype_title(d), to, from);
+  return fill(&r, t, g);
+}
+
+static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
+{
+  double low, high;
+  const int64_t exact = INT64_C(1) << 53;
+  if (from >= to)
+    return weir_fail(WEIR_EINVAL,
+                     "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+                     (long long)from, (long long)to);
+  if (d == WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "check_random_bounds handles only integral, floating-point and "
+                                   "boolean types");
+  weir_dtype_range(d, &low, &high);
+  if ((double)from < low || (double)from > high)
+    return weir_fail(WEIR_EINVAL, "from is out of bounds for %s", weir_dtype_cxx(d));
+  if ((double)(to - 1) < low || (double)(to - 1) > high)
+    return weir_fail(WEIR_EINVAL, "to - 1 is out of bounds for %s", weir_dtype_cxx(d));
+  if (from < -exact || to > exact)
+    return weir_fail(WEIR_ENOTSUP,
+                     "random_ draws integers from -2^53 to 2^53, but got from=%lld and to=%lld",
+                     (long long)from, (long long)to);
+  return WEIR_OK;
+}
+
+weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generator *g)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(t);
+  weir_random r = {.kind = WEIR_RANDOM_INTEGER, .a = (double)from, .b = (double)to};
+  weir_status st = check_range((weir_dtype)t->dtype, from, to);
+  return st ? st : fill(&r, t, g);
+}
+
+weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(t);
+  weir_random r = {.kind = WEIR_RANDOM_BERNOULLI, .a = p};
+  if (!(p >= 0 && p <= 1))
+    return weir_fail(WEIR_EINVAL, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
+  if (t->dtype == WEIR_COMPLEX64)
+    return weir_not_implemented("bernoulli_scalar_%s_", weir_device_of(t), WEIR_COMPLEX64);
+  return fill(&r, t, g);
+}

@@ -1,0 +1,443 @@
+/* reduce.c: operations that make one element of many.
+ *
+ * A request's loop has the kept dimensions first, then the reduced ones; neighbours within each
+ * part that lie one behind the other become one, so that sums over whole tensors or over leading or
+ * trailing dimensions are loops of one or two dimensions. Where the place of an element counts
+ * (argmax), reduced dimensions stay in their order.
+ *
+ * Words. mask: bit d: dimension d is reduced.
+ */
+#include <string.h>
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
+
+typedef struct rule {
+  const char *name;   /* torch's, for messages */
+  const char *kernel; /* what is not there for complex64 */
+  bool widens;        /* bool and integers are summed as int64 */
+  bool truth;         /* gives bool, of uint8 uint8 */
+  bool place;         /* the order of reduced dimensions counts */
+  bool no_identity;   /* nothing is not enough */
+} rule;
+
+static const rule rules[WEIR_REDUCE_COUNT] = {
+    [WEIR_REDUCE_SUM] = {.name = "sum", .widens = true},
+    [WEIR_REDUCE_MEAN] = {.name = "mean"},
+    [WEIR_REDUCE_PROD] = {.name = "prod", .widens = true},
+    [WEIR_REDUCE_MAX] = {.name = "amax", .kernel = "max_values_%s", .no_identity = true},
+    [WEIR_REDUCE_MIN] = {.name = "amin", .kernel = "min_values_%s", .no_identity = true},
+    [WEIR_REDUCE_ARGMAX] = {.name = "argmax",
+                            .kernel = "argmax_%s",
+                            .place = true,
+                            .no_identity = true},
+    [WEIR_REDUCE_ARGMIN] = {.name = "argmin",
+                            .kernel = "argmin_%s",
+                            .place = true,
+                            .no_identity = true},
+    [WEIR_REDUCE_MAX_INDEX] = {.name = "max",
+                               .kernel = "max_%s",
+                               .place = true,
+                               .no_identity = true},
+    [WEIR_REDUCE_MIN_INDEX] = {.name = "min",
+                               .kernel = "min_%s",
+                               .place = true,
+                               .no_identity = true},
+    [WEIR_REDUCE_ALL] = {.name = "all", .truth = true},
+    [WEIR_REDUCE_ANY] = {.name = "any", .truth = true},
+};
+
+/* One reduction: op over the dimensions of `mask`. */
+typedef struct reduction {
+  weir_reduce_op op;
+  const char *name;     /* torch's, for messages */
+  const weir_tensor *a; /* borrowed */
+  uint32_t mask;
+  bool keepdim, whole; /* whole: no dimensions were named */
+  const int *dims;     /* borrowed; as they were named */
+  int count;
+} reduction;
+
+/* ---- arguments --------------------------------------------------------------------------------
+ */
+
+/* count 0: all dimensions. */
+static weir_status mask_of(uint32_t *out, const weir_tensor *a, const int *dims, int count)
+{
+  uint32_t mask = 0;
+  for (int i = 0; i < count; i++) {
+    int d;
+    weir_status st = weir_dim_of(&d, dims[i], a->dims);
+    if (st) return st;
+    if (mask >> d & 1)
+      return weir_fail(WEIR_EINVAL, "dim %d appears multiple times in the list of dims", d);
+    mask |= 1u << d;
+  }
+  *out = count ? mask : (1u << a->dims) - 1;
+  return WEIR_OK;
+}
+
+static weir_status check_empty(const reduction *r)
+{
+  bool value = r->op == WEIR_REDUCE_MAX || r->op == WEIR_REDUCE_MIN;
+  if (r->whole && !r->a->numel)
+    return weir_fail(WEIR_EINVAL,
+                     "%s(): Expected reduction dim to be specified for input.numel() == 0.%s",
+                     r->name, value ? " Specify the reduction dim with the 'dim' argument." : "");
+  for (int i = 0; i < r->count; i++) {
+    int d = r->dims[i], at = d < 0 ? d + r->a->dims : d;
+    if (at < r->a->dims && !r->a->size[at]) /* torch says them as they came, one it counts */
+      return weir_fail(WEIR_EINVAL, "%s(): Expected reduction dim %d to have non-zero size.",
+                       r->name, value ? d : at);
+  }
+  return WEIR_OK;
+}
+
+/* What is refused before dimensions are looked at. */
+static weir_status check_dtype(const reduction *r)
+{
+  weir_dtype d = (weir_dtype)r->a->dtype;
+  bool arg = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
+  if (r->op == WEIR_REDUCE_MEAN && weir_is_integral_or_bool(d))
+    return weir_fail(WEIR_ENOTSUP,
+                     "mean(): could not infer output dtype. Input dtype must be either a floating "
+                     "point or complex dtype. Got: %s",
+                     weir_dtype_title(d));
+  if (arg && (d == WEIR_BOOL || d == WEIR_COMPLEX64))
+    return weir_fail(WEIR_ENOTSUP, "%s(): does not support %s input", r->name,
+                     d == WEIR_BOOL ? "bool" : "complex");
+  return WEIR_OK;
+}
+
+/* What is refused after, and the dtypes of the work and of the result. */
+static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *result)
+{
+  const rule *rule = &rules[r->op];
+  weir_dtype d = (weir_dtype)r->a->dtype;
+  bool index = r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX;
+  bool arg = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
+  weir_status st = rule->no_identity ? check_empty(r) : WEIR_OK;
+  if (st) return st;
+  if (index && d == WEIR_COMPLEX64)
+    return weir_fail(WEIR_ENOTSUP, "%s(): does not support complex input", r->name);
+  if (rule->kernel && d == WEIR_COMPLEX64 && r->a->numel)
+    return weir_not_implemented(rule->kernel, weir_device_of(r->a), d);
+  *compute = rule->widens && weir_is_integral_or_bool(d) ? WEIR_INT64 : d;
+  *result = *compute;
+  if (rule->truth) *result = d == WEIR_UINT8 ? WEIR_UINT8 : WEIR_BOOL;
+  if (arg) *result = WEIR_INT64;
+  return WEIR_OK;
+}
+
+/* ---- the request ------------------------------------------------------------------------------
+ */
+
+static weir_shape result_shape(const reduction *r)
+{
+  weir_shape s = {0, {0}};
+  for (int d = 0; d < r->a->dims; d++) {
+    bool reduced = r->mask >> d & 1;
+    if (!reduced || r->keepdim) s.size[s.count++] = reduced ? 1 : r->a->size[d];
+  }
+  return s;
+}
+
+/* Adds dimension d of a behind those that are there since `from`, or to the last of them. */
+static int append(weir_reduce *q, int from, int to, const reduction *r, int d, int64_t out)
+{
+  const weir_tensor *a = r->a;
+  int64_t size = a->size[d], in = a->stride[d];
+  if (size == 1) return to;
+  int last = to - 1;
+  if (to > from && q->in.stride[last] == in * size && q->out.stride[last] == out * size) {
+    q->size[last] *= size;
+  } else {
+    q->size[to] = size;
+    last = to++;
+  }
+  q->in.stride[last] = in;
+  q->out.stride[last] = out;
+  return to;
+}
+
+/* Reduced dimensions by falling strides, where their order does not count. */
+static int reduced_dims(int list[WEIR_DIMS], const reduction *r)
+{
+  int count = 0;
+  for (int d = 0; d < r->a->dims; d++) {
+    if (!(r->mask >> d & 1)) continue;
+    int at = count++;
+    if (!rules[r->op].place)
+      for (; at && r->a->stride[list[at - 1]] < r->a->stride[d]; at--)
+        list[at] = list[at - 1];
+    list[at] = d;
+  }
+  return count;
+}
+
+static void fill(weir_reduce *q, const reduction *r, const weir_tensor *out)
+{
+  const weir_tensor *a = r->a;
+  int list[WEIR_DIMS], at = 0;
+  q->outputs = out->numel;
+  q->each = 1;
+  q->kept = 0;
+  for (int d = 0; d < a->dims; d++) {
+    bool reduced = r->mask >> d & 1;
+    if (reduced)
+      q->each *= a->size[d];
+    else
+      q->kept = append(q, 0, q->kept, r, d, out->stride[at]);
+    at += !reduced || r->keepdim;
+  }
+  q->dims = q->kept;
+  int count = reduced_dims(list, r);
+  for (int i = 0; i < count; i++)
+    q->dims = append(q, q->kept, q->dims, r, list[i], 0);
+}
+
+static weir_status enqueue(const reduction *r, weir_reduce *q, weir_tensor *out, weir_tensor *index)
+{
+  weir_target t;
+  q->op = r->op;
+  q->in.data = r->a->data;
+  q->in.dtype = (weir_dtype)r->a->dtype;
+  q->out.data = out->data;
+  q->out.dtype = (weir_dtype)out->dtype;
+  fill(q, r, out);
+  q->index.data = NULL;
+  q->index.dtype = WEIR_INT64;
+  if (index) {
+    q->index.data = index->data;
+    memcpy(q->index.stride, q->out.stride, sizeof q->index.stride);
+  }
+  if (!q->outputs) return WEIR_OK;
+  weir_status st = weir_target_of(&t, weir_device_of(out));
+  if (st) return st;
+  if (!t.compute->reduce) return weir_target_lacks(&t, r->name);
+  return weir_target_done(&t, t.compute->reduce(t.self, t.stream, q), r->name);
+}
+
+static weir_status run(weir_tensor **out, weir_tensor **index, const reduction *r)
+{
+  weir_reduce q;
+  weir_dtype result = WEIR_DTYPE_NONE;
+  weir_device device = weir_device_of(r->a);
+  weir_shape shape = result_shape(r);
+  weir_status st = dtypes(r, &q.compute, &result);
+  if (!st) st = weir_tensor_new(out, result, device, false, shape);
+  if (!st && index) st = weir_tensor_new(index, WEIR_INT64, device, false, shape);
+  if (!st) st = enqueue(r, &q, *out, index ? *index : NULL);
+  if (!st) return st;
+  weir_tensor_drop(out);
+  if (index) weir_tensor_drop(index);
+  return st;
+}
+
+/* ---- the functions ----------------------------------------------------------------------------
+ */
+
+static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor *a, const int *dims,
+                        int count, bool keepdim)
+{
+  reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count};
+  *out = NULL;
+  if (count < 0) return weir_fail(WEIR_EINVAL, "%s: %d dimensions are asked for", r.name, count);
+  weir_status st = check_dtype(&r);
+  if (!st) st = mask_of(&r.mask, a, dims, count);
+  return st ? st : run(out, NULL, &r);
+}
+
+#define REDUCE(name, op)                                                                           \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
+  {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
+    return over(WEIR_REDUCE_##op, out, a, NULL, 0, false);                                         \
+  }                                                                                                \
+  weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)    \
+  {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
+    return over(WEIR_REDUCE_##op, out, a, &dim, 1, keepdim);                                       \
+  }                                                                                                \
+  weir_status weir_##name##_dims(weir_tensor **out, const weir_tensor *a, const int *dims,         \
+                                 int count, bool keepdim)                                          \
+  {                                                                                                \
+    WEIR_GIVEN(out);                                                                               \
+    *out = NULL;                                                                                   \
+    WEIR_GIVEN(a);                                                                                 \
+    if (count > 0) WEIR_GIVEN(dims);                                                               \
+    return over(WEIR_REDUCE_##op, out, a, dims, count, keepdim);                                   \
+  }
+WEIR_REDUCE_MAP(REDUCE)
+
+/* max() and min() of all: amax and amin under another name. */
+static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_op op,
+                           const char *name)
+{
+  reduction r = {op, name, a, 0, false, true, NULL, 0};
+  *out = NULL;
+  r.mask = (1u << a->dims) - 1;
+  if (a->dtype == WEIR_COMPLEX64 && a->numel)
+    return weir_not_implemented(op == WEIR_REDUCE_MAX ? "max_all" : "min_all", weir_device_of(a),
+                                WEIR_COMPLEX64);
+  return run(out, NULL, &r);
+}
+
+weir_status weir_max(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  return extreme(out, a, WEIR_REDUCE_MAX, "max");
+}
+
+weir_status weir_min(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  return extreme(out, a, WEIR_REDUCE_MIN, "min");
+}
+
+weir_status weir_argmax(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  return over(WEIR_REDUCE_ARGMAX, out, a, NULL, 0, false);
+}
+
+weir_status weir_argmin(weir_tensor **out, const weir_tensor *a)
+{
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  return over(WEIR_REDUCE_ARGMIN, out, a, NULL, 0, false);
+}
+
+weir_status weir_argmax_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
+{
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  return over(WEIR_REDUCE_ARGMAX, out, a, &dim, 1, keepdim);
+}
+
+weir_status weir_argmin_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
+{
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  return over(WEIR_REDUCE_ARGMIN, out, a, &dim, 1, keepdim);
+}
+
+static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tensor **indices,
+                              const weir_tensor *a, int dim, bool keepdim)
+{
+  reduction r = {op, rules[op].name, a, 0, keepdim, false, &dim, 1};
+  *values = *indices = NULL;
+  weir_status st = mask_of(&r.mask, a, &dim, 1);
+  return st ? st : run(values, indices, &r);
+}
+
+weir_status weir_max_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
+                         bool keepdim)
+{
+  WEIR_GIVEN(values);
+  *values = NULL;
+  WEIR_GIVEN(indices);
+  *indices = NULL;
+  WEIR_GIVEN(a);
+  return with_index(WEIR_REDUCE_MAX_INDEX, values, indices, a, dim, keepdim);
+}
+
+weir_status weir_min_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
+                         bool keepdim)
+{
+  WEIR_GIVEN(values);
+  *values = NULL;
+  WEIR_GIVEN(indices);
+  *indices = NULL;
+  WEIR_GIVEN(a);
+  return with_index(WEIR_REDUCE_MIN_INDEX, values, indices, a, dim, keepdim);
+}
+
+/* ---- softmax ----------------------------------------------------------------------------------
+ */
+
+/* a - the largest of each row; its exponentials' sums. float16 and bfloat16 in float32. */
+static weir_status shifted(weir_tensor **out, weir_tensor **exps, weir_tensor **sums,
+                           const weir_tensor *a, int dim)
+{
+  weir_tensor *largest = NULL;
+  weir_status st = weir_amax_dim(&largest, a, dim, true);
+  if (!st) st = weir_sub(out, a, largest);
+  if (!st) st = weir_exp(exps, *out);
+  if (!st) st = weir_sum_dim(sums, *exps, dim, true);
+  weir_tensor_release(largest);
+  return st;
+}
+
+static weir_status softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
+{
+  WEIR_TENSOR row_major = NULL;
+  WEIR_TENSOR wide = NULL;
+  WEIR_TENSOR x = NULL;
+  WEIR_TENSOR exps = NULL;
+  WEIR_TENSOR sums = NULL;
+  weir_tensor *result = NULL;
+  weir_dtype d = (weir_dtype)a->dtype;
+  bool narrow = d == WEIR_FLOAT16 || d == WEIR_BFLOAT16;
+  weir_status st = weir_contiguous(&row_major, a);
+  if (!st) st = narrow ? weir_to_dtype(&wide, row_major, WEIR_FLOAT32) : WEIR_OK;
+  if (!st) st = shifted(&x, &exps, &sums, narrow ? wide : row_major, dim);
+  if (!st && logarithm) st = weir_log_(sums);
+  if (!st) st = logarithm ? weir_sub(&result, x, sums) : weir_div(&result, exps, sums);
+  if (!st && narrow) st = weir_to_dtype(out, result, d);
+  if (!st && !narrow) *out = weir_tensor_retain(result);
+  weir_tensor_release(result);
+  return st;
+}
+
+/* torch's names, of the last dimension second. */
+static const char *const softmax_kernels[2][2] = {
+    {"softmax_kernel_impl", "softmax_lastdim_kernel_impl"},
+    {"log_softmax_kernel_impl", "log_softmax_lastdim_kernel_impl"}};
+
+static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
+{
+  int at;
+  *out = NULL;
+  weir_status st = weir_dim_of(&at, dim, a->dims);
+  if (st) return st;
+  if (a->numel && !weir_is_floating((weir_dtype)a->dtype))
+    return weir_not_implemented(softmax_kernels[logarithm][at >= a->dims - 1], weir_device_of(a),
+                                (weir_dtype)a->dtype);
+  return a->numel ? softmax(out, a, dim, logarithm)
+                  : weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false,
+                                    weir_shape_of(a->dims, a->size));
+}
+
+weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  return check_softmax(out, a, dim, false);
+}
+
+weir_status weir_log_softmax(weir_tensor **out, const weir_tensor *a, int dim)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  return check_softmax(out, a, dim, true);
+}

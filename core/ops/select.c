@@ -1,0 +1,187 @@
+/* select.c: operations made of others: where, clamp, and whether tensors are equal or close.
+ */
+#include <math.h>
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/ops/ops.h"
+
+weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const weir_tensor *a,
+                       const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(condition);
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  weir_tensor *truth = NULL;
+  weir_elementwise e;
+  *out = NULL;
+  if (condition->dtype == WEIR_UINT8) { /* as torch, which warns that it will not be so forever */
+    weir_status st = weir_ne_scalar(&truth, condition, weir_int(0));
+    if (st) return st;
+    condition = truth;
+  }
+  if (condition->dtype != WEIR_BOOL)
+    return weir_fail(WEIR_EINVAL,
+                     "where expected condition to be a boolean tensor, but got a tensor with dtype "
+                     "%s",
+                     weir_dtype_title((weir_dtype)condition->dtype));
+  e.op = WEIR_OP_WHERE, e.count = 3, e.numbers = 0, e.has_alpha = e.has_p = false;
+  e.self = NULL, e.t[0] = condition, e.t[1] = a, e.t[2] = b;
+  weir_status st = weir_elementwise_run(out, &e);
+  weir_tensor_release(truth);
+  return st;
+}
+
+/* The dtype of a and both bounds. */
+static weir_status clamp_dtype(weir_dtype *out, const weir_tensor *a, const weir_scalar *low,
+                               const weir_scalar *high)
+{
+  weir_categories c = {0};
+  weir_status st = weir_categories_tensor(&c, a);
+  if (!st && low) st = weir_categories_number(&c, *low);
+  if (!st && high) st = weir_categories_number(&c, *high);
+  if (!st) st = weir_categories_result(out, &c);
+  if (!st && *out == WEIR_COMPLEX64)
+    st = weir_fail(WEIR_ENOTSUP, "clamp is not supported for complex types");
+  if (!st && *out == WEIR_BOOL) {
+    bool one = weir_device_of(a).type == WEIR_DEVICE_CPU && !(low && high);
+    st = weir_not_implemented(!one  ? "clamp_scalar_%s"
+                              : low ? "clamp_min_scalar_%s"
+                                    : "clamp_max_scalar_%s",
+                              weir_device_of(a), WEIR_BOOL);
+  }
+  return st;
+}
+
+/* A bound beyond what the dtype holds: *skip, where it bounds nothing. */
+static weir_status check_range(bool *skip, weir_dtype d, weir_scalar bound, bool low)
+{
+  double v = bound.dtype == WEIR_FLOAT64 ? bound.f : (double)bound.i, least, most;
+  weir_dtype_range(d, &least, &most);
+  *skip = false;
+  if (isnan(v) || (v >= least && v <= most)) return WEIR_OK;
+  if (weir_is_floating(d))
+    return isinf(v)
+               ? WEIR_OK
+               : weir_fail(WEIR_EINVAL, "value cannot be converted to type %s without overflow",
+                           weir_dtype_cxx(d));
+  *skip = low ? v < least : v > most;
+  return *skip
+             ? WEIR_OK
+             : weir_fail(WEIR_EINVAL, "Clamp %s value %g is outside the representable range of %s",
+                         low ? "min" : "max", v, weir_dtype_title(d));
+}
+
+/* a, of the result's dtype, with the bounds that count. */
+static weir_status clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
+                         const weir_scalar *high)
+{
+  bool skip = false;
+  weir_status st = low ? check_range(&skip, (weir_dtype)a->dtype, *low, true) : WEIR_OK;
+  if (skip) low = NULL;
+  skip = false;
+  if (!st && high) st = check_range(&skip, (weir_dtype)a->dtype, *high, false);
+  if (skip) high = NULL;
+  if (st) return st;
+  if (!low && !high) return weir_clone(out, a);
+  if (low) st = weir_maximum_scalar(out, a, *low);
+  if (!st && high)
+    st = low ? weir_minimum_scalar_(*out, *high) : weir_minimum_scalar(out, a, *high);
+  return st;
+}
+
+weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scalar *low,
+                       const weir_scalar *high)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  weir_tensor *wide = NULL;
+  weir_dtype dtype;
+  *out = NULL;
+  if (!low && !high)
+    return weir_fail(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None");
+  weir_status st = clamp_dtype(&dtype, a, low, high);
+  if (!st && dtype != (weir_dtype)a->dtype) {
+    st = weir_to_dtype(&wide, a, dtype);
+    a = wide;
+  }
+  if (!st) st = clamp(out, a, low, high);
+  weir_tensor_release(wide);
+  if (st) weir_tensor_drop(out);
+  return st;
+}
+
+static weir_status check_bound(const char *name, double bound)
+{
+  return bound >= 0 ? WEIR_OK
+                    : weir_fail(WEIR_EINVAL, "%s must be greater than or equal to zero, but got %g",
+                                name, bound);
+}
+
+weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_tensor *b, double rtol,
+                         double atol, bool equal_nan)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  weir_elementwise e;
+  *out = NULL;
+  if (a->dtype != b->dtype)
+    return weir_fail(WEIR_EINVAL, "%s did not match %s", weir_dtype_title((weir_dtype)a->dtype),
+                     weir_dtype_title((weir_dtype)b->dtype));
+  weir_status st = check_bound("rtol", rtol);
+  if (!st) st = check_bound("atol", atol);
+  if (st) return st;
+  e.op = WEIR_OP_CLOSE, e.count = 2, e.numbers = 0, e.has_alpha = false, e.has_p = true;
+  e.self = NULL, e.t[0] = a, e.t[1] = b;
+  e.p[0] = weir_float(rtol), e.p[1] = weir_float(atol), e.p[2] = weir_bool(equal_nan);
+  return weir_elementwise_run(out, &e);
+}
+
+/* Whether all of `truth` (stolen) is so; waits. */
+static weir_status all_of(bool *out, weir_tensor *truth)
+{
+  weir_tensor *one = NULL;
+  weir_scalar value;
+  weir_status st = weir_all(&one, truth);
+  if (!st) st = weir_item(&value, one);
+  if (!st) *out = value.i != 0;
+  weir_tensor_release(one);
+  weir_tensor_release(truth);
+  return st;
+}
+
+weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b, double rtol,
+                          double atol, bool equal_nan)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  weir_tensor *close = NULL;
+  *out = false;
+  weir_status st = weir_isclose(&close, a, b, rtol, atol, equal_nan);
+  return st ? st : all_of(out, close);
+}
+
+weir_status weir_equal(bool *out, const weir_tensor *a, const weir_tensor *b)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(a);
+  WEIR_GIVEN(b);
+  weir_tensor *same = NULL;
+  *out = false;
+  weir_status st = weir_same_device(a, b);
+  if (st || a->dims != b->dims) return st;
+  for (int i = 0; i < a->dims; i++)
+    if (a->size[i] != b->size[i]) return WEIR_OK;
+  st = weir_eq(&same, a, b);
+  return st ? st : all_of(out, same);
+}

@@ -1,0 +1,260 @@
+/* capture.c: graphs of programs (core/weir/graph.h): a capture of the backend's, and the private
+ * pool (core/memory/graph.c) that what is allocated meanwhile comes from.
+ *
+ * A graph has one use of its pool, from the begin of its capture until it is reset, and the
+ * handle's where it made the pool itself. Its parts (capture.h) come during the capture.
+ */
+#include "core/stream/capture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "core/base/given.h"
+#include "core/stream/late.h"
+#include "core/backend/plugin.h"
+#include "core/stream/stream.h"
+
+struct weir_graph {
+  weir_heap *stream;           /* being captured; NULL: none */
+  const weir_backend *backend; /* borrowed; of the capture's device */
+  void *native;                /* owned; the backend's, ready to be launched; NULL: none */
+  weir_graph_pool *pool;       /* NULL: never captured */
+  bool own;                    /* the pool's handle is ours */
+  weir_graph_part *parts;      /* owned; during the capture: lock */
+  struct weir_graph *next;     /* that is being captured: lock */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static weir_graph *capturing;  /* in no order; lock */
+static _Atomic unsigned count; /* of those */
+
+/* ---- parts ------------------------------------------------------------------------------------
+ */
+
+static void begun(weir_graph *g)
+{
+  pthread_mutex_lock(&lock);
+  g->next = capturing;
+  capturing = g;
+  atomic_fetch_add(&count, 1);
+  pthread_mutex_unlock(&lock);
+}
+
+static void ended(weir_graph *g)
+{
+  pthread_mutex_lock(&lock);
+  weir_graph **at = &capturing;
+  while (*at != g)
+    at = &(*at)->next;
+  *at = g->next;
+  atomic_fetch_sub(&count, 1);
+  pthread_mutex_unlock(&lock);
+}
+
+static weir_status part_of(weir_graph_part **out, weir_graph *g, void *key,
+                           weir_status (*make)(weir_graph_part **out, void *key))
+{
+  for (weir_graph_part *p = g->parts; p; p = p->next)
+    if (p->key == key) {
+      *out = p;
+      return WEIR_OK;
+    }
+  weir_status st = make(out, key);
+  if (st) return st;
+  (*out)->key = key;
+  (*out)->next = g->parts;
+  g->parts = *out;
+  return WEIR_OK;
+}
+
+weir_status weir_graph_part_of(weir_graph_part **out, weir_stream *stream, void *key,
+                               weir_status (*make)(weir_graph_part **out, void *key))
+{
+  weir_status st = WEIR_OK;
+  *out = NULL;
+  if (__builtin_expect(!atomic_load(&count), 1)) return WEIR_OK;
+  pthread_mutex_lock(&lock);
+  weir_heap *leader = weir_graph_leader((weir_heap *)stream);
+  for (weir_graph *g = leader ? capturing : NULL; g; g = g->next)
+    if (g->stream == leader) {
+      st = part_of(out, g, key, make);
+      break;
+    }
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
+static void drop_parts(weir_graph *g)
+{
+  for (weir_graph_part *p = g->parts, *next; p; p = next) {
+    next = p->next;
+    p->drop(p);
+  }
+  g->parts = NULL;
+}
+
+/* ---- graphs -----------------------------------------------------------------------------------
+ */
+
+weir_status weir_graph_new(weir_graph **out)
+{
+  WEIR_GIVEN(out);
+  *out = calloc(1, sizeof **out);
+  return *out ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for a graph");
+}
+
+weir_status weir_stream_is_capturing(bool *out, weir_stream *stream)
+{
+  WEIR_GIVEN(out);
+  weir_heap *h;
+  *out = false;
+  weir_status st = weir_stream_or_current(&h, stream);
+  if (!st) *out = weir_epoch_capturing(h);
+  return st;
+}
+
+/* The graph's part of the pool is over, and its parts, which have memory of it. */
+static weir_status leave_pool(weir_graph *g)
+{
+  drop_parts(g);
+  weir_status st = weir_graph_pool_release(g->pool);
+  weir_status own = g->own ? weir_graph_pool_release(g->pool) : WEIR_OK;
+  g->pool = NULL;
+  return st ? st : own;
+}
+
+static weir_status enter_pool(weir_graph *g, weir_heap *h, weir_graph_pool *pool)
+{
+  weir_status st = WEIR_OK;
+  g->own = !pool;
+  g->pool = pool;
+  if (g->own) st = weir_graph_pool_create(&g->pool, WEIR_CUDA_AT(h->pool->backend->index));
+  if (st) return st;
+  st = weir_graph_pool_begin(g->pool, (weir_stream *)h);
+  if (!st) return WEIR_OK;
+  if (g->own) (void)weir_graph_pool_release(g->pool);
+  g->pool = NULL;
+  return st;
+}
+
+static weir_status may_begin(const weir_graph *g, const weir_heap *h)
+{
+  if (!h->stream)
+    return weir_fail(WEIR_EINVAL,
+                     "CUDA graphs must be captured on a non-default stream. (However, after "
+                     "capture, it's ok to replay them on the default stream.)");
+  if (g->stream) return weir_fail(WEIR_EINVAL, "the graph is being captured already");
+  if (g->native)
+    return weir_fail(WEIR_EINVAL, "This CUDAGraph instance already owns a captured graph. To "
+                                  "capture a new graph, create a new instance, or reset it.");
+  if (!h->pool->backend->capture_begin)
+    return weir_fail(WEIR_ENOTSUP, "the %s backend captures no graphs", h->pool->backend->name);
+  return WEIR_OK;
+}
+
+weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
+                                     weir_capture_mode mode)
+{
+  WEIR_GIVEN(graph);
+  weir_heap *h;
+  weir_status st = weir_stream_or_current(&h, NULL);
+  if (!st) st = may_begin(graph, h);
+  if (!st) st = enter_pool(graph, h, pool);
+  if (st) return st;
+  const weir_backend *b = h->pool->backend;
+  st = b->capture_begin(b->self, h->stream, mode);
+  if (!st) {
+    graph->stream = h;
+    graph->backend = b;
+    begun(graph);
+    return WEIR_OK;
+  }
+  (void)weir_graph_pool_end(graph->pool, (weir_stream *)h);
+  (void)leave_pool(graph);
+  return st;
+}
+
+/* The stream allocates as before. */
+static weir_status leave_capture(weir_graph *g)
+{
+  weir_stream *stream = (weir_stream *)g->stream;
+  ended(g);
+  g->stream = NULL;
+  return weir_graph_pool_end(g->pool, stream);
+}
+
+/* The capture ends, with the graph or without; what is refused to the thread goes on. */
+static weir_status end(weir_graph *g)
+{
+  weir_heap *h = g->stream;
+  weir_status st = g->backend->capture_end(g->backend->self, h->stream, &g->native);
+  if (st && weir_epoch_capturing(h)) return st;
+  weir_status left = leave_capture(g);
+  if (!st) return left;
+  (void)leave_pool(g);
+  return st;
+}
+
+weir_status weir_graph_capture_end(weir_graph *graph)
+{
+  WEIR_GIVEN(graph);
+  weir_heap *h;
+  weir_status st = weir_stream_or_current(&h, NULL);
+  if (st) return st;
+  if (!graph->stream) return weir_fail(WEIR_EINVAL, "the graph is not being captured: begin first");
+  if (h != graph->stream)
+    return weir_fail(WEIR_EINVAL, "Capture must end on the same stream it began on.");
+  return end(graph);
+}
+
+weir_status weir_graph_replay(weir_graph *graph)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(graph);
+  weir_heap *h;
+  if (!graph->native)
+    return weir_fail(WEIR_EINVAL,
+                     "Called CUDAGraph::replay without a preceding successful capture.");
+  const weir_backend *b = graph->backend;
+  weir_status st = weir_current_stream((weir_stream **)&h, WEIR_CUDA_AT(b->index));
+  for (weir_graph_part *p = graph->parts; p && !st; p = p->next)
+    st = p->replay(p);
+  if (st) return st;
+  return weir_op_done((weir_stream *)h, "replay",
+                      b->graph_launch(b->self, graph->native, h->stream));
+}
+
+weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
+{
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(graph);
+  *out = graph->native ? graph->pool : NULL;
+  return *out ? WEIR_OK
+              : weir_fail(WEIR_EINVAL,
+                          "Called CUDAGraph::pool() without a preceding successful capture.");
+}
+
+weir_status weir_graph_reset(weir_graph *graph)
+{
+  WEIR_GIVEN(graph);
+  const weir_backend *b = graph->backend;
+  if (weir_device_forked()) return WEIR_ECUDA;
+  weir_status st = graph->stream ? end(graph) : WEIR_OK;
+  if (graph->stream) return st;
+  if (graph->native && (st = b->graph_destroy(b->self, graph->native))) return st;
+  graph->native = NULL;
+  weir_status left = graph->pool ? leave_pool(graph) : WEIR_OK;
+  return st ? st : left;
+}
+
+void weir_graph_release(weir_graph *graph)
+{
+  if (!graph) return;
+  (void)weir_graph_reset(graph);
+  if (graph->stream && !weir_device_forked()) { /* its capture cannot be ended here: it goes on */
+    (void)leave_capture(graph);
+    (void)leave_pool(graph);
+  }
+  free(graph);
+}

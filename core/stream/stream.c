@@ -1,0 +1,320 @@
+/* stream.c: streams as programs make them, and waiting for them (core/weir/stream.h).
+ *
+ * A weir_stream is a heap of its device's pool (core/memory/pool.h): a stream's memory and its
+ * order are one thing to the allocator. Waits that are inserted here are told to it, unless one of
+ * the two streams is being captured: then the wait is the graph's, and orders nothing that is live.
+ *
+ * Side streams are made once for each device, priority and place, and shared by all who ask: an
+ * entry is believed when the pool still has a heap of that serial number.
+ */
+#include "core/base/given.h"
+#include "core/backend/plugin.h"
+#include "core/weir/stream.h"
+
+#include "core/stream/late.h"
+#include "core/stream/stream.h"
+
+enum { SIDES = 32, LEVELS = 8 }; /* of each priority, as torch; priorities told apart */
+
+static struct side {
+  weir_heap *heap;
+  uint64_t serial;
+} sides[WEIR_DEVICES][LEVELS][SIDES];
+static unsigned turns[WEIR_DEVICES][LEVELS];
+static pthread_mutex_t sides_lock = PTHREAD_MUTEX_INITIALIZER;
+
+weir_status weir_stream_pool(weir_pool **out, weir_device device)
+{
+  if (device.type != WEIR_DEVICE_CPU) return weir_pool_of(device, out);
+  (void)weir_fail(WEIR_EINVAL, "the cpu has no streams: its work is done when a call returns");
+  return WEIR_EINVAL;
+}
+
+weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
+{
+  if (weir_device_forked()) return WEIR_ECUDA;
+  *out = (weir_heap *)stream;
+  if (stream) return WEIR_OK;
+  return weir_current_stream((weir_stream **)out, WEIR_CUDA);
+}
+
+/* ---- making them ------------------------------------------------------------------------------
+ */
+
+weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
+{
+  WEIR_GIVEN(out);
+  weir_pool *p;
+  weir_status st = weir_stream_pool(&p, device);
+  if (st) return st;
+  const weir_backend *b = p->backend;
+  st = b->stream_adopt ? b->stream_adopt(b->self, native, &native) : WEIR_OK;
+  return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
+}
+
+weir_status weir_default_stream(weir_stream **out, weir_device device)
+{
+  WEIR_GIVEN(out);
+  weir_pool *p;
+  weir_status st = weir_stream_pool(&p, device);
+  return st ? st : weir_pool_heap(p, NULL, (weir_heap **)out);
+}
+
+/* A stream that is the pool's to destroy. */
+static weir_status make(weir_heap **out, weir_pool *p, int priority)
+{
+  const weir_backend *b = p->backend;
+  void *native;
+  if (!b->stream_create) {
+    (void)weir_fail(WEIR_ENOTSUP, "the %s backend makes no streams", b->name);
+    return WEIR_ENOTSUP;
+  }
+  weir_status st = priority && b->stream_create_at ? b->stream_create_at(b->self, priority, &native)
+                                                   : b->stream_create(b->self, &native);
+  if (st) return st;
+  if ((st = weir_pool_heap(p, native, out))) {
+    (void)b->stream_destroy(b->self, native);
+    return st;
+  }
+  (*out)->own = true;
+  return WEIR_OK;
+}
+
+weir_status weir_stream_create(weir_stream **out, weir_device device)
+{
+  WEIR_GIVEN(out);
+  weir_pool *p;
+  weir_status st = weir_stream_pool(&p, device);
+  return st ? st : make((weir_heap **)out, p, 0);
+}
+
+static bool is_there(weir_pool *p, const struct side *s)
+{
+  bool there = false;
+  pthread_mutex_lock(&p->lock);
+  for (unsigned i = 0; i < p->heap_count && !there; i++)
+    there = weir_heaps[p->numbers[i]] == s->heap && s->heap->serial == s->serial;
+  pthread_mutex_unlock(&p->lock);
+  return there;
+}
+
+/* The priority that the device makes of it. */
+static weir_status nearest(int *priority, const weir_backend *b)
+{
+  int least = 0, greatest = 0;
+  if (*priority > 0)
+    return weir_fail(WEIR_EINVAL,
+                     "Expected cuda stream priority to be less than or equal to 0, got %d",
+                     *priority);
+  weir_status st =
+      b->stream_priorities ? b->stream_priorities(b->self, &least, &greatest) : WEIR_OK;
+  if (greatest <= -LEVELS) greatest = 1 - LEVELS;
+  if (*priority < greatest) *priority = greatest;
+  return st;
+}
+
+weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
+{
+  WEIR_GIVEN(out);
+  weir_pool *p;
+  weir_status st = weir_stream_pool(&p, device);
+  if (!st) st = nearest(&priority, p->backend);
+  if (st) return st;
+  int index = p->backend->index, level = -priority;
+  pthread_mutex_lock(&sides_lock);
+  struct side *s = &sides[index][level][turns[index][level] % SIDES];
+  if (!s->heap || !is_there(p, s)) {
+    st = make(&s->heap, p, priority);
+    if (!st) s->serial = s->heap->serial;
+    if (!st) s->heap->side = true;
+    if (st) s->heap = NULL;
+  }
+  *out = (weir_stream *)s->heap;
+  turns[index][level] += !st;
+  pthread_mutex_unlock(&sides_lock);
+  return st;
+}
+
+weir_status weir_stream_release(weir_stream *stream)
+{
+  WEIR_GIVEN(stream);
+  weir_heap *h = (weir_heap *)stream;
+  weir_pool *p = h->pool;
+  const weir_backend *b = p->backend;
+  if (!h->stream) return weir_fail(WEIR_EINVAL, "the default stream stays as long as its device");
+  if (h->side)
+    return weir_fail(WEIR_EINVAL, "a stream of weir_stream_new() is shared and stays as long as "
+                                  "its device; weir_stream_create() makes one to be released");
+  pthread_mutex_lock(&p->lock);
+  weir_status st = weir_epoch_leave(h);
+  if (!st && h->own && !(st = b->stream_destroy(b->self, h->stream))) h->own = false;
+  pthread_mutex_unlock(&p->lock);
+  for (int i = 0; i < WEIR_DEVICES; i++)
+    if (atomic_load(&weir_devices[i].pool) == p) weir_devices[i].generation++;
+  return st;
+}
+
+/* ---- what one is ------------------------------------------------------------------------------
+ */
+
+weir_status weir_stream_native(void **out, weir_stream *stream)
+{
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(stream);
+  *out = ((weir_heap *)stream)->stream;
+  return WEIR_OK;
+}
+
+weir_status weir_stream_device(weir_device *out, weir_stream *stream)
+{
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(stream);
+  *out = WEIR_CUDA_AT(((weir_heap *)stream)->pool->backend->index);
+  return WEIR_OK;
+}
+
+static weir_status no_priorities(const weir_backend *b)
+{
+  return weir_fail(WEIR_ENOTSUP, "streams of the %s backend have no priorities", b->name);
+}
+
+weir_status weir_stream_priority(int *out, weir_stream *stream)
+{
+  WEIR_GIVEN(out);
+  WEIR_GIVEN(stream);
+  const weir_heap *h = (const weir_heap *)stream;
+  if (weir_device_forked()) return WEIR_ECUDA;
+  const weir_backend *b = h->pool->backend;
+  return b->stream_priority ? b->stream_priority(b->self, h->stream, out) : no_priorities(b);
+}
+
+weir_status weir_stream_priority_range(int *least, int *greatest, weir_device device)
+{
+  WEIR_GIVEN(least);
+  WEIR_GIVEN(greatest);
+  weir_pool *p;
+  weir_status st = weir_stream_pool(&p, device);
+  if (st) return st;
+  const weir_backend *b = p->backend;
+  return b->stream_priorities ? b->stream_priorities(b->self, least, greatest) : no_priorities(b);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------
+ */
+
+weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
+{
+  WEIR_GIVEN(waiter);
+  WEIR_GIVEN(waited);
+  weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
+  if (weir_device_forked()) return WEIR_ECUDA;
+  if (a->pool != b->pool) return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
+  pthread_mutex_lock(&a->pool->lock);
+  weir_epoch_depend(a, b);
+  pthread_mutex_unlock(&a->pool->lock);
+  return WEIR_OK;
+}
+
+/* The lock of `waited`'s pool is held, so that nobody records its mark again in between. */
+static weir_status wait_now(weir_heap *waiter, weir_heap *waited)
+{
+  const weir_backend *b = waited->pool->backend, *own = waiter->pool->backend;
+  bool live = waiter->pool == waited->pool && !weir_epoch_capturing(waited);
+  uint64_t epoch = live ? weir_epoch_close(waited) : 0;
+  weir_status st = waited->mark ? WEIR_OK : b->event_create(b->self, &waited->mark);
+  if (!st) st = b->event_record(b->self, waited->mark, waited->stream);
+  if (!st) st = own->event_wait(own->self, waiter->stream, waited->mark);
+  if (!st && live && !weir_epoch_capturing(waiter)) weir_epoch_learn(waiter, waited, epoch, true);
+  return st;
+}
+
+weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
+{
+  WEIR_OP_HERE;
+  weir_heap *waiter, *waited;
+  weir_status st = weir_stream_or_current(&waiter, stream);
+  if (!st) st = weir_stream_or_current(&waited, other);
+  if (st || waiter == waited) return st;
+  if (weir_epoch_capturing(waited) && (st = weir_graph_join(waiter, waited))) return st;
+  pthread_mutex_lock(&waited->pool->lock);
+  st = waited->left || waiter->left ? weir_fail(WEIR_EINVAL, "the stream has been released")
+                                    : wait_now(waiter, waited);
+  pthread_mutex_unlock(&waited->pool->lock);
+  return weir_late((weir_stream *)waiter, "wait_stream", st);
+}
+
+weir_status weir_stream_query(bool *out, weir_stream *stream)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  weir_heap *h;
+  *out = false;
+  weir_status st = weir_stream_or_current(&h, stream);
+  if (st) return st;
+  const weir_backend *b = h->pool->backend;
+  if (weir_epoch_capturing(h))
+    return weir_fail(WEIR_EINVAL, "stream_query: operation not permitted when stream is capturing");
+  if (!b->stream_query)
+    return weir_fail(WEIR_ENOTSUP, "streams of the %s backend cannot be asked", b->name);
+  uint64_t count = weir_late_count((weir_stream *)h);
+  st = b->stream_query(b->self, h->stream, out);
+  if (!st && *out) weir_late_good((weir_stream *)h, count);
+  return weir_late((weir_stream *)h, "query", st);
+}
+
+weir_status weir_stream_synchronize(weir_stream *stream)
+{
+  WEIR_OP_HERE;
+  weir_heap *h;
+  weir_status st = weir_stream_or_current(&h, stream);
+  return st ? st : weir_late_sync((weir_stream *)h, "synchronize");
+}
+
+/* Calls `one` for every stream of the pool until one fails. Lock held. */
+static weir_status each(weir_pool *p, weir_status (*one)(weir_heap *h))
+{
+  weir_status st = WEIR_OK;
+  for (unsigned i = 0; i < p->heap_count && !st; i++)
+    if (!weir_heaps[p->numbers[i]]->left) st = one(weir_heaps[p->numbers[i]]);
+  return st;
+}
+
+static weir_status not_captured(weir_heap *h)
+{
+  return weir_epoch_capturing(h)
+             ? weir_fail(WEIR_EINVAL,
+                         "synchronize: operation not permitted when stream is capturing")
+             : WEIR_OK;
+}
+
+static weir_status sync_one(weir_heap *h)
+{
+  const weir_backend *b = h->pool->backend;
+  if (b->stream_sync) return b->stream_sync(b->self, h->stream);
+  return weir_fail(WEIR_ENOTSUP, "the %s backend waits for no stream", b->name);
+}
+
+weir_status weir_synchronize(weir_device device)
+{
+  WEIR_OP_HERE;
+  weir_pool *p;
+  weir_stream *plain;
+  if (device.type == WEIR_DEVICE_CPU) return WEIR_OK;
+  if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CUDA;
+  weir_status st = weir_stream_pool(&p, device);
+  if (!st) st = weir_default_stream(&plain, device);
+  if (st) return st;
+  const weir_backend *b = p->backend;
+  uint64_t count = weir_late_count(plain);
+  pthread_mutex_lock(&p->lock);
+  st = each(p, not_captured);
+  if (!st && !b->device_sync) st = each(p, sync_one);
+  pthread_mutex_unlock(&p->lock);
+  if (!st && b->device_sync) st = b->device_sync(b->self);
+  if (st) return weir_late(plain, "synchronize", st);
+  pthread_mutex_lock(&p->lock);
+  for (unsigned i = 0; i < p->heap_count; i++)
+    weir_late_good((weir_stream *)weir_heaps[p->numbers[i]], count);
+  pthread_mutex_unlock(&p->lock);
+  return WEIR_OK;
+}

@@ -1,0 +1,154 @@
+/* told.c: see told.h. The weak symbol is the preload library's, which the loader puts first. */
+#include "core/trace/notify.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include "core/base/clock.h"
+#include "core/memory/pool.h"
+#include "core/weir.h"
+
+#pragma weak weir_note_engine
+
+const weir_listener *weir_listening;
+
+typedef struct weir_watch {
+  weir_memory_callback call;
+  void *user;              /* the program's */
+  struct weir_watch *next; /* the one before: a call of it may be under way, so it stays */
+} weir_watch;
+
+_Atomic(weir_watch *) weir_memory_watch;
+
+static struct {
+  pthread_mutex_t lock;
+  const weir_listener *preload, *own; /* static; NULL: not there */
+  weir_watch *all;                    /* every callback there was */
+} told = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+const weir_listener *weir_told_preload(void)
+{
+  return told.preload;
+}
+
+unsigned weir_told_status(weir_status st)
+{
+  switch (st) {
+  case WEIR_OK:
+    return 0;
+  case WEIR_EINVAL:
+    return 1; /* cudaErrorInvalidValue */
+  case WEIR_EOOM:
+    return 2; /* cudaErrorMemoryAllocation */
+  default:
+    return 999; /* cudaErrorUnknown */
+  }
+}
+
+weir_told_block weir_told_free(const void *ptr)
+{
+  weir_told_block what = {.address = (uint64_t)(uintptr_t)ptr, .device = -1};
+  block_id id = weir_page_map_find(what.address);
+  if (!id || block_state(block(id)) != BLOCK_LIVE) return what;
+  const weir_heap *h = weir_heaps[block(id)->heap];
+  what.freed = block(id)->requested;
+  what.stream = (uint64_t)(uintptr_t)h->stream;
+  if (!h->pool->host) what.device = h->pool->backend->index;
+  return what;
+}
+
+/* ---- several listeners ------------------------------------------------------------------------
+ */
+
+static void tell_program(const weir_told_block *what)
+{
+  weir_watch *w = atomic_load_explicit(&weir_memory_watch, memory_order_acquire);
+  bool alloc = what->api == WEIR_TOLD_MALLOC || what->api == WEIR_TOLD_PINNED_MALLOC;
+  if (!w || what->status || !what->address) return;
+  weir_memory_event e = {.action = alloc ? WEIR_MEMORY_ALLOC : WEIR_MEMORY_FREE,
+                         .device = what->device < 0 ? WEIR_CPU : WEIR_CUDA_AT(what->device),
+                         .address = (void *)(uintptr_t)what->address,
+                         .bytes = alloc ? what->bytes : what->freed,
+                         .stream = (void *)(uintptr_t)what->stream};
+  w->call(w->user, &e);
+}
+
+void weir_watch_segment(const weir_pool *p, bool came, uint64_t address, uint64_t bytes)
+{
+  weir_watch *w = atomic_load_explicit(&weir_memory_watch, memory_order_acquire);
+  if (!w) return;
+  weir_memory_event e = {.action = came ? WEIR_MEMORY_SEGMENT_MAP : WEIR_MEMORY_SEGMENT_UNMAP,
+                         .device = p->host ? WEIR_CPU : WEIR_CUDA_AT(p->backend->index),
+                         .address = (void *)(uintptr_t)address,
+                         .bytes = bytes};
+  w->call(w->user, &e);
+}
+
+static bool begin(weir_told *call)
+{
+  call->passed_on = told.preload && told.preload->begin(call);
+  call->start = weir_ticks();
+  return true;
+}
+
+static void end(weir_told *call, const weir_told_block *what)
+{
+  if (call->passed_on) told.preload->end(call, what);
+  const weir_listener *own = __atomic_load_n(&told.own, __ATOMIC_ACQUIRE);
+  if (own) own->end(call, what);
+  tell_program(what);
+}
+
+static void tensor(const weir_told_tensor *what)
+{
+  if (told.preload) told.preload->tensor(what);
+  const weir_listener *own = __atomic_load_n(&told.own, __ATOMIC_ACQUIRE);
+  if (own) own->tensor(what);
+}
+
+/* Lock held. */
+static void choose(void)
+{
+  static const weir_listener several = {.begin = begin, .end = end, .tensor = tensor};
+  bool more = told.own || atomic_load(&weir_memory_watch);
+  __atomic_store_n(&weir_listening, more ? &several : told.preload, __ATOMIC_RELEASE);
+}
+
+/* Before main(), so that tensors of the cpu, which opens no device, are told of as well. */
+static __attribute__((constructor)) void at_load(void)
+{
+  weir_told_start();
+}
+
+void weir_told_start(void)
+{
+  if (!weir_note_engine) return;
+  pthread_mutex_lock(&told.lock);
+  told.preload = weir_note_engine(WEIR_LISTENER_VERSION);
+  choose();
+  pthread_mutex_unlock(&told.lock);
+}
+
+bool weir_told_record(const weir_listener *own)
+{
+  pthread_mutex_lock(&told.lock);
+  bool free = !own || !told.preload;
+  if (free) __atomic_store_n(&told.own, own, __ATOMIC_RELEASE);
+  choose();
+  pthread_mutex_unlock(&told.lock);
+  return free;
+}
+
+weir_status weir_memory_set_callback(weir_memory_callback callback, void *user)
+{
+  weir_watch *w = callback ? malloc(sizeof *w) : NULL;
+  if (callback && !w) return weir_fail(WEIR_ENOMEM, "no host memory for a callback");
+  pthread_mutex_lock(&told.lock);
+  if (w) {
+    *w = (weir_watch){callback, user, told.all};
+    told.all = w;
+  }
+  atomic_store_explicit(&weir_memory_watch, w, memory_order_release);
+  choose();
+  pthread_mutex_unlock(&told.lock);
+  return WEIR_OK;
+}

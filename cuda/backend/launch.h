@@ -1,0 +1,125 @@
+/* launch.h: the engine's own kernels (cuda/kernels), and how the plug-in launches them. */
+#ifndef WEIR_CUDA_LAUNCH_H
+#define WEIR_CUDA_LAUNCH_H
+
+#include "cuda/backend/device.h"
+#include "cuda/kernels/args.h"
+
+/* X(kernel's name without weir_, image that has it). */
+#define WEIR_KERNELS(X)                                                                            \
+  X(flat_int32, map)                                                                               \
+  X(flat_int64, map)                                                                               \
+  X(flat_float16, map)                                                                             \
+  X(flat_bfloat16, map)                                                                            \
+  X(flat_float32, map)                                                                             \
+  X(flat_float64, map)                                                                             \
+  X(flat_complex64, map)                                                                           \
+  X(strided_integer, map)                                                                          \
+  X(strided_float32, map)                                                                          \
+  X(strided_float64, map)                                                                          \
+  X(strided_complex64, map)                                                                        \
+  X(copy_1, map)                                                                                   \
+  X(copy_2, map)                                                                                   \
+  X(copy_4, map)                                                                                   \
+  X(copy_8, map)                                                                                   \
+  X(turn_1, map)                                                                                   \
+  X(turn_2, map)                                                                                   \
+  X(turn_4, map)                                                                                   \
+  X(turn_8, map)                                                                                   \
+  X(sum_integer, reduce)                                                                           \
+  X(sum_float32, reduce)                                                                           \
+  X(sum_float64, reduce)                                                                           \
+  X(sum_complex64, reduce)                                                                         \
+  X(product_integer, reduce)                                                                       \
+  X(product_float32, reduce)                                                                       \
+  X(product_float64, reduce)                                                                       \
+  X(product_complex64, reduce)                                                                     \
+  X(truth, reduce)                                                                                 \
+  X(max_integer, reduce)                                                                           \
+  X(max_float32, reduce)                                                                           \
+  X(max_float64, reduce)                                                                           \
+  X(min_integer, reduce)                                                                           \
+  X(min_float32, reduce)                                                                           \
+  X(min_float64, reduce)                                                                           \
+  X(gemm_float32, gemm)                                                                            \
+  X(gemm_float16, gemm)                                                                            \
+  X(gemm_bfloat16, gemm)                                                                           \
+  X(gemm_small_float32, gemm)                                                                      \
+  X(gemm_small_float16, gemm)                                                                      \
+  X(gemm_small_bfloat16, gemm)                                                                     \
+  X(gemm_float64, gemm)                                                                            \
+  X(gemm_complex64, gemm)                                                                          \
+  X(gemm_uint8, gemm)                                                                              \
+  X(gemm_int8, gemm)                                                                               \
+  X(gemm_int16, gemm)                                                                              \
+  X(gemm_int32, gemm)                                                                              \
+  X(gemm_int64, gemm)                                                                              \
+  X(thin_float32, thin)                                                                            \
+  X(thin_float16, thin)                                                                            \
+  X(thin_bfloat16, thin)                                                                           \
+  X(thin_float64, thin)                                                                            \
+  X(thin_complex64, thin)                                                                          \
+  X(random_any, others)                                                                            \
+  X(im2col_1, others)                                                                              \
+  X(im2col_2, others)                                                                              \
+  X(im2col_4, others)                                                                              \
+  X(im2col_8, others)
+
+/* The images, cuda/kernels/NAME.cu. */
+#define WEIR_IMAGES(X)                                                                             \
+  X(map)                                                                                           \
+  X(reduce)                                                                                        \
+  X(gemm)                                                                                          \
+  X(thin)                                                                                          \
+  X(others)
+
+enum weir_kernel {
+#define WEIR_KERNEL_ENUM(name, image) WEIR_KERNEL_##name,
+  WEIR_KERNELS(WEIR_KERNEL_ENUM)
+#undef WEIR_KERNEL_ENUM
+      WEIR_KERNEL_COUNT
+};
+
+typedef struct weir_grid {
+  uint32_t x, y, z; /* blocks */
+} weir_grid;
+
+/* Launches it with blocks of WEIR_THREADS and its one argument (copied). `what`: torch's name of
+ * the operation, for the sentence of an error. Its image is loaded at its first use. */
+weir_status weir_cuda_launch(weir_cuda_device *d, void *stream, enum weir_kernel kernel,
+                             weir_grid grid, const void *argument, const char *what);
+
+int weir_cuda_processors(weir_cuda_device *d); /* multiprocessors; 1 where nobody can tell */
+/* Blocks for `count` elements, `each` a block: no more than keep the device busy. */
+weir_grid weir_cuda_blocks(weir_cuda_device *d, int64_t count, int64_t each);
+
+weir_k_divisor weir_k_divisor_of(int64_t size); /* 1 to 2^31 - 1 */
+static inline bool weir_k_is_real(weir_dtype dtype)
+{
+  return dtype == WEIR_FLOAT16 || dtype == WEIR_BFLOAT16 || dtype == WEIR_FLOAT32 ||
+         dtype == WEIR_FLOAT64;
+}
+static inline int64_t weir_k_bytes(weir_dtype dtype)
+{
+  static const uint8_t bytes[WEIR_DTYPES] = {
+#define WEIR_K_BYTES(name, value, text, size, type) [value] = size,
+      WEIR_DTYPE_MAP(WEIR_K_BYTES)
+#undef WEIR_K_BYTES
+  };
+  return bytes[dtype];
+}
+/* A number as a kernel that calculates in `compute` takes it. */
+weir_k_number weir_k_number_of(const weir_number *n, weir_dtype compute);
+/* torch's words: "exp" not implemented for 'Int'. */
+weir_status weir_cuda_not_for(const char *what, weir_dtype dtype);
+
+/* map.c, reduce.c, gemm.c, compute.c: the functions of weir_compute. */
+weir_status weir_cuda_map(void *self, void *stream, const weir_loop *l);
+weir_status weir_cuda_reduce(void *self, void *stream, const weir_reduce *r);
+weir_status weir_cuda_gemm(void *self, void *stream, const weir_gemm *g);
+/* blas.c: by cuBLAS; *done false: not by it. */
+weir_status weir_cuda_blas(weir_cuda_device *d, void *stream, const weir_gemm *g, bool *done);
+void weir_cuda_blas_close(const weir_cuda_device *d);
+extern const weir_compute weir_cuda_compute;
+
+#endif

@@ -1,0 +1,338 @@
+/* map.c: elementwise loops (weir_loop): which kernel does them.
+ *
+ * A copy that changes nothing but places is the driver's where both sides are contiguous, is done
+ * in squares where the sides run in different directions, and else element by element. All operands
+ * contiguous and of the compute dtype: flat. Everything else: strided, in as many launches as it
+ * takes for places to be counted in 32 bits.
+ *
+ * Words. extent: how far apart an operand's first and last elements are.
+ */
+#include "core/backend/half.h"
+#include "cuda/backend/launch.h"
+
+static const char *const op_names[WEIR_OP_COUNT] = {
+#define ROW(name, text, inputs) text,
+    WEIR_OPS(ROW)
+#undef ROW
+};
+
+static const uint8_t op_inputs[WEIR_OP_COUNT] = {
+#define ROW(name, text, inputs) inputs,
+    WEIR_OPS(ROW)
+#undef ROW
+};
+
+/* Whether the operation is there for complex numbers, for integers and for bool. */
+static bool is_there(weir_op op, weir_dtype compute)
+{
+  switch (op) {
+  case WEIR_OP_EXP:
+  case WEIR_OP_LOG:
+  case WEIR_OP_SQRT:
+  case WEIR_OP_RSQRT:
+  case WEIR_OP_SIN:
+  case WEIR_OP_COS:
+  case WEIR_OP_TANH:
+  case WEIR_OP_SIGMOID:
+  case WEIR_OP_DIV:
+    return weir_k_is_real(compute) || compute == WEIR_COMPLEX64;
+  case WEIR_OP_NEG:
+    return compute != WEIR_BOOL;
+  case WEIR_OP_FLOOR_DIV:
+    return compute != WEIR_BOOL && compute != WEIR_COMPLEX64;
+  case WEIR_OP_RELU:
+  case WEIR_OP_MAXIMUM:
+  case WEIR_OP_MINIMUM:
+  case WEIR_OP_LT:
+  case WEIR_OP_LE:
+  case WEIR_OP_GT:
+  case WEIR_OP_GE:
+  case WEIR_OP_RANGE:
+    return compute != WEIR_COMPLEX64;
+  default:
+    return op < WEIR_OP_COUNT;
+  }
+}
+
+static bool contiguous(const weir_loop *l, const weir_operand *o)
+{
+  int64_t expected = 1;
+  for (int d = l->dims - 1; d >= 0; d--) {
+    if (l->size[d] != 1 && o->stride[d] != expected) return false;
+    expected *= l->size[d];
+  }
+  return true;
+}
+
+/* Of a copy: elements stay as they are. */
+static bool is_raw(const weir_loop *l)
+{
+  return l->in[0].data && l->in[0].dtype == l->out.dtype && l->compute == l->out.dtype;
+}
+
+static weir_operand *operand(weir_loop *l, int which)
+{
+  return which ? &l->in[which - 1] : &l->out;
+}
+
+/* ---- flat -------------------------------------------------------------------------------------
+ */
+
+static const struct flat {
+  uint8_t kernel, elements; /* of a vector */
+} flats[WEIR_DTYPES] = {[WEIR_INT32] = {WEIR_KERNEL_flat_int32, 4},
+                        [WEIR_INT64] = {WEIR_KERNEL_flat_int64, 2},
+                        [WEIR_FLOAT16] = {WEIR_KERNEL_flat_float16, 8},
+                        [WEIR_BFLOAT16] = {WEIR_KERNEL_flat_bfloat16, 8},
+                        [WEIR_FLOAT32] = {WEIR_KERNEL_flat_float32, 4},
+                        [WEIR_FLOAT64] = {WEIR_KERNEL_flat_float64, 2},
+                        [WEIR_COMPLEX64] = {WEIR_KERNEL_flat_complex64, 2}};
+
+static bool is_flat(const weir_loop *l)
+{
+  if (!flats[l->compute].elements || !contiguous(l, &l->out)) return false;
+  if (l->out.dtype != l->compute && l->out.dtype != WEIR_BOOL) return false;
+  for (int i = 0; i < op_inputs[l->op]; i++) {
+    bool chosen = l->op == WEIR_OP_WHERE && i == 0;
+    weir_dtype dtype = chosen ? WEIR_BOOL : l->compute;
+    if (l->in[i].data && (l->in[i].dtype != dtype || !contiguous(l, &l->in[i]))) return false;
+  }
+  return true;
+}
+
+/* In the arithmetic of float16 and bfloat16 numbers keep float32's precision, as in torch; else
+ * they are converted as elements are. */
+static weir_k_number number(const weir_loop *l, const weir_operand *o)
+{
+  weir_k_number n = weir_k_number_of(&o->number, l->compute);
+  if (l->op == WEIR_OP_ADD || l->op == WEIR_OP_SUB || l->op == WEIR_OP_MUL ||
+      l->op == WEIR_OP_DIV || l->op == WEIR_OP_POW ||
+      (l->op == WEIR_OP_FLOOR_DIV && o == &l->in[1]))
+    return n;
+  if (l->compute == WEIR_FLOAT16)
+    n.d = (double)weir_float16_to_float(weir_float_to_float16((float)n.d));
+  if (l->compute == WEIR_BFLOAT16)
+    n.d = (double)weir_bfloat16_to_float(weir_float_to_bfloat16((float)n.d));
+  return n;
+}
+
+/* The numbers of any kernel's argument. */
+#define TAKE_NUMBERS(a, l, inputs)                                                                 \
+  do {                                                                                             \
+    for (int n_ = 0; n_ < 2; n_++)                                                                 \
+      (a)->number[n_] = number(l, &(inputs)[n_]);                                                  \
+    (a)->alpha = weir_k_number_of(&(l)->alpha, (l)->compute);                                      \
+    (a)->has_alpha = (l)->has_alpha;                                                               \
+    for (int n_ = 0; n_ < 3; n_++)                                                                 \
+      (a)->p[n_] = parameter(l, n_);                                                               \
+  } while (0)
+
+/* Tolerances are real numbers, whatever is compared. */
+static weir_k_number parameter(const weir_loop *l, int i)
+{
+  bool tolerance = l->op == WEIR_OP_CLOSE;
+  bool whole = l->compute != WEIR_COMPLEX64 && !weir_k_is_real(l->compute);
+  /* so that bool's range is not cut before it is calculated */
+  return weir_k_number_of(&l->p[i], tolerance ? WEIR_FLOAT64 : whole ? WEIR_INT64 : l->compute);
+}
+
+static weir_status flat(weir_cuda_device *d, void *stream, const weir_loop *l)
+{
+  const struct flat *f = &flats[l->compute];
+  bool choosing = l->op == WEIR_OP_WHERE;
+  const weir_operand *in = l->in + choosing;
+  weir_k_flat a = {.out = l->out.data,
+                   .in = {in[0].data, in[1].data},
+                   .chosen = choosing ? l->in[0].data : NULL,
+                   .count = l->count,
+                   .op = (int32_t)l->op,
+                   .out_bool = l->out.dtype != l->compute};
+  for (int i = op_inputs[l->op] - choosing; i < 2; i++)
+    a.in[i] = NULL;
+  TAKE_NUMBERS(&a, l, in);
+  uintptr_t bits = (uintptr_t)a.out | (uintptr_t)a.in[0] | (uintptr_t)a.in[1];
+  a.vector = bits % 16 == 0;
+  weir_grid grid = weir_cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * f->elements);
+  return weir_cuda_launch(d, stream, f->kernel, grid, &a, op_names[l->op]);
+}
+
+/* ---- strided ----------------------------------------------------------------------------------
+ */
+
+/* Elements a dimension adds to the extent of the operand in which it adds most. */
+static int64_t added(weir_loop *l, int dim)
+{
+  int64_t most = 0;
+  for (int i = 0; i <= op_inputs[l->op]; i++) {
+    int64_t stride = operand(l, i)->data ? operand(l, i)->stride[dim] : 0;
+    int64_t n = (l->size[dim] - 1) * (stride < 0 ? -stride : stride);
+    if (n > most) most = n;
+  }
+  return most;
+}
+
+static bool fits(weir_loop *l)
+{
+  for (int i = 0; i <= op_inputs[l->op]; i++) {
+    int64_t extent = 0;
+    for (int dim = 0; dim < l->dims && operand(l, i)->data; dim++) {
+      int64_t stride = operand(l, i)->stride[dim];
+      extent += (l->size[dim] - 1) * (stride < 0 ? -stride : stride);
+      if (l->size[dim] > 1 && (stride > INT32_MAX || stride < -INT32_MAX)) return false;
+    }
+    if (extent > INT32_MAX) return false;
+  }
+  return l->count <= INT32_MAX;
+}
+
+/* Where to split: what adds most to an extent, or has most elements. A range is split in its
+ * outermost dimension, so that its places follow each other. */
+static int widest(weir_loop *l)
+{
+  int best = 0;
+  for (int dim = 0; dim < l->dims; dim++) {
+    if (l->op == WEIR_OP_RANGE && l->size[dim] > 1) return dim;
+    int64_t now = added(l, dim), most = added(l, best);
+    if (now > most || (now == most && l->size[dim] > l->size[best])) best = dim;
+  }
+  return best;
+}
+
+static void take_operand(weir_k_operand *to, const weir_operand *o, int dims)
+{
+  to->data = o->data;
+  to->dtype = (int32_t)o->dtype;
+  for (int i = 0; i < dims && o->data; i++)
+    to->stride[i] = (int32_t)o->stride[i];
+}
+
+static void take_sizes(weir_k_strided *a, const weir_loop *l)
+{
+  a->dims = l->dims;
+  a->count = (uint32_t)l->count;
+  for (int i = 0; i < l->dims; i++)
+    a->size[i] = weir_k_divisor_of(l->size[i]);
+}
+
+static weir_status strided(weir_cuda_device *d, void *stream, const weir_loop *l, int64_t first)
+{
+  bool choosing = l->op == WEIR_OP_WHERE,
+       raw = l->op == WEIR_OP_COPY && l->in[0].data && l->in[0].dtype == l->out.dtype;
+  const weir_operand *in = l->in + choosing;
+  weir_k_strided a = {.first = first, .op = (int32_t)l->op, .compute = (int32_t)l->compute};
+  take_sizes(&a, l);
+  take_operand(&a.out, &l->out, l->dims);
+  for (int i = 0; i < op_inputs[l->op] - choosing; i++)
+    take_operand(&a.in[i], &in[i], l->dims);
+  if (choosing) take_operand(&a.chosen, &l->in[0], l->dims);
+  TAKE_NUMBERS(&a, l, in);
+  int bytes = (int)weir_k_bytes(l->out.dtype);
+  enum weir_kernel k = raw                            ? (bytes == 1   ? WEIR_KERNEL_copy_1
+                                                         : bytes == 2 ? WEIR_KERNEL_copy_2
+                                                         : bytes == 4 ? WEIR_KERNEL_copy_4
+                                                                      : WEIR_KERNEL_copy_8)
+                       : l->compute == WEIR_COMPLEX64 ? WEIR_KERNEL_strided_complex64
+                       : l->compute == WEIR_FLOAT64   ? WEIR_KERNEL_strided_float64
+                       : weir_k_is_real(l->compute)   ? WEIR_KERNEL_strided_float32
+                                                      : WEIR_KERNEL_strided_integer;
+  weir_grid grid = weir_cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * WEIR_EACH);
+  return weir_cuda_launch(d, stream, k, grid, &a, op_names[l->op]);
+}
+
+static weir_status in_parts(weir_cuda_device *d, void *stream, weir_loop l, int64_t first)
+{
+  if (fits(&l)) return strided(d, stream, &l, first);
+  int dim = widest(&l);
+  int64_t whole = l.size[dim], half = whole / 2, inner = l.count / whole;
+  l.size[dim] = half;
+  l.count = inner * half;
+  weir_status st = in_parts(d, stream, l, first);
+  if (st) return st;
+  for (int i = 0; i <= op_inputs[l.op]; i++) {
+    weir_operand *o = operand(&l, i);
+    if (o->data) o->data = (char *)o->data + half * o->stride[dim] * weir_k_bytes(o->dtype);
+  }
+  l.size[dim] = whole - half;
+  l.count = inner * (whole - half);
+  return in_parts(d, stream, l, first + inner * half);
+}
+
+/* ---- copies -----------------------------------------------------------------------------------
+ */
+
+/* The dimension that changes places with the last one; -1: none is worth it. */
+static int turned(const weir_loop *l)
+{
+  int last = l->dims - 1;
+  const int64_t *in = l->in[0].stride;
+  if (last < 1 || l->out.stride[last] != 1 || in[last] == 1 || l->size[last] < WEIR_TILE / 4)
+    return -1;
+  int64_t others = l->count / l->size[last];
+  for (int i = 0; i < last; i++)
+    if (in[i] == 1 && l->size[i] >= WEIR_TILE / 4)
+      return l->size[i] <= INT32_MAX && l->size[last] <= INT32_MAX &&
+                     others / l->size[i] <= INT32_MAX &&
+                     l->size[i] / WEIR_TILE * (l->size[last] / WEIR_TILE) < INT32_MAX / 2
+                 ? i
+                 : -1;
+  return -1;
+}
+
+static weir_status turn(weir_cuda_device *d, void *stream, const weir_loop *l, int row)
+{
+  int last = l->dims - 1, bytes = (int)weir_k_bytes(l->out.dtype);
+  weir_k_turn a = {.out = l->out.data,
+                   .in = l->in[0].data,
+                   .rows = (uint32_t)l->size[row],
+                   .columns = (uint32_t)l->size[last],
+                   .out_row = l->out.stride[row],
+                   .in_column = l->in[0].stride[last],
+                   .others = (uint32_t)(l->count / l->size[row] / l->size[last])};
+  for (int i = 0; i < last; i++) {
+    if (i == row) continue;
+    a.size[a.dims] = weir_k_divisor_of(l->size[i]);
+    a.out_stride[a.dims] = l->out.stride[i];
+    a.in_stride[a.dims++] = l->in[0].stride[i];
+  }
+  uint32_t across = (a.columns + WEIR_TILE - 1) / WEIR_TILE,
+           down = (a.rows + WEIR_TILE - 1) / WEIR_TILE;
+  weir_grid grid = {across * down, a.others < 65535 ? a.others : 65535, 1};
+  enum weir_kernel k = bytes == 1   ? WEIR_KERNEL_turn_1
+                       : bytes == 2 ? WEIR_KERNEL_turn_2
+                       : bytes == 4 ? WEIR_KERNEL_turn_4
+                                    : WEIR_KERNEL_turn_8;
+  return weir_cuda_launch(d, stream, k, grid, &a, op_names[l->op]);
+}
+
+static weir_status copy(weir_cuda_device *d, void *stream, const weir_loop *l)
+{
+  if (contiguous(l, &l->out) && contiguous(l, &l->in[0]))
+    return weir_cuda_copy(d, stream, WEIR_COPY_WITHIN, l->out.data, l->in[0].data,
+                          (uint64_t)(l->count * weir_k_bytes(l->out.dtype)));
+  int row = turned(l);
+  return row < 0 ? in_parts(d, stream, *l, 0) : turn(d, stream, l, row);
+}
+
+/* ---- all --------------------------------------------------------------------------------------
+ */
+
+/* A condition that is a number chooses one input for all. */
+static void choose(weir_loop *l)
+{
+  bool first = l->in[0].number.dtype == WEIR_BOOL || l->in[0].number.dtype == WEIR_INT64
+                   ? l->in[0].number.i != 0
+                   : l->in[0].number.f != 0;
+  l->op = WEIR_OP_COPY;
+  l->in[0] = l->in[first ? 1 : 2];
+}
+
+weir_status weir_cuda_map(void *self, void *stream, const weir_loop *given)
+{
+  weir_loop l = *given;
+  if (!is_there(l.op, l.compute)) return weir_cuda_not_for(op_names[l.op], l.compute);
+  if (l.op == WEIR_OP_WHERE && !l.in[0].data) choose(&l);
+  if (l.compute == WEIR_BOOL && l.has_alpha) /* a bool times what is not 0 is itself */
+    l.alpha = (weir_number){.dtype = WEIR_BOOL, .i = l.alpha.i != 0};
+  if (l.op == WEIR_OP_COPY && is_raw(&l)) return copy(self, stream, &l);
+  return is_flat(&l) ? flat(self, stream, &l) : in_parts(self, stream, l, 0);
+}

@@ -1,0 +1,34 @@
+/* told.c: what the engine takes from the driver, told to the preload library where there is one
+ * (core/trace/listener.h): ranges of memory, so that it knows what a pointer of the program is, and
+ * how much it is in all. */
+#include "cuda/backend/device.h"
+
+static const weir_listener *listener(void)
+{
+  return weir_cuda_core_of->listener;
+}
+
+bool weir_cuda_again(CUresult r)
+{
+  return r == CUDA_ERROR_OUT_OF_MEMORY && listener() && listener()->relieve();
+}
+
+/* Within the context. */
+void weir_cuda_told_mapped(const weir_cuda_device *d, CUresult r, uint64_t address, uint64_t bytes,
+                           weir_mem mem)
+{
+  if (!r && listener()) listener()->mapped(address, bytes, mem, d->index);
+}
+
+void weir_cuda_told_unmapped(uint64_t address)
+{
+  if (listener()) listener()->unmapped(address);
+}
+
+void weir_cuda_told_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t bytes)
+{
+  if (r || !listener()) return;
+  _Atomic uint64_t *sum = &d->taken[mem == WEIR_MEM_PINNED];
+  uint64_t now = atomic_fetch_add(sum, (uint64_t)bytes) + (uint64_t)bytes;
+  listener()->reserved(d->index, mem, now);
+}

@@ -1,0 +1,173 @@
+/* reduce.c: reductions (weir_reduce): how outputs and elements are spread over threads.
+ *
+ * Neighbouring threads take what lies side by side: elements of one output where the reduced
+ * dimensions are the inner ones, else outputs. An output has up to 256 threads (lanes), and where
+ * there are few outputs several blocks, whose accumulators lie for a moment in memory of the
+ * allocator, in the stream's order. Without that memory one block does it all.
+ */
+#include "cuda/backend/launch.h"
+
+static const char *const names[WEIR_REDUCE_COUNT] = {
+#define ROW(name, text) text,
+    WEIR_REDUCE_OPS(ROW)
+#undef ROW
+};
+
+/* Kernels by kind of operation, for integers, float32 and shorter, float64, complex64. -1: none. */
+enum kind { SUM, PRODUCT, TRUTH, LARGEST, LEAST, KINDS };
+
+#define FAMILY(name)                                                                               \
+  {                                                                                                \
+    WEIR_KERNEL_##name##_integer, WEIR_KERNEL_##name##_float32, WEIR_KERNEL_##name##_float64       \
+  }
+
+static const int kernels[KINDS][4] = {
+    [SUM] = {WEIR_KERNEL_sum_integer, WEIR_KERNEL_sum_float32, WEIR_KERNEL_sum_float64,
+             WEIR_KERNEL_sum_complex64},
+    [PRODUCT] = {WEIR_KERNEL_product_integer, WEIR_KERNEL_product_float32,
+                 WEIR_KERNEL_product_float64, WEIR_KERNEL_product_complex64},
+    [TRUTH] = {WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth},
+    [LARGEST] = {WEIR_KERNEL_max_integer, WEIR_KERNEL_max_float32, WEIR_KERNEL_max_float64, -1},
+    [LEAST] = {WEIR_KERNEL_min_integer, WEIR_KERNEL_min_float32, WEIR_KERNEL_min_float64, -1}};
+
+static const uint8_t kinds[WEIR_REDUCE_COUNT] = {
+    [WEIR_REDUCE_SUM] = SUM,         [WEIR_REDUCE_MEAN] = SUM,
+    [WEIR_REDUCE_PROD] = PRODUCT,    [WEIR_REDUCE_MAX] = LARGEST,
+    [WEIR_REDUCE_MIN] = LEAST,       [WEIR_REDUCE_ARGMAX] = LARGEST,
+    [WEIR_REDUCE_ARGMIN] = LEAST,    [WEIR_REDUCE_MAX_INDEX] = LARGEST,
+    [WEIR_REDUCE_MIN_INDEX] = LEAST, [WEIR_REDUCE_ALL] = TRUTH,
+    [WEIR_REDUCE_ANY] = TRUTH};
+
+static int kernel_of(const weir_reduce *r)
+{
+  bool complex = r->compute == WEIR_COMPLEX64;
+  int column = complex ? 3 : r->compute == WEIR_FLOAT64 ? 2 : weir_k_is_real(r->compute);
+  if (r->op == WEIR_REDUCE_MEAN && column == 0) return -1;
+  return kernels[kinds[r->op]][column];
+}
+
+/* ---- dimensions -------------------------------------------------------------------------------
+ */
+
+/* Takes dimension d: as a part of the last one taken (from `begin` on) where all strides allow. */
+static void take(weir_k_reduce *a, const weir_reduce *r, int d, int begin, bool kept)
+{
+  int64_t n = r->size[d], in = r->in.stride[d], out = r->out.stride[d], index = r->index.stride[d];
+  if (n == 1) return;
+  int last = a->dims - 1;
+  if (last >= begin && a->in_stride[last] == in * n &&
+      (!kept ||
+       (a->out_stride[last] == out * n && (!r->index.data || a->index_stride[last] == index * n))))
+    a->length[last] *= n;
+  else
+    a->length[last = a->dims++] = n;
+  a->in_stride[last] = in;
+  a->out_stride[last] = kept ? out : 0;
+  a->index_stride[last] = kept ? index : 0;
+}
+
+static void take_all(weir_k_reduce *a, const weir_reduce *r)
+{
+  for (int d = 0; d < r->kept; d++)
+    take(a, r, d, 0, true);
+  a->kept = a->dims;
+  for (int d = r->kept; d < r->dims && r->each; d++)
+    take(a, r, d, a->kept, false);
+  a->small = r->outputs <= INT32_MAX && r->each <= INT32_MAX;
+  for (int d = 0; d < a->dims && a->small; d++)
+    a->size[d] = weir_k_divisor_of(a->length[d]);
+}
+
+/* ---- spreading --------------------------------------------------------------------------------
+ */
+
+static int64_t magnitude(int64_t x)
+{
+  return x < 0 ? -x : x;
+}
+
+/* Threads for an output with `each` elements, each taking some 4. */
+static int lanes_for(int64_t each, int most)
+{
+  int lanes = 1;
+  while (lanes < most && (int64_t)lanes * 4 < each)
+    lanes *= 2;
+  return lanes;
+}
+
+static int64_t blocks_of(const weir_k_reduce *a)
+{
+  int64_t group = WEIR_THREADS / a->lanes;
+  return (a->outputs + group - 1) / group;
+}
+
+static void spread(weir_cuda_device *d, weir_k_reduce *a)
+{
+  int last = a->dims - 1, kept = a->kept - 1;
+  int64_t busy = 2 * (int64_t)weir_cuda_processors(d);
+  a->across = a->kept > 0 &&
+              (a->dims == a->kept || magnitude(a->in_stride[kept]) < magnitude(a->in_stride[last]));
+  a->lanes = a->across ? 1 : lanes_for(a->each, WEIR_THREADS);
+  /* 32 outputs side by side are read in whole lines of memory */
+  while (a->across && a->lanes < WEIR_THREADS / 32 && blocks_of(a) < busy &&
+         a->each > (int64_t)a->lanes * 8)
+    a->lanes *= 2;
+}
+
+/* Blocks an output is shared by. */
+static int64_t parts_of(weir_cuda_device *d, const weir_k_reduce *a)
+{
+  int64_t blocks = blocks_of(a), busy = 4 * (int64_t)weir_cuda_processors(d);
+  if (blocks * 2 > busy) return 1;
+  int64_t parts = busy / blocks, most = a->each / ((int64_t)a->lanes * 16);
+  if (parts > most) parts = most;
+  return parts > 1024 ? 1024 : parts > 1 ? parts : 1;
+}
+
+static weir_status launch(weir_cuda_device *d, void *stream, int kernel, const weir_k_reduce *a,
+                          int64_t parts, const char *what)
+{
+  weir_grid grid = {(uint32_t)blocks_of(a), (uint32_t)parts, 1};
+  return weir_cuda_launch(d, stream, (enum weir_kernel)kernel, grid, a, what);
+}
+
+static weir_status in_two(weir_cuda_device *d, void *stream, int kernel, weir_k_reduce *a,
+                          int64_t parts, const char *what)
+{
+  void *room;
+  uint64_t bytes = (uint64_t)(a->outputs * parts) * WEIR_PART_BYTES;
+  if (weir_cuda_core_of->allocate(&room, bytes, d->index, stream))
+    return launch(d, stream, kernel, a, 1, what);
+  weir_k_reduce second = *a;
+  a->parts = room;
+  second.in = room;
+  second.parts_in = (int32_t)parts;
+  second.across = 0;
+  second.lanes = lanes_for(parts, WEIR_THREADS);
+  weir_status st = launch(d, stream, kernel, a, parts, what);
+  if (!st) st = launch(d, stream, kernel, &second, 1, what);
+  weir_status given_back = weir_cuda_core_of->release(room);
+  return st ? st : given_back;
+}
+
+weir_status weir_cuda_reduce(void *self, void *stream, const weir_reduce *r)
+{
+  weir_cuda_device *d = self;
+  int kernel = kernel_of(r);
+  if (kernel < 0) return weir_cuda_not_for(names[r->op], r->compute);
+  if (!r->outputs) return WEIR_OK;
+  weir_k_reduce a = {.out = r->out.data,
+                     .index = r->index.data,
+                     .in = r->in.data,
+                     .op = (int32_t)r->op,
+                     .compute = (int32_t)r->compute,
+                     .in_dtype = (int32_t)r->in.dtype,
+                     .out_dtype = (int32_t)r->out.dtype,
+                     .outputs = r->outputs,
+                     .each = r->each};
+  take_all(&a, r);
+  spread(d, &a);
+  int64_t parts = parts_of(d, &a);
+  if (parts > 1) return in_two(d, stream, kernel, &a, parts, names[r->op]);
+  return launch(d, stream, kernel, &a, 1, names[r->op]);
+}
