@@ -30,6 +30,10 @@ void enter_scratch(void)
   strcpy(scratch, "/tmp/weir-test-XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(scratch));
   ck_assert_int_eq(chdir(scratch), 0);
+  char cache[sizeof scratch + 8];
+  (void)snprintf(cache, sizeof cache, "%s/.cache", scratch);
+  (void)setenv("XDG_CACHE_HOME", cache, 1);          /* no verdict of another run's */
+  (void)setenv("WEIR_CACHE_DECAY_MS", "3600000", 1); /* a hit is one however slow the machine */
 }
 
 void leave_scratch(void)
@@ -70,6 +74,14 @@ void set_names(void)
   (void)setenv("WEIR", built("bin/weir"), 1);
   (void)setenv("VICTIM", built("tests/tools/victim"), 1);
   (void)setenv("WEIR_SOURCE", built(".."), 0);
+}
+
+bool has_terminals(void)
+{
+  int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  bool has = fd >= 0 && grantpt(fd) == 0 && unlockpt(fd) == 0 && ptsname(fd);
+  if (fd >= 0) (void)close(fd);
+  return has;
 }
 
 static pid_t spawn(const char *line, int in, int out, int err)

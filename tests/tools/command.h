@@ -12,7 +12,8 @@ typedef struct outcome {
   char err[65536]; /* and to stderr */
 } outcome;
 
-/* A folder of the test's own, which is also its working directory; removed afterwards. For
+/* A folder of the test's own, which is also its working directory; removed afterwards. What Weir
+ * would remember between programs stays in there, and its caches give nothing back by time. For
  * tcase_add_checked_fixture(). */
 void enter_scratch(void);
 void leave_scratch(void);
@@ -32,6 +33,9 @@ outcome *sh_status(int status, const char *format, ...) __attribute__((format(pr
 
 /* Starts one in the background with these ends of pipes (-1: none); returns its pid. */
 pid_t start(int in, int out, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Whether this machine has terminals to give, which some containers have not. */
+bool has_terminals(void);
 
 /* A collector that the preload library starts is nobody's child; after the first call, it is ours
  * once its parents are gone, and the second waits for its end. */

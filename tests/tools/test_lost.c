@@ -37,7 +37,8 @@ END_TEST
 /* The collector is stopped until the program has ended. */
 START_TEST(a_long_import_after_the_end_is_announced_once)
 {
-  outcome *o = sh_status(0, "WEIR_STACKS=off $WEIR run --sim -o t.db -- sh -c 'kill -STOP $PPID;"
+  outcome *o = sh_status(0, "mkdir place; export WEIR_SPOOL_ROOT=$PWD/place WEIR_STACKS=off;"
+                            " $WEIR run --sim -o t.db -- sh -c 'kill -STOP $PPID;"
                             " echo $$ >pid; exec $VICTIM repeat 110000' & run=$!;"
                             " until grep -q ') Z ' /proc/$(cat pid)/stat; do sleep 0.01; done"
                             " 2>/dev/null; kill -CONT $run; wait $run");

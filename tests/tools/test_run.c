@@ -194,8 +194,9 @@ END_TEST
 START_TEST(a_set_uid_program_is_said)
 {
   if (geteuid() != 0) return; /* only root can give a file to another */
-  sh_status(0, "cp $BUILD/tests/tools/starter other; chown 4711 other; chmod 4755 other;"
-               " chmod 711 .; " RUN "-- sh -c './other; :'");
+  const outcome *o = sh("cp $BUILD/tests/tools/starter other; chown 4711 other");
+  if (o->status) return; /* nor can every root */
+  sh_status(0, "chmod 4755 other; chmod 711 .; " RUN "-- sh -c './other; :'");
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM unseen WHERE why LIKE 'set-uid%'"), 1);
 }
 END_TEST
@@ -224,8 +225,9 @@ START_TEST(a_clock_that_tells_another_time_is_not_the_trace_s)
                    " $VICTIM call; $VICTIM call'");
   ck_assert_int_eq(ask("t.db", ALLOCS), 2);
   ck_assert_int_lt(ask("t.db", "SELECT value FROM meta WHERE key = 'duration_ns'"), 3600000000000);
-  ck_assert_int_eq(ask("t.db", "SELECT abs(value - unixepoch('now') * 1000000000) < 3600000000000"
-                               " FROM meta WHERE key = 'start_realtime_ns'"),
+  ck_assert_int_eq(ask("t.db",
+                       "SELECT abs(value - strftime('%s', 'now') * 1000000000) < 3600000000000"
+                       " FROM meta WHERE key = 'start_realtime_ns'"),
                    1);
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event e JOIN process p ON p.id = e.process"
                                " WHERE e.start < p.start OR e.end > p.end"),
@@ -416,6 +418,7 @@ static pid_t on_a_terminal(const char *line, int *master)
 START_TEST(an_interrupt_from_the_terminal_arrives_once)
 {
   int master;
+  if (!has_terminals()) return;
   pid_t pid = on_a_terminal("sleep 0; exec " RUN
                             "-- sh -c 'echo $PPID >weir; exec $VICTIM call count' </dev/tty",
                             &master);
@@ -434,6 +437,7 @@ END_TEST
 START_TEST(stopping_the_program_stops_the_job)
 {
   int master;
+  if (!has_terminals()) return;
   pid_t pid = on_a_terminal("exec " RUN "-- $VICTIM call raise 20 call", &master); /* SIGTSTP */
   read_until(master, "stops=1 status=0");
   ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
@@ -471,7 +475,9 @@ END_TEST
  * is after a fork() that failed. The third image then takes the first one's name. */
 START_TEST(an_image_may_have_the_name_of_an_earlier_ones_spool)
 {
-  sh_status(0, RUN "-- $VICTIM call fail_fork exec await_drained exec repeat 5");
+  const outcome *o = sh(RUN "-- $VICTIM call fail_fork exec await_drained exec repeat 5");
+  if (WIFEXITED(o->status) && WEXITSTATUS(o->status) == 93) return; /* no seccomp filters here */
+  ck_assert_int_eq(o->status, 0);
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM process"), 3);
   ck_assert_int_eq(ask("t.db", "SELECT count(*) FROM event WHERE kind = 1"), 6);
 }
@@ -636,9 +642,10 @@ END_TEST
 START_TEST(a_preloaded_childs_first_call_may_be_late)
 {
   adopt_collectors();
-  sh_status(0, "mkfifo go; export WEIR_OUTPUT=t.db; " PRELOADED
-               "$VICTIM call out x daemon await go call >out 2>err & wait $!; "
-               "while ls /dev/shm/weir-$(id -u)-*/$!-*.spool >/dev/null 2>&1; do :; done; : >go");
+  sh_status(0,
+            "mkdir place; mkfifo go; export WEIR_OUTPUT=t.db WEIR_SPOOL_ROOT=$PWD/place; " PRELOADED
+            "$VICTIM call out x daemon await go call >out 2>err & wait $!; "
+            "while ls place/*/$!-*.spool >/dev/null 2>&1; do :; done; : >go");
   wait_for_collectors();
   ck_assert_int_eq(ask("t.db", PROCESSES), 2);
 }
