@@ -160,12 +160,14 @@ static void *allocate_many(void *argument)
   be_local();
   need(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   need(cudaMallocHost((void **)&host, 64), "page-locked memory");
-  for (long i = 0; atomic_load(&capturing) > 0; i++) {
+  long i = 0;
+  do { /* once at least, whoever runs first */
     cudaError_t r = use_and_free(stream, host, (size_t)512 << i % 5, (int)(i % 256));
     atomic_fetch_add(&allocations, 1);
     if (r && atomic_fetch_add(&failed, 1) == 0)
       (void)fprintf(stderr, "an allocation: %s\n", cudaGetErrorName(r));
-  }
+    i++;
+  } while (atomic_load(&capturing) > 0);
   return NULL;
 }
 

@@ -386,7 +386,7 @@ START_TEST(nothing_waits_for_work_that_the_program_does_not_wait_for)
   const char *mode = modes[_i % 2], *what = held[_i / 2];
   const outcome *o =
       sh_status(0,
-                "XDG_CACHE_HOME=$PWD WEIR_CACHE_DECAY_MS=1 WEIR_SIM_LINK=pageable:8G timeout 60 "
+                "XDG_CACHE_HOME=$PWD WEIR_CACHE_DECAY_MS=1 WEIR_SIM_LINK=pageable:8G "
                 "$WEIR run --force -o t.db --sim=2 --mode=%s -- " SUBJECT "%s",
                 mode, what);
   ck_assert_str_eq(o->out, "done\n");
