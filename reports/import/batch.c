@@ -117,12 +117,22 @@ static const sqlite3_module feed_module = {.xConnect = feed_connect,
 
 /* ---- the batch ------------------------------------------------------------------------------- */
 
-static weir_status prepare_insert(wr_batch *b, wr_table table, const char *name, int columns,
-                                  bool numbered)
+static const struct {
+  const char *name;
+  int columns;
+  bool numbered;
+} tables[WR_TABLE_COUNT] = {
+#define TABLE(id, columns, name, numbered) [WR_TABLE_##id] = {name, columns, numbered},
+    WR_TABLE_MAP(TABLE)
+#undef TABLE
+};
+
+static weir_status prepare_insert(wr_batch *b, wr_table table)
 {
   char sql[256];
-  (void)snprintf(sql, sizeof(sql), "INSERT INTO %s SELECT %sc0", name, numbered ? "NULL," : "");
-  for (int i = 1; i < columns; i++)
+  (void)snprintf(sql, sizeof(sql), "INSERT INTO %s SELECT %sc0", tables[table].name,
+                 tables[table].numbered ? "NULL," : "");
+  for (int i = 1; i < tables[table].columns; i++)
     (void)snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), ",c%d", i);
   (void)snprintf(sql + strlen(sql), sizeof(sql) - strlen(sql), " FROM weir_feed");
   return wr_db_prepare(&b->db, sql, &b->insert[table]);
@@ -135,12 +145,7 @@ weir_status wr_batch_open(wr_batch *b, const wr_db *db)
   if (!b->feed) return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", db->path);
   if (sqlite3_create_module(db->handle, "weir_feed", &feed_module, b->feed) != SQLITE_OK)
     return wr_db_fail(db, "opening");
-  weir_status s = WEIR_OK;
-#define PREPARE(id, columns, name, numbered)                                                       \
-  if (!s) s = prepare_insert(b, WR_TABLE_##id, name, columns, numbered);
-  WR_TABLE_MAP(PREPARE)
-#undef PREPARE
-  return s;
+  return WEIR_OK;
 }
 
 static void forget_ops(wr_batch *b)
@@ -226,7 +231,8 @@ static weir_status write_all(wr_batch *b)
   for (int t = 0; !s && t < WR_TABLE_COUNT; t++) {
     if (!b->rows[t].count) continue;
     b->feed->rows = &b->rows[t];
-    s = wr_db_run(&b->db, b->insert[t]);
+    if (!b->insert[t]) s = prepare_insert(b, (wr_table)t);
+    if (!s) s = wr_db_run(&b->db, b->insert[t]);
     b->feed->rows = NULL;
   }
   for (size_t i = 0; !s && i < b->op_count; i++)

@@ -16,13 +16,14 @@
 #include <stdint.h>
 #include "reports/import/schema.h"
 
-#define WR_COLUMNS      20    /* of the widest number row, its id not counted */
+#define WR_COLUMNS      15    /* of the widest number row */
 #define WR_BATCH_EVENTS 16384 /* events a transaction */
 
 /* One row a table fed with numbers: identifier, columns, INSERT ... of the SELECT list. Columns are
  * fed in order; where the id is made by SQLite it is a leading NULL. */
 #define WR_TABLE_MAP(X)                                                                            \
-  X(EVENT, 20, "event", true)                                                                      \
+  X(TEMPLATE, 15, "template", false)                                                               \
+  X(EVENT, 7, "event_row", true)                                                                   \
   X(THREAD, 5, "thread", false)                                                                    \
   X(FRAME, 5, "frame", false)                                                                      \
   X(STACK, 4, "stack", false)                                                                      \

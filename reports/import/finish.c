@@ -54,7 +54,7 @@ static weir_status shift_times(const weir_importer *im)
   weir_status s = WEIR_OK;
   if (!im->least) return s;
   static const char *const updates[] = {
-      "UPDATE event SET start = start - ?1, \"end\" = \"end\" - ?1",
+      "UPDATE event_row SET start = start - ?1",
       "UPDATE process SET start = start - ?1, \"end\" = \"end\" - ?1",
       "UPDATE module SET loaded = loaded - ?1, unloaded = unloaded - ?1",
       "UPDATE stack SET first = first - ?1",

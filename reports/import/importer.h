@@ -17,6 +17,7 @@
 #include "reports/import/batch.h"
 #include "reports/import/import.h"
 #include "reports/import/lifetime.h"
+#include "reports/import/template.h"
 #include "reports/import/trace_file.h"
 #include "reports/base/util.h"
 
@@ -76,6 +77,7 @@ struct weir_importer {
   char *command;
   weir_importer_options options;
   wr_batch batch;
+  wr_templates templates;
   wr_memory_log memory; /* events taken by this importer */
   wr_spool **spools;    /* by number; NULL: its end is written */
   size_t spool_count, spool_capacity;

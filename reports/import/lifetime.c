@@ -487,33 +487,33 @@ void wr_memory_drop(wr_memory_log *log)
   *log = (wr_memory_log){.incomplete = true};
 }
 
-void wr_memory_keep(wr_memory_log *log, int64_t id, const wr_row *row)
+void wr_memory_keep(wr_memory_log *log, const wr_taken *x)
 {
-  const int64_t *v = row->v; /* in the order of the table's columns, its id left out */
-  int64_t kind = v[2];
-  if (log->incomplete || v[6] || v[14] & WEIR_EVF_CAPTURE) return;
-  if (kind != WEIR_EV_ALLOC && kind != WEIR_EV_FREE && kind != WEIR_EV_RESET &&
-      kind != WEIR_EV_HOSTREG)
+  const weir_trace_event *e = x->e;
+  if (log->incomplete || e->status || e->flags & WEIR_EVF_CAPTURE) return;
+  if (e->kind != WEIR_EV_ALLOC && e->kind != WEIR_EV_FREE && e->kind != WEIR_EV_RESET &&
+      e->kind != WEIR_EV_HOSTREG)
     return;
-  if (log->count >= KEPT_MOST || v[1] > INT32_MAX || v[7] > INT32_MAX ||
+  if (log->count >= KEPT_MOST || x->who.thread > INT32_MAX || x->who.stack > INT32_MAX ||
       !wr_grow(&log->event, &log->capacity, log->count + 1, sizeof(wr_memory_event))) {
     wr_memory_drop(log);
     return;
   }
-  bool ended = kind == WEIR_EV_ALLOC || (kind == WEIR_EV_HOSTREG && v[17]);
-  wr_memory_event *e = &log->event[log->count++];
-  *e = (wr_memory_event){.id = id,
-                         .time = ended ? v[5] : v[4],
-                         .pointer = v[15],
-                         .bytes = v[17],
-                         .process = (int32_t)v[0],
-                         .thread = (int32_t)v[1],
-                         .stack = row->nulls & 1u << 7 ? 0 : (int32_t)v[7],
-                         .kind = (uint8_t)kind,
-                         .context = (uint8_t)v[8],
-                         .mem = v[12] < REGISTERED ? (uint8_t)v[12] : WEIR_MEM_UNKNOWN,
-                         .device = row->nulls & 1u << 9 ? WR_NO_DEVICE : (int16_t)v[9]};
-  if (log->count > 1 && e->time < e[-1].time) log->unsorted = true;
+  bool ended = e->kind == WEIR_EV_ALLOC || (e->kind == WEIR_EV_HOSTREG && e->bytes);
+  int mem = e->mem & 15;
+  wr_memory_event *k = &log->event[log->count++];
+  *k = (wr_memory_event){.id = x->id,
+                         .time = ended ? x->end : x->start,
+                         .pointer = (int64_t)e->a,
+                         .bytes = (int64_t)e->bytes,
+                         .process = (int32_t)x->who.process,
+                         .thread = (int32_t)x->who.thread,
+                         .stack = (int32_t)x->who.stack,
+                         .kind = e->kind,
+                         .context = (uint8_t)(e->stack >> 24),
+                         .mem = mem < REGISTERED ? (uint8_t)mem : WEIR_MEM_UNKNOWN,
+                         .device = e->device == WEIR_DEVICE_NONE ? WR_NO_DEVICE : e->device};
+  if (log->count > 1 && k->time < k[-1].time) log->unsorted = true;
 }
 
 weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)

@@ -15,7 +15,7 @@
 #ifndef WEIR_REPORTS_LIFETIME_H
 #define WEIR_REPORTS_LIFETIME_H
 
-#include "reports/import/batch.h"
+#include "reports/import/template.h"
 
 /* How a block ended: block.how. */
 enum {
@@ -45,8 +45,15 @@ typedef struct wr_memory_log {
   bool incomplete; /* too many, or some were there before: nothing is kept */
 } wr_memory_log;
 
-/* Keeps row `id` of event if it is a memory event. */
-void wr_memory_keep(wr_memory_log *log, int64_t id, const wr_row *row);
+/* An event as it is taken: its row, who called, and when; its record. */
+typedef struct wr_taken {
+  int64_t id, start, end;
+  wr_caller who;
+  const weir_trace_event *e;
+} wr_taken;
+
+/* Keeps it if it is a memory event. */
+void wr_memory_keep(wr_memory_log *log, const wr_taken *x);
 
 void wr_memory_drop(wr_memory_log *log);
 

@@ -113,10 +113,11 @@ static weir_status check_schema(const weir_importer *im)
   weir_status s = number(&im->db, "PRAGMA user_version", &version);
   if (!s)
     s = number(&im->db,
-               "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'resume'"
+               "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
+               " AND name IN ('resume', 'event_row', 'template')"
                " AND sql NOT LIKE 'CREATE VIRTUAL%'",
                &there);
-  if (!s && (version != WR_SCHEMA_VERSION || !there))
+  if (!s && (version != WR_SCHEMA_VERSION || there < 3))
     s = weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
                   im->file.path);
   return s;
@@ -125,14 +126,12 @@ static weir_status check_schema(const weir_importer *im)
 weir_status wr_resume_write(weir_importer *im)
 {
   if (!im->merging || im->unfinished) return WEIR_OK;
-  weir_status s = wr_db_exec(
-      &im->db, WR_SET_WAL "PRAGMA wal_autocheckpoint = 4096; BEGIN IMMEDIATE;"
-                          "UPDATE meta SET value = 0 WHERE key = 'finished';"
-                          "DELETE FROM block; DELETE FROM memory;"
-                          "DELETE FROM module WHERE base IS NULL;"
-                          "DROP INDEX IF EXISTS event_by_kind;" /* of an older Weir */
-                          "DROP INDEX IF EXISTS block_by_alloc; DROP INDEX IF EXISTS block_by_free;"
-                          "COMMIT");
+  weir_status s =
+      wr_db_exec(&im->db, WR_SET_WAL "PRAGMA wal_autocheckpoint = 4096; BEGIN IMMEDIATE;"
+                                     "UPDATE meta SET value = 0 WHERE key = 'finished';"
+                                     "DELETE FROM block; DELETE FROM memory;"
+                                     "DELETE FROM module WHERE base IS NULL;"
+                                     "COMMIT");
   if (s && !sqlite3_get_autocommit(im->db.handle))
     sqlite3_exec(im->db.handle, "ROLLBACK", NULL, NULL, NULL);
   im->unfinished = !s;
@@ -149,9 +148,10 @@ static weir_status find_counters(weir_importer *im)
                   {"SELECT max(id) FROM frame", &im->frames},
                   {"SELECT max(id) FROM module", &im->modules},
                   {"SELECT max(id) FROM StringIds", &im->strings},
-                  {"SELECT max(id) FROM event", &im->events},
+                  {"SELECT max(id) FROM event_row", &im->events},
+                  {"SELECT max(abs(id)) FROM template", &im->templates.count},
                   {"SELECT max(id) FROM process", &im->processes},
-                  {"SELECT min(m) FROM (SELECT min(start) AS m FROM event UNION ALL"
+                  {"SELECT min(m) FROM (SELECT min(start) AS m FROM event_row UNION ALL"
                    " SELECT min(start) FROM process UNION ALL SELECT min(time) FROM tensor)",
                    &im->least},
                   {"SELECT value FROM meta WHERE key = 'duration_ns'", &im->latest}};
@@ -187,6 +187,7 @@ static weir_status find_origin(weir_importer *im)
 weir_status wr_resume_trace(weir_importer *im)
 {
   weir_status s = check_schema(im);
+  if (!s) s = wr_schema_reader_views(&im->db, WR_SCHEMA_VERSION);
   if (!s) s = find_counters(im);
   if (!s) s = find_origin(im);
   return s;

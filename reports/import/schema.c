@@ -149,6 +149,22 @@ static const char fixed_rows[] =
                                   "device',2),"
                                   "(4,'managed',4),(5,'array',3),(6,'host',7);";
 
+/* Events whole, as they are read. The order of the join is the cheap one whatever is asked. */
+#define EVENTS                                                                                     \
+  "SELECT e.id, t.process, t.thread, t.kind, t.api, e.start, e.start + e.duration AS \"end\","     \
+  " t.status, t.stack, t.context, t.device, t.src_device, t.copy, t.mem, t.src_mem, t.flags,"      \
+  " e.a, e.b, e.bytes, t.stream, e.call FROM event_row e CROSS JOIN template t ON t.id = "         \
+  "e.template"
+
+weir_status wr_schema_reader_views(const wr_db *db, int version)
+{
+  if (version < 2)
+    return wr_db_exec(db, "CREATE TEMP VIEW rare_event AS"
+                          " SELECT * FROM main.event WHERE kind = 10 OR kind = 13");
+  return wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"
+                        "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0");
+}
+
 weir_status wr_schema_create(const wr_db *db)
 {
   char pragmas[128];
@@ -157,6 +173,7 @@ weir_status wr_schema_create(const wr_db *db)
   weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
   if (!s) s = wr_db_exec(db, pragmas);
   if (!s) s = wr_db_exec(db, wr_schema_sql);
+  if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS);
   if (!s) s = wr_db_exec(db, fixed_rows);
   if (!s) s = insert_apis(db);
   if (!s) s = wr_db_exec(db, "COMMIT");

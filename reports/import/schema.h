@@ -7,7 +7,8 @@
 #include <stdint.h>
 #include "core/base/status.h"
 
-#define WR_SCHEMA_VERSION 1                                     /* PRAGMA user_version */
+#define WR_SCHEMA_VERSION 2                                     /* PRAGMA user_version */
+#define WR_SCHEMA_OLDEST  1                                     /* that can be read */
 #define WR_APPLICATION_ID 0x57454952                            /* PRAGMA application_id: "WEIR" */
 #define WR_SET_ID         "PRAGMA application_id = 1464158546;" /* the same */
 #define WR_SET_WAL        "PRAGMA journal_mode = WAL;"
@@ -40,6 +41,11 @@ bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 
 /* Tables, views, and the rows that every trace has (kinds, functions). */
 weir_status wr_schema_create(const wr_db *db);
+
+/* What readers ask, in views of this connection alone, so that no view of an untrusted file's is:
+ * `event`, as version 1 had it as a table, and `rare_event`, its resets and cache facts, quickly.
+ */
+weir_status wr_schema_reader_views(const wr_db *db, int version);
 
 /* Function number `api` as a trace names it; "api #N" (in `buffer`) where the table lacks it. */
 const char *wr_api_name(uint32_t api, char buffer[24]);

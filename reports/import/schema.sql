@@ -1,4 +1,4 @@
--- The schema of a trace, version 1. What it means is said in SCHEMA.md; a test compares the two.
+-- The schema of a trace, version 2. What it means is said in SCHEMA.md; a test compares the two.
 -- Native tables first, then what Nsight Systems' SQLite export calls the same facts.
 
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -25,6 +25,7 @@ CREATE TABLE frame(id INTEGER PRIMARY KEY, process INTEGER, address INTEGER, fir
                    module INTEGER);
 
 CREATE TABLE name(process INTEGER, kind TEXT, handle INTEGER, name TEXT, bytes INTEGER);
+CREATE INDEX name_by_handle ON name(process, kind, handle);
 CREATE TABLE note(id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, text TEXT);
 CREATE TABLE api(id INTEGER PRIMARY KEY, name TEXT, layer TEXT, category TEXT, hooked INTEGER);
 CREATE TABLE coverage(process INTEGER, api INTEGER, looked_up INTEGER, passed INTEGER,
@@ -38,16 +39,35 @@ CREATE TABLE resume(process INTEGER, what INTEGER, key INTEGER, value INTEGER,
 CREATE TABLE event_kind(id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE cache_reason(id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE mem_kind(id INTEGER PRIMARY KEY, name TEXT, nsys INTEGER);
+CREATE TABLE copy_direction(id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO copy_direction VALUES
+  (0, 'unknown'), (1, 'host_to_device'), (2, 'device_to_host'), (8, 'device_to_device'),
+  (9, 'host_to_host'), (10, 'peer_to_peer');
+CREATE TABLE wait_kind(id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO wait_kind VALUES
+  (0, 'unknown'), (1, 'event'), (2, 'stream_waits_for_event'), (3, 'stream'),
+  (4, 'context'), (5, 'query');
+CREATE TABLE cache_fact(id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO cache_fact VALUES
+  (1, 'given_back'), (2, 'tainted'), (3, 'staging_measured'), (4, 'uninitialised_copy'),
+  (5, 'engine_reserved'), (6, 'pool'), (7, 'pool_peak'), (8, 'pool_ended');
+CREATE TABLE block_end(id INTEGER PRIMARY KEY, name TEXT);
+INSERT INTO block_end VALUES
+  (0, 'live'), (1, 'freed'), (2, 'reset'), (3, 'replaced'), (4, 'unknown');
 
-CREATE TABLE event(
+-- What repeats stands once (template.h); the view `event`, of both, is in schema.c.
+CREATE TABLE template(
   id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, kind INTEGER, api INTEGER,
-  start INTEGER, "end" INTEGER, status INTEGER, stack INTEGER, context INTEGER,
-  device INTEGER, src_device INTEGER, copy INTEGER, mem INTEGER, src_mem INTEGER,
-  flags INTEGER, a INTEGER, b INTEGER, bytes INTEGER, stream INTEGER, call INTEGER);
+  status INTEGER, stack INTEGER, context INTEGER, device INTEGER, src_device INTEGER,
+  copy INTEGER, mem INTEGER, src_mem INTEGER, flags INTEGER, stream INTEGER);
+
+CREATE TABLE event_row(
+  id INTEGER PRIMARY KEY, template INTEGER, start INTEGER, duration INTEGER,
+  a INTEGER, b INTEGER, bytes INTEGER, call INTEGER);
 
 -- The few that are looked for by kind: resets and what happened to caches. All other readers go
 -- through the whole table once.
-CREATE INDEX event_rare ON event(kind, start) WHERE kind = 10 OR kind = 13;
+CREATE INDEX event_rare ON event_row(template) WHERE template < 0;
 
 CREATE TABLE block(
   id INTEGER PRIMARY KEY, process INTEGER, pointer INTEGER, bytes INTEGER, device INTEGER,
@@ -62,6 +82,128 @@ CREATE TABLE tensor(
 CREATE TABLE memory(
   device INTEGER, mem INTEGER, registered INTEGER, allocs INTEGER, bytes INTEGER,
   peak INTEGER, peak_at INTEGER, peak_place INTEGER, live INTEGER, live_blocks INTEGER);
+
+-- ---- one view a kind, columns with names and units --------------------------------------------
+
+CREATE VIEW call(id, process, thread, function, layer, category, kind, start_ns, duration_ns,
+  status, stream, context, stack, captured) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api),
+         (SELECT layer FROM api x WHERE x.id = t.api),
+         (SELECT category FROM api x WHERE x.id = t.api),
+         (SELECT name FROM event_kind x WHERE x.id = t.kind), e.start, e.duration, t.status,
+         t.stream, t.context, t.stack, t.flags & 16 <> 0
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind <> 13 AND e.call IS NULL;
+
+CREATE VIEW allocation(id, process, thread, function, start_ns, duration_ns, status, pointer,
+  bytes, pitch_bytes, memory, device, from_cache, reason, stream, context, stack, captured) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
+         e.duration, t.status, e.a, e.bytes, nullif(e.b, 0),
+         (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device, t.flags & 64 <> 0,
+         (SELECT name FROM cache_reason x WHERE x.id = nullif(t.copy, 0)), t.stream, t.context,
+         t.stack, t.flags & 16 <> 0
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 1;
+
+CREATE VIEW release(id, process, thread, function, start_ns, duration_ns, status, pointer, memory,
+  device, waited_ns, into_cache, cached_bytes, reason, stream, context, stack, captured) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
+         e.duration, t.status, e.a, (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device,
+         e.b, t.flags & 64 <> 0, CASE WHEN t.flags & 64 THEN e.bytes END,
+         (SELECT name FROM cache_reason x WHERE x.id = nullif(t.copy, 0)), t.stream, t.context,
+         t.stack, t.flags & 16 <> 0
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 2;
+
+CREATE VIEW copy(id, process, thread, function, start_ns, duration_ns, status, direction, bytes,
+  destination, source, destination_memory, source_memory, destination_device, source_device,
+  asynchronous, may_wait, staged, call, stream, context, stack, captured) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
+         e.duration, t.status, (SELECT name FROM copy_direction x WHERE x.id = t.copy), e.bytes,
+         e.a, e.b, (SELECT name FROM mem_kind x WHERE x.id = t.mem),
+         (SELECT name FROM mem_kind x WHERE x.id = t.src_mem), t.device, t.src_device,
+         t.flags & 1 <> 0, t.flags & 2 <> 0, t.flags & 128 <> 0, e.call, t.stream, t.context,
+         t.stack, t.flags & 16 <> 0
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 3;
+
+CREATE VIEW memset(id, process, thread, function, start_ns, duration_ns, status, pointer, bytes,
+  value, memory, device, asynchronous, stream, context, stack, captured) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
+         e.duration, t.status, e.a, e.bytes, e.b,
+         (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device, t.flags & 1 <> 0, t.stream,
+         t.context, t.stack, t.flags & 16 <> 0
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 4;
+
+CREATE VIEW wait(id, process, thread, function, start_ns, duration_ns, status, waits_for,
+  event_handle, device, stream, context, stack, captured) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
+         e.duration, t.status, (SELECT name FROM wait_kind x WHERE x.id = t.copy), nullif(e.a, 0),
+         t.device, t.stream, t.context, t.stack, t.flags & 16 <> 0
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 5;
+
+CREATE VIEW launch(id, process, thread, function, start_ns, duration_ns, status, kernel,
+  kernel_handle, grid_x, grid_y, grid_z, threads, device, stream, context, stack, captured) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
+         e.duration, t.status,
+         (SELECT n.name FROM name n WHERE n.process = t.process AND n.kind = 'kernel' AND n.handle = e.a),
+         e.a, e.b & 4294967295, e.b >> 32 & 65535, e.b >> 48 & 65535, e.bytes, t.device, t.stream,
+         t.context, t.stack, t.flags & 16 <> 0
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 6;
+
+CREATE VIEW registration(id, process, thread, function, start_ns, duration_ns, status, pointer,
+  bytes, context, stack) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
+         e.duration, t.status, e.a, nullif(e.bytes, 0), t.context, t.stack
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE t.kind = 11;
+
+CREATE VIEW reset(id, process, thread, function, start_ns, duration_ns, status, device, scope,
+  context, stack) AS
+  SELECT e.id, t.process, t.thread, (SELECT name FROM api x WHERE x.id = t.api), e.start,
+         e.duration, t.status, t.device, CASE e.bytes WHEN 1 THEN 'context' ELSE 'device' END,
+         t.context, t.stack
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 10;
+
+CREATE VIEW cache_action(id, process, thread, time_ns, action, pointer, bytes, reason, memory,
+  device) AS
+  SELECT e.id, t.process, t.thread, e.start + e.duration,
+         (SELECT name FROM cache_fact x WHERE x.id = t.copy), nullif(e.a, 0), e.bytes,
+         (SELECT name FROM cache_reason x WHERE x.id = e.b),
+         (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 13 AND t.copy IN (1, 2);
+
+CREATE VIEW staging_measurement(id, process, thread, time_ns, direction, driver_percent, bytes) AS
+  SELECT e.id, t.process, t.thread, e.start + e.duration,
+         (SELECT name FROM copy_direction x WHERE x.id = e.a), nullif(e.b, 0), nullif(e.bytes, 0)
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 13 AND t.copy = 3;
+
+CREATE VIEW uninitialised_copy(id, process, thread, time_ns, block_pointer, offset_bytes, bytes,
+  stack) AS
+  SELECT e.id, t.process, t.thread, e.start + e.duration, e.a, e.b, e.bytes, t.stack
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 13 AND t.copy = 4;
+
+CREATE VIEW engine_reserve(id, process, thread, time_ns, memory, device, reserved_bytes) AS
+  SELECT e.id, t.process, t.thread, e.start + e.duration,
+         (SELECT name FROM mem_kind x WHERE x.id = t.mem), t.device, e.bytes
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 13 AND t.copy = 5;
+
+CREATE VIEW pool_sample(id, process, thread, time_ns, fact, pool, device, default_pool,
+  used_bytes, reserved_bytes, release_threshold_bytes) AS
+  SELECT e.id, t.process, t.thread, e.start + e.duration,
+         (SELECT name FROM cache_fact x WHERE x.id = t.copy), e.a, t.device,
+         t.src_device IS NOT NULL, CASE WHEN t.copy < 8 THEN e.b END,
+         CASE WHEN t.copy < 8 THEN e.bytes END, CASE t.copy WHEN 6 THEN t.stream END
+  FROM event_row e CROSS JOIN template t ON t.id = e.template
+  WHERE e.template < 0 AND t.kind = 13 AND t.copy IN (6, 7, 8);
 
 -- ---- Nsight Systems' names -------------------------------------------------------------------
 

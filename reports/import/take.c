@@ -67,31 +67,13 @@ static weir_status note_odd_api(weir_importer *im, uint32_t api)
   return s ? s : t;
 }
 
-static void fill_event(wr_row *row, const wr_spool *s, const weir_trace_event *e, int64_t start,
-                       int64_t end)
+/* The narrow row; what it shares with others is in its template. */
+static void fill_event(wr_row *row, const wr_spool *s, const wr_taken *x, int64_t template)
 {
-  uint32_t nulls = 0;
-  row->v[3] = e->api;
-  row->v[4] = start;
-  row->v[5] = end;
-  row->v[6] = e->status;
-  row->v[8] = e->stack >> 24;
-  row->v[9] = e->device;
-  row->v[10] = e->src_device;
-  row->v[11] = e->copy;
-  row->v[12] = e->mem & 15;
-  row->v[13] = e->mem >> 4;
-  row->v[14] = e->flags;
-  row->v[15] = (int64_t)e->a;
-  row->v[16] = (int64_t)e->b;
-  if (e->kind == WEIR_EV_FREE) row->v[16] = (int64_t)wr_length(s, e->b);
-  row->v[17] = (int64_t)e->bytes;
-  row->v[18] = (int64_t)e->stream;
-  if (e->device == WEIR_DEVICE_NONE) nulls |= 1u << 9;
-  if (e->src_device == WEIR_DEVICE_NONE) nulls |= 1u << 10;
-  row->v[0] = s->process;
-  row->v[2] = e->kind;
-  row->nulls = nulls;
+  const weir_trace_event *e = x->e;
+  int64_t b = e->kind == WEIR_EV_FREE ? (int64_t)wr_length(s, e->b) : (int64_t)e->b;
+  *row =
+      (wr_row){.v = {template, x->start, x->end - x->start, (int64_t)e->a, b, (int64_t)e->bytes}};
 }
 
 /* CUDA_ERROR_STUB_LIBRARY, cudaErrorInsufficientDriver, CUDA_ERROR_NO_DEVICE,
@@ -110,6 +92,34 @@ static void note_reach(weir_importer *im, const weir_trace_event *e)
   im->refused = e->status;
 }
 
+/* The row of the call's first event where this is a further item of a batched call, else 0. */
+static int64_t call_of(wr_thread *t, const weir_trace_event *e, int64_t id)
+{
+  if (e->flags & WEIR_EVF_BATCH && t->last_call) return t->last_call;
+  if (e->kind != WEIR_EV_CACHE) t->last_call = id;
+  return 0;
+}
+
+static int64_t stack_of(const wr_spool *s, uint32_t serial, const weir_trace_event *e)
+{
+  const uint64_t *stack = NULL;
+  if (e->stack & 0xffffff)
+    stack = wr_map_get(&s->local_stacks, (uint64_t)serial << 32 | (e->stack & 0xffffff));
+  return stack ? (int64_t)*stack : 0;
+}
+
+/* When it was called and returned. */
+static void place_event(wr_spool *s, wr_thread *t, wr_taken *x)
+{
+  const weir_trace_event *e = x->e;
+  bool sane = wr_length(s, weir_event_duration(e)) > 0;
+  x->start = wr_time(s, e->start);
+  x->end = sane ? wr_time(s, e->start + weir_event_duration(e)) : x->start;
+  if (x->end < x->start) x->end = x->start; /* the sum is damaged */
+  t->last_end = x->end;
+  wr_span(s->im, x->start, x->end);
+}
+
 static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
                               const weir_trace_event *e)
 {
@@ -120,34 +130,22 @@ static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
     if (full) return full;
   }
   size_t index = 0;
+  int64_t template = 0;
   weir_status status = find_thread(s, serial, tid, &index);
   if (!status && e->api >= weir_api_count) status = note_odd_api(im, e->api);
   if (status) return status;
-  wr_row *row = wr_batch_row(&im->batch, WR_TABLE_EVENT);
-  if (!row) return wr_out_of_memory(im);
   wr_thread *t = &s->thread[index];
-  bool sane = wr_length(s, weir_event_duration(e)) > 0;
-  int64_t start = wr_time(s, e->start);
-  int64_t end = sane ? wr_time(s, e->start + weir_event_duration(e)) : start;
-  if (end < start) end = start; /* the sum is damaged */
-  t->last_end = end;
-  wr_span(im, start, end);
-  fill_event(row, s, e, start, end);
-  row->v[1] = t->id;
-  const uint64_t *stack = NULL;
-  if (e->stack & 0xffffff)
-    stack = wr_map_get(&s->local_stacks, (uint64_t)serial << 32 | (e->stack & 0xffffff));
-  if (stack && *stack)
-    row->v[7] = (int64_t)*stack;
-  else
-    row->nulls |= 1u << 7;
-  int64_t id = ++im->events;
-  if (e->flags & WEIR_EVF_BATCH && t->last_call)
-    row->v[19] = t->last_call;
-  else
-    row->nulls |= 1u << 19, t->last_call = e->kind == WEIR_EV_CACHE ? t->last_call : id;
+  wr_taken x = {.who = {s->process, t->id, stack_of(s, serial, e)}, .e = e};
+  status = wr_template_of(&im->templates, &im->batch, &x.who, e, &template);
+  wr_row *row = status ? NULL : wr_batch_row(&im->batch, WR_TABLE_EVENT);
+  if (!row) return status ? status : wr_out_of_memory(im);
+  place_event(s, t, &x);
+  fill_event(row, s, &x, template);
+  x.id = ++im->events;
+  row->v[6] = call_of(t, e, x.id);
+  if (!row->v[6]) row->nulls = 1u << 6;
   s->events++;
-  wr_memory_keep(&im->memory, id, row);
+  wr_memory_keep(&im->memory, &x);
   if (!im->reached) note_reach(im, e);
   return WEIR_OK;
 }

@@ -336,10 +336,11 @@ static weir_status load_unwritten(wr_cache *c, const wr_db *db)
   namer n = {.c = c};
   weir_status s = wr_symbols_open(&n.symbols, db);
   if (s) return s;
-  s = wr_db_each(db,
-                 "SELECT ifnull(stack, 0), count(*), sum(bytes), min(start), a, b, bytes FROM event"
-                 " WHERE kind = 13 AND copy = 4 GROUP BY 1 ORDER BY 4",
-                 take_unwritten, &n);
+  s = wr_db_each(
+      db,
+      "SELECT ifnull(stack, 0), count(*), sum(bytes), min(start), a, b, bytes FROM rare_event"
+      " WHERE kind = 13 AND copy = 4 GROUP BY 1 ORDER BY 4",
+      take_unwritten, &n);
   wr_symbols_close(n.symbols);
   return s;
 }

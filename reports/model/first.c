@@ -53,7 +53,7 @@ weir_status wr_firsts_open(wr_firsts *f, const wr_db *db)
   for (int i = 0; i < 4; i++)
     f->create[i] = weir_api_find_name(makers[i]);
   weir_status s = wr_db_each(db,
-                             "SELECT process, \"end\", device, context, bytes FROM event"
+                             "SELECT process, \"end\", device, context, bytes FROM rare_event"
                              " WHERE kind = 10 AND status = 0",
                              take_reset, f);
   if (f->reset_count) qsort(f->resets, f->reset_count, sizeof(*f->resets), by_key);

@@ -36,7 +36,7 @@ weir_status wr_file_look(const char *path, wr_file_kind *kind)
 
 /* ---- opening a trace ------------------------------------------------------------------------- */
 
-static weir_status check_ids(const wr_db *db)
+static weir_status check_ids(const wr_db *db, int *schema)
 {
   sqlite3_stmt *q = NULL;
   static const char sql[] = "SELECT a.application_id, u.user_version"
@@ -49,19 +49,32 @@ static weir_status check_ids(const wr_db *db)
     s = wr_db_fail(db, "reading");
   else if (id != WR_APPLICATION_ID)
     s = weir_fail(WEIR_ECORRUPT, "%s is an SQLite file, and no trace of Weir's", db->path);
-  else if (version != WR_SCHEMA_VERSION)
-    s = weir_fail(WEIR_EVERSION, "%s has trace schema %d; this Weir reads schema %d", db->path,
-                  version, WR_SCHEMA_VERSION);
+  else if (version < WR_SCHEMA_OLDEST || version > WR_SCHEMA_VERSION)
+    s = weir_fail(WEIR_EVERSION, "%s has trace schema %d; this Weir reads schemas %d to %d",
+                  db->path, version, WR_SCHEMA_OLDEST, WR_SCHEMA_VERSION);
+  *schema = version;
   sqlite3_finalize(q);
   return s;
 }
 
 /* A view of that name could be anything, for ever: what is read must be tables. */
-static weir_status check_tables(const wr_db *db)
+static weir_status check_tables(const wr_db *db, int schema)
 {
-  static const char *const needed[] = {"meta",        "process", "thread", "module", "stack",
-                                       "stack_frame", "frame",   "name",   "note",   "api",
-                                       "coverage",    "event",   "block",  "memory"};
+  const char *const needed[] = {"meta",
+                                "process",
+                                "thread",
+                                "module",
+                                "stack",
+                                "stack_frame",
+                                "frame",
+                                "name",
+                                "note",
+                                "api",
+                                "coverage",
+                                "block",
+                                "memory",
+                                schema < 2 ? "event" : "event_row",
+                                schema < 2 ? "event" : "template"};
   sqlite3_stmt *q = NULL;
   weir_status s = wr_db_prepare(db,
                                 "SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table'"
@@ -96,7 +109,7 @@ static char *immutable_uri(const char *path)
   return fclose(f) ? NULL : uri;
 }
 
-static weir_status open_with(wr_db *db, const char *name, int flags)
+static weir_status open_with(wr_db *db, const char *name, int flags, int *schema)
 {
   sqlite3_close(db->handle);
   db->handle = NULL;
@@ -106,22 +119,24 @@ static weir_status open_with(wr_db *db, const char *name, int flags)
   sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
   sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
   sqlite3_busy_timeout(db->handle, 5000);
-  return check_ids(db);
+  return check_ids(db, schema);
 }
 
 /* `file`: where the trace is; db->path is what it is called in errors. */
 static weir_status open_trace(wr_db *db, const char *file)
 {
-  weir_status s = open_with(db, file, 0);
+  int schema = 0;
+  weir_status s = open_with(db, file, 0, &schema);
   /* A trace in WAL whose folder we may not write: what the file itself holds can still be read. */
   if (s == WEIR_EIO && (sqlite3_errcode(db->handle) & 0xff) == SQLITE_CANTOPEN) {
     char *uri = immutable_uri(file);
-    if (uri) s = open_with(db, uri, SQLITE_OPEN_URI);
+    if (uri) s = open_with(db, uri, SQLITE_OPEN_URI, &schema);
     free(uri);
   }
   if (!s) s = wr_db_exec(db, "PRAGMA cache_size = -65536");
   if (!s) s = wr_db_exec(db, "BEGIN"); /* all that is read is of one moment */
-  if (!s) s = check_tables(db);
+  if (!s) s = check_tables(db, schema);
+  if (!s) s = wr_schema_reader_views(db, schema);
   return s;
 }
 

@@ -89,7 +89,7 @@ weir_status wr_pools_load(wr_cache *c, const wr_db *db)
   pass p = {.c = c, .db = db};
   weir_status s = wr_db_each(db,
                              "SELECT e.process, p.pid, e.copy, e.a, e.b, e.bytes, e.stream,"
-                             " e.device, e.src_device, e.\"end\" FROM event e"
+                             " e.device, e.src_device, e.\"end\" FROM rare_event e"
                              " JOIN process p ON p.id = e.process WHERE e.kind = 13"
                              " AND e.copy IN (6, 7, 8) ORDER BY e.\"end\", e.id",
                              take, &p);

@@ -64,7 +64,7 @@ weir_status wr_reserved_load(wr_model *m, const wr_db *db)
   pass p = {.m = m};
   weir_status s = wr_db_each(db,
                              "SELECT process, device, mem, bytes, 0 AS ends, \"end\" AS t, id"
-                             " FROM event WHERE kind = 13 AND copy = 5 UNION ALL"
+                             " FROM rare_event WHERE kind = 13 AND copy = 5 UNION ALL"
                              " SELECT id, NULL, 0, 0, 1, \"end\", 0 FROM process"
                              " WHERE \"end\" IS NOT NULL ORDER BY t, ends, id",
                              take, &p);

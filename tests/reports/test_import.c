@@ -57,6 +57,29 @@ START_TEST(every_event_is_one_row_with_its_values)
 }
 END_TEST
 
+/* So many streams that what is known of them is forgotten on the way. */
+START_TEST(calls_that_are_alike_share_a_template)
+{
+  enum { STREAMS = 140000 };
+  weir_trace_event e = {.kind = WEIR_EV_LAUNCH, .api = synth_api("cudaLaunchKernel")};
+  synth_open(synth_dir());
+  for (uint64_t i = 0; i < STREAMS; i++) {
+    e.stream = 3 + i;
+    synth_event(0, 10 * i, 1, e);
+    synth_event(0, 10 * i + 5, 1, e);
+  }
+  e.stream = 3;
+  synth_event(0, 10 * STREAMS, 1, e);
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event"), 2 * STREAMS + 1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM event WHERE stream <> 3 + (id - 1) / 2"),
+                   1); /* the last */
+  ck_assert_int_eq(synth_number(t, "SELECT count(DISTINCT stream) FROM template"), STREAMS);
+  ck_assert_int_le(synth_number(t, "SELECT count(*) FROM template"), STREAMS + 1);
+}
+END_TEST
+
 START_TEST(a_finished_trace_is_one_file_with_ids_and_meta)
 {
   char side[600];
@@ -64,7 +87,7 @@ START_TEST(a_finished_trace_is_one_file_with_ids_and_meta)
   synth_sync(0, 10, 20, WEIR_SYNC_CONTEXT);
   synth_close();
   const char *t = import_spool();
-  ck_assert_int_eq(synth_number(t, "PRAGMA user_version"), 1);
+  ck_assert_int_eq(synth_number(t, "PRAGMA user_version"), 2);
   ck_assert_int_eq(synth_number(t, "PRAGMA application_id"), 0x57454952);
   ck_assert_int_eq(synth_number(t, "SELECT value FROM meta WHERE key='finished'"), 1);
   ck_assert_int_eq(synth_number(t, "SELECT value='synthetic' FROM meta WHERE key='command'"), 1);
@@ -486,6 +509,7 @@ int main(void)
   tcase_set_timeout(t, 0);
   tcase_add_checked_fixture(t, NULL, synth_clean);
   tcase_add_test(t, every_event_is_one_row_with_its_values);
+  tcase_add_test(t, calls_that_are_alike_share_a_template);
   tcase_add_test(t, a_finished_trace_is_one_file_with_ids_and_meta);
   tcase_add_test(t, stacks_are_shared_by_threads_and_frames_know_their_module);
   tcase_add_test(t, an_address_means_something_else_after_an_unload);

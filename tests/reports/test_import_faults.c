@@ -251,7 +251,7 @@ START_TEST(a_full_tmpfs_is_an_error_and_goes_on_when_there_is_room)
   (void)snprintf(trace, sizeof(trace), "%s/t.db", mount_point);
   (void)snprintf(ballast, sizeof(ballast), "%s/ballast", mount_point);
   int fd = open(ballast, O_CREAT | O_WRONLY, 0600);
-  ck_assert_int_eq(posix_fallocate(fd, 0, 10 << 20), 0);
+  ck_assert_int_eq(posix_fallocate(fd, 0, 11 << 20), 0);
   close(fd);
   weir_importer *im = NULL;
   ck_assert_int_eq(weir_importer_open(&im, trace, NULL), WEIR_OK);

@@ -99,12 +99,12 @@ END_TEST
 
 START_TEST(other_versions_and_missing_tables_are_told)
 {
-  static const char *const tables[] = {"meta",     "process", "module", "stack_frame",
-                                       "frame",    "name",    "note",   "api",
-                                       "coverage", "event",   "block",  "memory"};
+  static const char *const tables[] = {"meta",     "process", "module", "stack_frame", "frame",
+                                       "name",     "note",    "api",    "coverage",    "event_row",
+                                       "template", "block",   "memory"};
   const char *t = make_trace();
-  sql(t, "PRAGMA user_version = 2");
-  expect(t, WEIR_EVERSION, "schema 2");
+  sql(t, "PRAGMA user_version = 3");
+  expect(t, WEIR_EVERSION, "schema 3");
   sql(t, "PRAGMA user_version = 0");
   expect(t, WEIR_EVERSION, "schema 0");
   for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
@@ -115,30 +115,71 @@ START_TEST(other_versions_and_missing_tables_are_told)
     expect(t, WEIR_ECORRUPT, tables[i]);
   }
   t = make_trace();
-  sql(t, "DROP TABLE event; CREATE TABLE event(id INTEGER PRIMARY KEY, process)");
+  sql(t, "DROP TABLE event_row; CREATE TABLE event_row(id INTEGER PRIMARY KEY, template)");
   ck_assert_int_ne(report_on(t, WEIR_REPORT_TEXT), WEIR_OK);
 }
 END_TEST
+
+#define ENDLESS                                                                                    \
+  "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r)"                                  \
+  " SELECT n AS id, 1 AS process, 1 AS thread, 1 AS kind, 1 AS api, 1 AS start FROM r"
 
 /* A table that is a view could be endless. */
 START_TEST(a_view_in_a_tables_place_is_refused)
 {
   const char *t = make_trace();
-  sql(t,
-      "DROP TABLE event; CREATE VIEW event AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1"
-      " FROM r) SELECT n AS id, 1 AS process, 1 AS thread, 1 AS kind, 1 AS api, 1 AS start FROM r");
+  sql(t, "DROP TABLE event_row; CREATE VIEW event_row AS " ENDLESS);
+  expect(t, WEIR_ECORRUPT, "event_row");
+  t = make_trace();
+  sql(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS "; PRAGMA user_version = 1");
   expect(t, WEIR_ECORRUPT, "event");
+}
+END_TEST
+
+/* The views of a file are its own affair. */
+START_TEST(what_a_file_says_its_events_are_is_not_asked)
+{
+  const char *t = make_trace();
+  sql(t, "DROP VIEW event; CREATE VIEW event AS " ENDLESS);
+  ck_assert_int_eq(report_on(t, WEIR_REPORT_JSON), WEIR_OK);
+}
+END_TEST
+
+static json_t *parts_of(const char *trace)
+{
+  json_t *j = synth_json(trace);
+  json_object_del(j, "trace");
+  return j;
+}
+
+/* Version 1 had one wide table of events. */
+START_TEST(a_trace_of_version_1_gives_the_same_report)
+{
+  const char *t = make_trace();
+  json_t *now = parts_of(t);
+  sql(t, "CREATE TABLE wide(id INTEGER PRIMARY KEY, process, thread, kind, api, start, \"end\","
+         " status, stack, context, device, src_device, copy, mem, src_mem, flags, a, b, bytes,"
+         " stream, call)");
+  sql(t, "INSERT INTO wide SELECT * FROM event; DROP VIEW event; DROP TABLE event_row");
+  sql(t, "DROP TABLE template; CREATE TABLE event AS SELECT * FROM wide");
+  sql(t, "PRAGMA user_version = 1");
+  json_t *then = parts_of(t);
+  ck_assert(json_equal(now, then));
+  json_decref(now);
+  json_decref(then);
 }
 END_TEST
 
 START_TEST(values_out_of_range_do_no_harm)
 {
   static const char *const changes[] = {
-      "UPDATE event SET device = 1000000, src_device = -5",
-      "UPDATE event SET api = -1, mem = 99, src_mem = -3, copy = 77, kind = 3",
-      "UPDATE event SET start = 9223372036854775807, \"end\" = -9223372036854775808",
-      "UPDATE event SET stack = 9223372036854775807",
-      "UPDATE event SET bytes = -1, kind = 'text', flags = x'00ff'",
+      "UPDATE template SET device = 1000000, src_device = -5",
+      "UPDATE template SET api = -1, mem = 99, src_mem = -3, copy = 77, kind = 3",
+      "UPDATE event_row SET start = 9223372036854775807, duration = -9223372036854775808",
+      "UPDATE event_row SET start = 9223372036854775807, duration = 9223372036854775807",
+      "UPDATE event_row SET template = id; UPDATE event_row SET template = -id WHERE id > 5",
+      "UPDATE template SET stack = 9223372036854775807",
+      "UPDATE template SET kind = 'text', flags = x'00ff'; UPDATE event_row SET bytes = -1",
       "UPDATE block SET device = 400, mem = 1e300, born = 'x', died = -1, bytes = -1, how = 77",
       "UPDATE memory SET device = 256, peak = -1, peak_place = 1",
       "UPDATE frame SET address = 0, module = 77",
@@ -251,6 +292,8 @@ int main(void)
   tcase_add_test(t, what_is_no_trace_is_named_so);
   tcase_add_test(t, other_versions_and_missing_tables_are_told);
   tcase_add_test(t, a_view_in_a_tables_place_is_refused);
+  tcase_add_test(t, what_a_file_says_its_events_are_is_not_asked);
+  tcase_add_test(t, a_trace_of_version_1_gives_the_same_report);
   tcase_add_test(t, values_out_of_range_do_no_harm);
   tcase_add_test(t, a_cut_trace_is_an_error_or_a_report);
   tcase_add_loop_test(t, a_changed_byte_is_an_error_or_a_report, 0, 4);

@@ -98,8 +98,11 @@ weir_status rp_read_trace(rp_ops *ops, const char *path)
       " b.born AS place, b.stack FROM block b JOIN event e ON e.id = b.alloc"
       " WHERE NOT b.registered UNION ALL "
       "SELECT b.process, b.device, b.mem, 1, b.\"end\", b.pointer, b.bytes, e.thread, e.stream,"
-      " b.died, e.stack FROM block b LEFT JOIN event e ON e.id = b.free"
-      " WHERE NOT b.registered AND b.how <> 0 AND b.died IS NOT NULL ORDER BY place, 4 DESC";
+      " b.died, e.stack FROM block b JOIN event e ON e.id = b.free"
+      " WHERE NOT b.registered AND b.how <> 0 AND b.died IS NOT NULL UNION ALL "
+      "SELECT process, device, mem, 1, \"end\", pointer, bytes, NULL, NULL, died, NULL FROM block"
+      " WHERE NOT registered AND how <> 0 AND died IS NOT NULL AND free IS NULL"
+      " ORDER BY place, 4 DESC";
   wr_input in;
   from_trace t = {.ops = ops};
   weir_status s = wr_input_open(&in, path);

@@ -1,0 +1,54 @@
+/* template.h: what calls have in common.
+ *
+ * A program makes few kinds of calls very often: of 2.1 M events of a training run all but time,
+ * addresses and sizes make 99 distinct tuples. Such a tuple is a *template*, a row of its own, and
+ * an event is a narrow row that names it. Templates that are alike may be two rows: nothing is
+ * wrong then but room, so the table here may forget, and an importer that goes on with a trace
+ * begins with none.
+ *
+ * Resets and cache facts are looked for one by one, by readers who want none of the other events:
+ * their templates have negative numbers, and the one index is of events with such.
+ */
+#ifndef WEIR_REPORTS_TEMPLATE_H
+#define WEIR_REPORTS_TEMPLATE_H
+
+#include "core/trace/event.h"
+#include "reports/import/batch.h"
+
+/* One row a column of the table, its id left out: name, value for a record `e` of a key `k`, and
+ * whether it is there. In the table's order. */
+#define WR_TEMPLATE_MAP(X)                                                                         \
+  X(process, k->process, true)                                                                     \
+  X(thread, k->thread, true)                                                                       \
+  X(kind, e->kind, true)                                                                           \
+  X(api, e->api, true)                                                                             \
+  X(status, e->status, true)                                                                       \
+  X(stack, k->stack, k->stack != 0)                                                                \
+  X(context, e->stack >> 24, true)                                                                 \
+  X(device, e->device, e->device != WEIR_DEVICE_NONE)                                              \
+  X(src_device, e->src_device, e->src_device != WEIR_DEVICE_NONE)                                  \
+  X(copy, e->copy, true)                                                                           \
+  X(mem, e->mem & 15, true)                                                                        \
+  X(src_mem, e->mem >> 4, true)                                                                    \
+  X(flags, e->flags, true)                                                                         \
+  X(stream, e->stream, true)
+
+/* Who called from where: rows; stack 0: none. */
+typedef struct wr_caller {
+  int64_t process, thread, stack;
+} wr_caller;
+
+typedef struct wr_templates {
+  struct wr_template_slot *slots; /* open addressing, linear probing */
+  size_t mask, used;              /* slots - 1, 0 while there are none */
+  int64_t count;                  /* templates in the trace: the last number, its sign apart */
+} wr_templates;
+
+/* The number of the template of `e`, made (with its row) where it is not known.
+ * Errors: ENOMEM. */
+weir_status wr_template_of(wr_templates *t, wr_batch *batch, const wr_caller *who,
+                           const weir_trace_event *e, int64_t *id);
+
+void wr_templates_free(wr_templates *t);
+
+#endif
