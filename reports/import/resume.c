@@ -187,7 +187,8 @@ static weir_status find_origin(weir_importer *im)
 weir_status wr_resume_trace(weir_importer *im)
 {
   weir_status s = check_schema(im);
-  if (!s) s = wr_schema_reader_views(&im->db, WR_SCHEMA_VERSION);
+  im->db.schema = WR_SCHEMA_VERSION;
+  if (!s) s = wr_schema_reader_views(&im->db);
   if (!s) s = find_counters(im);
   if (!s) s = find_origin(im);
   return s;

@@ -156,9 +156,9 @@ static const char fixed_rows[] =
   " e.a, e.b, e.bytes, t.stream, e.call FROM event_row e CROSS JOIN template t ON t.id = "         \
   "e.template"
 
-weir_status wr_schema_reader_views(const wr_db *db, int version)
+weir_status wr_schema_reader_views(const wr_db *db)
 {
-  if (version < 2)
+  if (db->schema < 2)
     return wr_db_exec(db, "CREATE TEMP VIEW rare_event AS"
                           " SELECT * FROM main.event WHERE kind = 10 OR kind = 13");
   return wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"

@@ -18,6 +18,7 @@ typedef struct wr_db {
   sqlite3 *handle;
   const char *path;    /* borrowed */
   const char *symbols; /* folder in which symbols are looked for first, or NULL; borrowed */
+  int schema;          /* version of a trace that was opened to be read; else 0 */
 } wr_db;
 
 /* Words the last failure of `db` as a status: ENOSPC, EIO, ECORRUPT, ENOMEM. `doing`: "writing". */
@@ -45,7 +46,7 @@ weir_status wr_schema_create(const wr_db *db);
 /* What readers ask, in views of this connection alone, so that no view of an untrusted file's is:
  * `event`, as version 1 had it as a table, and `rare_event`, its resets and cache facts, quickly.
  */
-weir_status wr_schema_reader_views(const wr_db *db, int version);
+weir_status wr_schema_reader_views(const wr_db *db);
 
 /* Function number `api` as a trace names it; "api #N" (in `buffer`) where the table lacks it. */
 const char *wr_api_name(uint32_t api, char buffer[24]);

@@ -364,7 +364,10 @@ weir_status wr_cache_load(wr_cache *c, const wr_db *db)
       take_mode, c);
   if (!s) s = wr_pools_load(c, db);
   if (s || !c->rerouted) return s;
-  s = wr_db_each(db, "SELECT max(\"end\") FROM event", take_end, c);
+  s = wr_db_each(db,
+                 db->schema < 2 ? "SELECT max(\"end\") FROM event"
+                                : "SELECT max(start + duration) FROM event_row",
+                 take_end, c);
   if (!s) s = walk(&p);
   if (!s) s = wr_db_each(db, copies_sql, take_copies, c);
   if (!s) s = load_unwritten(c, db);

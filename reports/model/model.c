@@ -25,6 +25,9 @@ typedef struct load {
   wr_map per_process;      /* process -> events */
   wr_site_sums sums;
   wr_firsts firsts;
+  event_row *templates; /* what events have in common, where all of them are at hand */
+  size_t template_count, template_capacity;
+  wr_map by_template;   /* row of template -> index in `templates` */
   event_row *undecided; /* calls that may have made a context */
   size_t undecided_count, undecided_capacity;
   uint32_t graph_launch[4]; /* functions */
@@ -49,9 +52,11 @@ static uint64_t number_of(sqlite3_stmt *q, int column)
 
 /* ---- the pass over the events ---------------------------------------------------------------- */
 
-static const char events_sql[] = "SELECT process, kind, api, \"end\", status, stack, "
-                                 "device, src_device, copy, mem, src_mem,"
-                                 " flags, bytes, call IS NULL, thread, context, start FROM event";
+enum { MOST_TEMPLATES = 1 << 17 }; /* 20 MiB; of a trace with more, events are read whole */
+
+#define COMMON                                                                                     \
+  "SELECT process, kind, api, status, stack, device, src_device, copy, mem, src_mem, flags,"       \
+  " thread, context"
 
 static int device_of(sqlite3_stmt *q, int column)
 {
@@ -59,25 +64,31 @@ static int device_of(sqlite3_stmt *q, int column)
   return sqlite3_column_type(q, column) == SQLITE_NULL || d < 0 || d >= WR_HOST ? WR_HOST : (int)d;
 }
 
-static void read_event(sqlite3_stmt *q, event_row *e)
+/* What COMMON selects. */
+static event_row read_common(sqlite3_stmt *q)
 {
-  *e = (event_row){.process = sqlite3_column_int64(q, 0),
-                   .kind = sqlite3_column_int64(q, 1),
-                   .api = sqlite3_column_int64(q, 2) & 0xffff,
-                   .ns = (int64_t)(number_of(q, 3) - number_of(q, 16)),
-                   .status = sqlite3_column_int64(q, 4),
-                   .stack = sqlite3_column_int64(q, 5),
-                   .device = device_of(q, 6),
-                   .src_device = device_of(q, 7),
-                   .copy = sqlite3_column_int64(q, 8),
-                   .mem = sqlite3_column_int64(q, 9),
-                   .src_mem = sqlite3_column_int64(q, 10),
-                   .flags = sqlite3_column_int64(q, 11),
-                   .bytes = number_of(q, 12),
-                   .first = sqlite3_column_int64(q, 13) != 0,
-                   .thread = sqlite3_column_int64(q, 14),
-                   .context = sqlite3_column_int64(q, 15),
-                   .start = sqlite3_column_int64(q, 16)};
+  return (event_row){.process = sqlite3_column_int64(q, 0),
+                     .kind = sqlite3_column_int64(q, 1),
+                     .api = sqlite3_column_int64(q, 2) & 0xffff,
+                     .status = sqlite3_column_int64(q, 3),
+                     .stack = sqlite3_column_int64(q, 4),
+                     .device = device_of(q, 5),
+                     .src_device = device_of(q, 6),
+                     .copy = sqlite3_column_int64(q, 7),
+                     .mem = sqlite3_column_int64(q, 8),
+                     .src_mem = sqlite3_column_int64(q, 9),
+                     .flags = sqlite3_column_int64(q, 10),
+                     .thread = sqlite3_column_int64(q, 11),
+                     .context = sqlite3_column_int64(q, 12)};
+}
+
+/* From `column` on: start, duration, bytes, whether it is the first of its call. */
+static void read_own(event_row *e, sqlite3_stmt *q, int column)
+{
+  e->start = sqlite3_column_int64(q, column);
+  e->ns = sqlite3_column_int64(q, column + 1);
+  e->bytes = number_of(q, column + 2);
+  e->first = sqlite3_column_int64(q, column + 3) != 0;
   if (e->ns < 0) e->ns = 0;
 }
 
@@ -320,23 +331,71 @@ static weir_status decide(load *l)
   return s;
 }
 
-static weir_status take_event(void *context, sqlite3_stmt *q)
+static weir_status take_event(load *l, const event_row *e)
 {
-  load *l = context;
-  event_row e;
-  read_event(q, &e);
-  uint64_t *events = wr_map_put(&l->per_process, (uint64_t)e.process, NULL);
+  uint64_t *events = wr_map_put(&l->per_process, (uint64_t)e->process, NULL);
   if (!events) return out_of_memory(l->db);
   ++*events;
   l->m->total.events++;
-  if (!e.stack) l->m->coverage.stackless++;
-  bool captured = e.flags & WEIR_EVF_CAPTURE;
-  bool done = !e.status && !captured;
-  if (e.kind == WEIR_EV_CACHE) return WEIR_OK; /* no call: cache.c */
-  if (captured && !e.status) count_captured(l, &e);
-  count_api(l, &e, done);
-  if (done) count_done(l, &e);
-  return take_call(l, &e);
+  if (!e->stack) l->m->coverage.stackless++;
+  bool captured = e->flags & WEIR_EVF_CAPTURE;
+  bool done = !e->status && !captured;
+  if (e->kind == WEIR_EV_CACHE) return WEIR_OK; /* no call: cache.c */
+  if (captured && !e->status) count_captured(l, e);
+  count_api(l, e, done);
+  if (done) count_done(l, e);
+  return take_call(l, e);
+}
+
+static weir_status take_whole(void *context, sqlite3_stmt *q)
+{
+  event_row e = read_common(q);
+  read_own(&e, q, 13);
+  return take_event(context, &e);
+}
+
+static weir_status take_narrow(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  const uint64_t *at = wr_map_get(&l->by_template, number_of(q, 4));
+  if (!at) return WEIR_OK; /* a damaged trace: the view has no such event either */
+  event_row e = l->templates[*at];
+  read_own(&e, q, 0);
+  return take_event(l, &e);
+}
+
+static weir_status take_template(void *context, sqlite3_stmt *q)
+{
+  load *l = context;
+  uint64_t *at = wr_map_put(&l->by_template, number_of(q, 13), NULL);
+  if (!at ||
+      !wr_grow(&l->templates, &l->template_capacity, l->template_count + 1, sizeof(event_row)))
+    return out_of_memory(l->db);
+  *at = l->template_count;
+  l->templates[l->template_count++] = read_common(q);
+  return WEIR_OK;
+}
+
+static weir_status count_templates(void *context, sqlite3_stmt *q)
+{
+  *(int64_t *)context = sqlite3_column_int64(q, 0);
+  return WEIR_OK;
+}
+
+static weir_status load_events(load *l)
+{
+  int64_t templates = MOST_TEMPLATES + 1;
+  weir_status s = WEIR_OK;
+  if (l->db->schema >= 2)
+    s = wr_db_each(l->db, "SELECT count(*) FROM template", count_templates, &templates);
+  if (s) return s;
+  if (templates > MOST_TEMPLATES)
+    return wr_db_each(l->db, COMMON ", start, \"end\" - start, bytes, call IS NULL FROM event",
+                      take_whole, l);
+  s = wr_db_each(l->db, COMMON ", id FROM template", take_template, l);
+  if (s) return s;
+  return wr_db_each(l->db, "SELECT start, duration, bytes, call IS NULL, template FROM event_row",
+                    take_narrow, l);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -658,7 +717,7 @@ static weir_status run(load *l, int top)
 {
   weir_status s = wr_db_each(l->db, "SELECT key, value FROM meta", take_meta, l);
   if (!s) s = wr_firsts_open(&l->firsts, l->db);
-  if (!s) s = wr_db_each(l->db, events_sql, take_event, l);
+  if (!s) s = load_events(l);
   if (!s) s = decide(l);
   if (!s) s = load_threads(l);
   if (!s) s = load_memory(l);
@@ -699,6 +758,8 @@ weir_status wr_model_load(wr_model *m, const wr_db *db, int top)
   wr_site_sums_free(&l.sums);
   wr_firsts_close(&l.firsts);
   free(l.undecided);
+  free(l.templates);
+  wr_map_free(&l.by_template);
   if (s) wr_model_free(m);
   return s;
 }

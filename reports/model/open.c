@@ -36,7 +36,7 @@ weir_status wr_file_look(const char *path, wr_file_kind *kind)
 
 /* ---- opening a trace ------------------------------------------------------------------------- */
 
-static weir_status check_ids(const wr_db *db, int *schema)
+static weir_status check_ids(wr_db *db)
 {
   sqlite3_stmt *q = NULL;
   static const char sql[] = "SELECT a.application_id, u.user_version"
@@ -52,13 +52,13 @@ static weir_status check_ids(const wr_db *db, int *schema)
   else if (version < WR_SCHEMA_OLDEST || version > WR_SCHEMA_VERSION)
     s = weir_fail(WEIR_EVERSION, "%s has trace schema %d; this Weir reads schemas %d to %d",
                   db->path, version, WR_SCHEMA_OLDEST, WR_SCHEMA_VERSION);
-  *schema = version;
+  db->schema = version;
   sqlite3_finalize(q);
   return s;
 }
 
 /* A view of that name could be anything, for ever: what is read must be tables. */
-static weir_status check_tables(const wr_db *db, int schema)
+static weir_status check_tables(const wr_db *db)
 {
   const char *const needed[] = {"meta",
                                 "process",
@@ -73,8 +73,8 @@ static weir_status check_tables(const wr_db *db, int schema)
                                 "coverage",
                                 "block",
                                 "memory",
-                                schema < 2 ? "event" : "event_row",
-                                schema < 2 ? "event" : "template"};
+                                db->schema < 2 ? "event" : "event_row",
+                                db->schema < 2 ? "event" : "template"};
   sqlite3_stmt *q = NULL;
   weir_status s = wr_db_prepare(db,
                                 "SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table'"
@@ -109,7 +109,7 @@ static char *immutable_uri(const char *path)
   return fclose(f) ? NULL : uri;
 }
 
-static weir_status open_with(wr_db *db, const char *name, int flags, int *schema)
+static weir_status open_with(wr_db *db, const char *name, int flags)
 {
   sqlite3_close(db->handle);
   db->handle = NULL;
@@ -119,24 +119,23 @@ static weir_status open_with(wr_db *db, const char *name, int flags, int *schema
   sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
   sqlite3_db_config(db->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
   sqlite3_busy_timeout(db->handle, 5000);
-  return check_ids(db, schema);
+  return check_ids(db);
 }
 
 /* `file`: where the trace is; db->path is what it is called in errors. */
 static weir_status open_trace(wr_db *db, const char *file)
 {
-  int schema = 0;
-  weir_status s = open_with(db, file, 0, &schema);
+  weir_status s = open_with(db, file, 0);
   /* A trace in WAL whose folder we may not write: what the file itself holds can still be read. */
   if (s == WEIR_EIO && (sqlite3_errcode(db->handle) & 0xff) == SQLITE_CANTOPEN) {
     char *uri = immutable_uri(file);
-    if (uri) s = open_with(db, uri, SQLITE_OPEN_URI, &schema);
+    if (uri) s = open_with(db, uri, SQLITE_OPEN_URI);
     free(uri);
   }
   if (!s) s = wr_db_exec(db, "PRAGMA cache_size = -65536");
   if (!s) s = wr_db_exec(db, "BEGIN"); /* all that is read is of one moment */
-  if (!s) s = check_tables(db, schema);
-  if (!s) s = wr_schema_reader_views(db, schema);
+  if (!s) s = check_tables(db);
+  if (!s) s = wr_schema_reader_views(db);
   return s;
 }
 
