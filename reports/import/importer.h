@@ -1,5 +1,5 @@
 /* importer.h: what the importer's files share. import.c drives, take.c turns records into rows,
- * finish.c completes the trace.
+ * finish.c completes the trace; all of them stand on importer.c, and none calls up.
  *
  * Identity. A process, a thread, a stack, a frame and a module get their row ids here, when a
  * record first shows them; the ids are part of the in-memory state, which a failed transaction
@@ -103,7 +103,10 @@ struct weir_importer {
   char *no_driver;      /* as the caller said, or NULL */
 };
 
-weir_status wr_out_of_memory(const weir_importer *im);
+static inline weir_status wr_out_of_memory(const weir_importer *im)
+{
+  return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->file.path);
+}
 
 /* What is known of the clock at a poll; ahead of the first use of what follows. */
 void wr_timeline_poll(wr_timeline *line, const weir_clock_map *now);
@@ -135,7 +138,11 @@ static inline uint64_t wr_stack_seed(const wr_spool *s)
 }
 
 /* Widens the trace's span. */
-void wr_span(weir_importer *im, int64_t start, int64_t end);
+static inline void wr_span(weir_importer *im, int64_t start, int64_t end)
+{
+  if (start < im->least) im->least = start;
+  if (end > im->latest) im->latest = end;
+}
 
 /* The visitor that turns records into rows; its context is a wr_spool. */
 extern const weir_spool_visitor wr_take_visitor;

@@ -6,7 +6,6 @@
 #include <string.h>
 #include "core/trace/api.h"
 #include "core/trace/event.h"
-#include "core/weir.h"
 
 __asm__(".pushsection .rodata\n"
         ".global wr_schema_sql\n"

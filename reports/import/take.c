@@ -13,17 +13,6 @@
 #include "reports/import/importer.h"
 #include "reports/import/resume.h"
 
-weir_status wr_out_of_memory(const weir_importer *im)
-{
-  return weir_fail(WEIR_ENOMEM, "importing into %s: out of host memory", im->file.path);
-}
-
-void wr_span(weir_importer *im, int64_t start, int64_t end)
-{
-  if (start < im->least) im->least = start;
-  if (end > im->latest) im->latest = end;
-}
-
 /* The thread's place in s->thread, made (with its row) at first sight. */
 static weir_status find_thread(wr_spool *s, uint32_t serial, uint32_t tid, size_t *index)
 {

@@ -32,7 +32,7 @@ LIMITS = {
     'cuda': 11,
     'cuda/sim': 21,
     'interpose': 33,
-    'reports': 4,
+    'reports': 1,
     'tools': 20,
 }
 STAND_IN = re.compile(r'^(cu|cuda|cupti|nvml|nvtx)[A-Z]|^__cuda|^main$')

@@ -1,0 +1,52 @@
+/* importer.c: what the importer's files ask of its state, whichever of them runs: the batch
+ * written, and why no device was reached. */
+#include "reports/import/importer.h"
+#include <stdio.h>
+#include "core/trace/api.h"
+#include "reports/import/resume.h"
+
+char *weir_importer_no_gpu(const weir_importer *im)
+{
+  char name[24];
+  if (im->reached) return NULL;
+  if (im->no_driver) return wr_format("%s", im->no_driver);
+  if (!im->refused_api) return NULL;
+  return wr_format("%s returned %u", wr_api_name(im->refused_api, name), (unsigned)im->refused);
+}
+
+/* ---- writing what waits ------------------------------------------------------------------------
+ */
+
+static void tell_progress(weir_importer *im)
+{
+  if (!im->options.progress) return;
+  uint64_t guess = im->written;
+  for (size_t i = 0; i < im->spool_count; i++)
+    if (im->spools[i]) guess += weir_spool_reader_left(im->spools[i]->reader);
+  im->options.progress(im->options.progress_context, im->written, guess);
+}
+
+/* So that a trace whose collector lives, or died, has a length too. */
+static weir_status queue_duration(weir_importer *im)
+{
+  int64_t duration = im->latest - im->least;
+  if (duration == im->duration_told) return WEIR_OK;
+  wr_op op = {
+      .sql = "INSERT OR REPLACE INTO meta VALUES('duration_ns',?)", .v = {duration}, .numbers = 1};
+  weir_status s = wr_batch_op(&im->batch, op);
+  if (!s) im->duration_told = duration;
+  return s;
+}
+
+weir_status wr_importer_flush(weir_importer *im)
+{
+  uint64_t events = im->batch.rows[WR_TABLE_EVENT].count;
+  weir_status s = queue_duration(im);
+  if (!s) s = wr_resume_positions(im);
+  if (!s) s = wr_resume_write(im);
+  if (!s) s = wr_batch_flush(&im->batch, false);
+  if (s) return s;
+  im->written += events;
+  if (events) tell_progress(im);
+  return WEIR_OK;
+}
