@@ -10,7 +10,7 @@
 #include "core/backend/cpu.h"
 #include "core/backend/philox.h"
 #include "core/backend/threads.h"
-#include "core/memory/host.h"
+#include "core/base/host_memory.h"
 
 enum { ALIGNMENT = 512, COPY_GRAIN = 1 << 20 /* bytes a thread copies at a time */ };
 

@@ -1,4 +1,4 @@
-/* hostroom.c: what the machine, the control group and the limits leave for locked memory.
+/* host_memory.c: what the machine, the control group and the limits leave for locked memory.
  *
  * MemAvailable is the kernel's own estimate of what can be had without swapping
  * (Documentation/filesystems/proc.rst). A control group is full when memory.current reaches
@@ -11,6 +11,8 @@
  * by pin_user_pages (kernel-open/nvidia/os-mlock.c) and charges nothing: the limit is named in
  * messages, where a driver might do otherwise, and does not stop anybody.
  */
+#include "core/base/host_memory.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,7 +20,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "core/memory/host.h"
 
 const char *weir_host_root = "";
 

@@ -15,6 +15,8 @@
 #include <string.h>
 #include "core/base/given.h"
 #include "core/memory/devices.h"
+#include "core/base/host_memory.h"
+#include "core/memory/history.h"
 #include "core/memory/host.h"
 #include "core/trace/notify.h"
 #include "core/weir/memory.h"

@@ -30,6 +30,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/base/host_memory.h"
 #include "core/memory/host.h"
 
 enum { HUGE_PAGE = 2 << 20, PAGE = 4096, SLAB = 64 << 20, PIECE = 16 << 20, CREW_MOST = 8 };

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/memory/devices.h"
+#include "core/base/host_memory.h"
 #include "core/memory/host.h"
 #include "core/weir.h"
 #include "tests/memory/rig.h"
