@@ -110,7 +110,8 @@ static inline void weir_history_segment(weir_pool *p, enum weir_action action, b
 {
   if (__builtin_expect(p->history != NULL, 0)) weir_history_put_segment(p, action, id);
   if (__builtin_expect(atomic_load_explicit(&weir_memory_watch, memory_order_relaxed) != NULL, 0))
-    weir_watch_segment(p, action == ACTION_SEGMENT_ALLOC || action == ACTION_SEGMENT_MAP,
+    weir_watch_segment(p->host ? -1 : p->backend->index,
+                       action == ACTION_SEGMENT_ALLOC || action == ACTION_SEGMENT_MAP,
                        block(id)->address, block(id)->bytes);
 }
 
@@ -119,6 +120,9 @@ static inline void weir_history_oom(const weir_heap *h, uint64_t bytes, uint64_t
   if (__builtin_expect(h->pool->history != NULL, 0))
     weir_history_put(h->pool, ACTION_OOM, device_free, bytes, h);
 }
+
+/* What a listener is told of a free of ptr that is about to be: all but how it went. */
+weir_told_block weir_told_free(const void *ptr);
 
 void weir_history_drop(weir_pool *p); /* the pool ends */
 

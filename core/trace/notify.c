@@ -1,11 +1,10 @@
-/* told.c: see told.h. The weak symbol is the preload library's, which the loader puts first. */
+/* notify.c: see notify.h. The weak symbol is the preload library's, which the loader puts first. */
 #include "core/trace/notify.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include "core/base/clock.h"
-#include "core/memory/pool.h"
-#include "core/weir.h"
+#include "core/weir/memory.h"
 
 #pragma weak weir_note_engine
 
@@ -44,18 +43,6 @@ unsigned weir_told_status(weir_status st)
   }
 }
 
-weir_told_block weir_told_free(const void *ptr)
-{
-  weir_told_block what = {.address = (uint64_t)(uintptr_t)ptr, .device = -1};
-  block_id id = weir_page_map_find(what.address);
-  if (!id || block_state(block(id)) != BLOCK_LIVE) return what;
-  const weir_heap *h = weir_heaps[block(id)->heap];
-  what.freed = block(id)->requested;
-  what.stream = (uint64_t)(uintptr_t)h->stream;
-  if (!h->pool->host) what.device = h->pool->backend->index;
-  return what;
-}
-
 /* ---- several listeners ------------------------------------------------------------------------
  */
 
@@ -72,12 +59,12 @@ static void tell_program(const weir_told_block *what)
   w->call(w->user, &e);
 }
 
-void weir_watch_segment(const weir_pool *p, bool came, uint64_t address, uint64_t bytes)
+void weir_watch_segment(int device, bool came, uint64_t address, uint64_t bytes)
 {
   weir_watch *w = atomic_load_explicit(&weir_memory_watch, memory_order_acquire);
   if (!w) return;
   weir_memory_event e = {.action = came ? WEIR_MEMORY_SEGMENT_MAP : WEIR_MEMORY_SEGMENT_UNMAP,
-                         .device = p->host ? WEIR_CPU : WEIR_CUDA_AT(p->backend->index),
+                         .device = device < 0 ? WEIR_CPU : WEIR_CUDA_AT(device),
                          .address = (void *)(uintptr_t)address,
                          .bytes = bytes};
   w->call(w->user, &e);

@@ -1,18 +1,17 @@
-/* told.h: who listens to the engine: the preload library (core/trace/listener.h), the program by a
- * callback of its own (weir_memory_set_callback), the library's own trace (weir_trace_start).
+/* notify.h: who listens to the engine: the preload library (core/trace/listener.h), the program by
+ * a callback of its own (weir_memory_set_callback), the library's own trace (weir_trace_start).
  *
  * Nobody listens: one pointer is NULL, and a call costs one branch. Whoever finds it set loads it
  * once and uses that: it may change at any time, and what it pointed to stays good.
  */
-#ifndef WEIR_MEMORY_TOLD_H
-#define WEIR_MEMORY_TOLD_H
+#ifndef WEIR_TRACE_NOTIFY_H
+#define WEIR_TRACE_NOTIFY_H
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include "core/base/status.h"
 #include "core/trace/listener.h"
 
-struct weir_pool;
 struct weir_watch;
 
 extern const weir_listener *weir_listening; /* static; NULL: nobody */
@@ -24,8 +23,6 @@ const weir_listener *weir_told_preload(void);
 
 /* What a trace calls the outcome: the number of the CUDA error that says the same. */
 unsigned weir_told_status(weir_status st);
-/* Of a free of ptr that is about to be: all but how it went. */
-weir_told_block weir_told_free(const void *ptr);
 
 /* The library's own trace, NULL: none; static. Refused (false) where the preload library listens.
  */
@@ -33,7 +30,7 @@ bool weir_told_record(const weir_listener *own);
 
 /* The program's callback; NULL: none. */
 extern _Atomic(struct weir_watch *) weir_memory_watch;
-/* Memory came from the device, or is about to go back. Lock held. */
-void weir_watch_segment(const struct weir_pool *p, bool came, uint64_t address, uint64_t bytes);
+/* Memory came from the device (below 0: pinned host memory), or is about to go back. */
+void weir_watch_segment(int device, bool came, uint64_t address, uint64_t bytes);
 
 #endif
