@@ -1,4 +1,4 @@
-/* device.c: opening CUDA at its first use, and what there is.
+/* plugin.c: opening CUDA at its first use, and what there is.
  *
  * libweir-cuda.so is looked for beside the file this code is in, then by the loader. The outcome,
  * good or bad, is kept for the process: `state` is stored last, so that who reads it needs no lock.
@@ -13,8 +13,6 @@
 #include <unistd.h>
 #include "core/base/given.h"
 #include "core/backend/plugin.h"
-#include "core/memory/devices.h"
-#include "core/memory/pool.h"
 #include "core/trace/notify.h"
 #include "core/weir.h"
 
@@ -28,6 +26,7 @@ static struct {
   char why[512];                  /* MISSING: the sentence */
 } cuda;
 
+static weir_cuda_core core = {.fail = weir_fail};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic bool forked;
@@ -110,19 +109,8 @@ static weir_status find_plugin(const weir_cuda_plugin **out)
   return WEIR_OK;
 }
 
-static weir_status allocate(void **out, uint64_t bytes, int device, void *stream)
-{
-  weir_pool *pool;
-  weir_heap *heap;
-  weir_status st = weir_pool_of(WEIR_CUDA_AT(device), &pool);
-  if (!st) st = weir_pool_heap(pool, stream, &heap);
-  return st ? st : weir_front_malloc(heap, bytes, out);
-}
-
 static weir_status start(void)
 {
-  static weir_cuda_core core = {
-      .fail = weir_fail, .allocate = allocate, .release = weir_front_free};
   weir_told_start();
   core.listener = weir_told_preload();
   weir_status st = find_plugin(&cuda.plugin);
@@ -193,17 +181,11 @@ bool weir_cuda_is_initialized(void)
   return atomic_load(&cuda.state) == OPEN && !atomic_load(&forked);
 }
 
-weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer)
+weir_status weir_device_reach(int index, int peer, bool *can)
 {
-  WEIR_GIVEN(out);
-  *out = false;
-  if (device.type != WEIR_DEVICE_CUDA || peer.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "only cuda devices can access each other, not %s and %s",
-                     weir_device_name(device), weir_device_name(peer));
-  int a = (int)weir_device_at(device), b = (int)weir_device_at(peer);
-  weir_status st = device_there(a);
-  if (!st) st = device_there(b);
-  return st ? st : cuda.plugin->can_reach(a, b, out);
+  weir_status st = device_there(index);
+  if (!st) st = device_there(peer);
+  return st ? st : cuda.plugin->can_reach(index, peer, can);
 }
 
 weir_status weir_cuda_get_device_properties(weir_cuda_device_properties *out, int index)
@@ -223,4 +205,11 @@ weir_status weir_device_close(int index)
 {
   weir_status st = device_there(index);
   return st ? st : cuda.plugin->close(index);
+}
+
+void weir_device_workspace(weir_status (*allocate)(void **, uint64_t, int, void *),
+                           weir_status (*release)(void *))
+{
+  core.release = release;
+  core.allocate = allocate;
 }

@@ -4,8 +4,8 @@
  * struct of functions, so that neither needs a symbol of the other, however the first was loaded
  * (linked, dlopen, linked in statically). The two must be of one version: nothing here is stable.
  */
-#ifndef WEIR_DEVICE_PLUGIN_H
-#define WEIR_DEVICE_PLUGIN_H
+#ifndef WEIR_BACKEND_PLUGIN_H
+#define WEIR_BACKEND_PLUGIN_H
 
 #include "core/backend/backend.h"
 #include "core/trace/listener.h"
@@ -38,10 +38,16 @@ typedef struct weir_cuda_plugin {
 
 typedef const weir_cuda_plugin *(*weir_cuda_plugin_open_t)(void);
 
-/* device.c, for the allocator. */
+/* plugin.c, for the allocator and what stands above it. */
 /* Backend of CUDA device `index`, opened. Errors as weir_cuda_get_device_properties(). */
 weir_status weir_device_open(int index, const weir_backend **out);
 weir_status weir_device_close(int index);
+/* Whether memory of CUDA device `peer` can be reached from `index`. Errors: EINVAL, those of
+ * opening. */
+weir_status weir_device_reach(int index, int peer, bool *can);
+/* What weir_cuda_core's functions of the same names are; before any device is opened. */
+void weir_device_workspace(weir_status (*allocate)(void **, uint64_t, int, void *),
+                           weir_status (*release)(void *));
 /* True, and worded, in a child whose parent had opened CUDA before the fork. */
 bool weir_device_forked(void);
 /* Called in such a child, before anything else of ours runs there. NULL: nothing. */

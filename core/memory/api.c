@@ -1,89 +1,10 @@
 /* api.c: core/weir/memory.h over the pools. */
-#include "core/base/given.h"
-#include "core/weir/memory.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "core/stream/late.h"
 #include "core/backend/plugin.h"
+#include "core/base/given.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"
-#include "core/memory/tags.h"
 #include "core/trace/notify.h"
-
-weir_attached weir_devices[WEIR_DEVICES];
-
-static pthread_mutex_t attach_lock = PTHREAD_MUTEX_INITIALIZER; /* attach, detach, tags */
-static char tags[WEIR_TAGS][32] = {"untagged"};
-static unsigned tag_count = 1;
-
-/* ---- devices ----------------------------------------------------------------------------------
- */
-
-static weir_status attach(const weir_backend *backend, const char *conf)
-{
-  weir_config config = weir_config_default;
-  weir_attached *d = &weir_devices[backend->index];
-  weir_told_start();
-  if (d->pool) return weir_fail(WEIR_EINVAL, "cuda:%d has a backend already", backend->index);
-  weir_status st = weir_config_parse(&config, "WEIR_ALLOC_CONF", getenv("WEIR_ALLOC_CONF"));
-  if (!st) st = weir_config_parse(&config, "conf", conf);
-  weir_pool *p = NULL;
-  weir_late_forget(backend->index);
-  if (!st) st = weir_pool_new(&p, backend, &config);
-  if (!st && (st = weir_pool_heap(p, NULL, &d->plain))) (void)weir_pool_free(p);
-  if (!st && config.pinned_limit_bytes) atomic_store(&weir_host_limit, config.pinned_limit_bytes);
-  if (!st) atomic_store_explicit(&d->pool, p, memory_order_release);
-  return st;
-}
-
-/* A forked child keeps nothing of its parent's: no pool, no block, no lock. */
-static void forget_devices(void)
-{
-  pthread_mutex_init(&attach_lock, NULL);
-  for (int i = 0; i < WEIR_DEVICES; i++)
-    atomic_store(&weir_devices[i].pool, NULL);
-  weir_front_forget();
-  weir_meta_forget();
-}
-
-/* attach_lock held. */
-static weir_status open_cuda(int i)
-{
-  const weir_backend *backend;
-  if (i < WEIR_DEVICES && weir_devices[i].pool) return WEIR_OK; /* somebody was faster */
-  weir_device_on_fork = forget_devices;
-  weir_status st = weir_device_open(i, &backend);
-  if (st) return st;
-  if ((st = attach(backend, NULL)))
-    (void)weir_device_close(i);
-  else
-    weir_devices[i].opened = true;
-  return st;
-}
-
-__attribute__((cold)) weir_status weir_attach_now(weir_device d, weir_attached **out)
-{
-  if (d.type != WEIR_DEVICE_CUDA)
-    return weir_fail(WEIR_EINVAL, "the caching allocator serves cuda devices, not the cpu");
-  if (weir_device_forked()) return WEIR_ECUDA;
-  int i = (int)weir_device_at(d);
-  pthread_mutex_lock(&attach_lock);
-  weir_status st = open_cuda(i);
-  pthread_mutex_unlock(&attach_lock);
-  if (!st) *out = &weir_devices[i];
-  return st;
-}
-
-weir_status weir_pool_of(weir_device device, weir_pool **out)
-{
-  weir_attached *d = weir_attached_of(device);
-  weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
-  if (!st) *out = atomic_load(&d->pool);
-  return st;
-}
 
 /* Finds the device's pool or returns. */
 #define POOL_OF(device, p)                                                                         \
@@ -92,35 +13,9 @@ weir_status weir_pool_of(weir_device device, weir_pool **out)
   if (there_) return there_;                                                                       \
   weir_pool *p = at_->pool
 
-weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
-{
-  WEIR_GIVEN(backend);
-  if (backend->index < 0 || backend->index >= WEIR_DEVICES)
-    return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", WEIR_DEVICES - 1);
-  if (weir_device_forked()) return WEIR_ECUDA;
-  pthread_mutex_lock(&attach_lock);
-  weir_status st = attach(backend, conf);
-  pthread_mutex_unlock(&attach_lock);
-  return st;
-}
-
 weir_status weir_memory_detach(weir_device device)
 {
-  if (weir_device_forked()) return WEIR_ECUDA;
-  pthread_mutex_lock(&attach_lock);
-  weir_attached *at = weir_attached_of(device);
-  weir_status st =
-      at ? weir_host_device_ends(at->pool)
-         : weir_fail(WEIR_EINVAL, "nothing is attached as cuda:%u", weir_device_at(device));
-  if (at && !st) {
-    at->generation++;
-    at->life++;
-    at->pool = NULL;
-    if (at->opened) st = weir_device_close((int)(at - weir_devices));
-    at->opened = false;
-  }
-  pthread_mutex_unlock(&attach_lock);
-  return st;
+  return weir_device_detach(device, weir_host_device_ends);
 }
 
 /* ---- memory -----------------------------------------------------------------------------------
@@ -255,42 +150,6 @@ weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint6
   p->oom_user = user;
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
-}
-
-const char *weir_tag_name(unsigned tag)
-{
-  return tags[tag % WEIR_TAGS];
-}
-
-unsigned weir_tag_number(const char *name)
-{
-  pthread_mutex_lock(&attach_lock);
-  unsigned i = 0;
-  while (i < tag_count && strncmp(tags[i], name, sizeof tags[i] - 1) != 0)
-    i++;
-  if (i == tag_count) i = WEIR_TAGS;
-  pthread_mutex_unlock(&attach_lock);
-  return i;
-}
-
-weir_status weir_memory_set_tag(const char *tag)
-{
-  weir_status st = WEIR_OK;
-  unsigned i = 0;
-  if (!tag) {
-    weir_tag_now = 0;
-    return WEIR_OK;
-  }
-  pthread_mutex_lock(&attach_lock);
-  for (i = 1; i < tag_count && strncmp(tags[i], tag, sizeof tags[i] - 1) != 0; i++)
-    ;
-  if (i == WEIR_TAGS)
-    st = weir_fail(WEIR_ELIMIT, "there are %d tags already, the most there can be", WEIR_TAGS - 1);
-  else if (i == tag_count)
-    (void)snprintf(tags[tag_count++], sizeof tags[0], "%s", tag);
-  pthread_mutex_unlock(&attach_lock);
-  if (!st) weir_tag_now = i;
-  return st;
 }
 
 weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)

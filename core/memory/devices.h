@@ -38,6 +38,8 @@ extern __thread weir_now weir_current __attribute__((tls_model("initial-exec")))
 weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s);
 /* The device has no pool yet: opens it, where it is a CUDA device of this machine. */
 weir_status weir_attach_now(weir_device device, weir_attached **out);
+/* weir_memory_detach(), whose pool `end` ends. */
+weir_status weir_device_detach(weir_device device, weir_status (*end)(weir_pool *pool));
 
 static inline unsigned weir_device_at(weir_device d)
 {

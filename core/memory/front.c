@@ -32,7 +32,6 @@ enum { FRONT_ROOM = 16 << 20 };       /* bytes a front keeps at most */
 
 weir_heap *_Atomic weir_heaps[HEAPS];
 weir_front *_Atomic weir_fronts[FRONTS];
-__thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
 
 static weir_front nobody = {.number = UINT32_MAX}; /* no block's */
 static __thread weir_thread *mine __attribute__((tls_model("initial-exec")));

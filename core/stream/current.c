@@ -9,10 +9,9 @@
  * streams, for the same reason.
  */
 #include <stdlib.h>
+#include "core/backend/plugin.h"
 #include "core/base/given.h"
 #include "core/memory/devices.h"
-
-__thread weir_now weir_current __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t ended;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -39,21 +38,6 @@ static weir_now_stream *entries(void)
     s = NULL;
   }
   return weir_current.streams = s;
-}
-
-weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s)
-{
-  weir_pool *p = atomic_load_explicit(&d->pool, memory_order_acquire);
-  bool there = false;
-  if (!p) return NULL;
-  pthread_mutex_lock(&p->lock);
-  uint64_t generation = atomic_load(&d->generation);
-  for (unsigned i = 0; i < p->heap_count && !there; i++)
-    there = weir_heaps[p->numbers[i]] == s->heap && s->heap->serial == s->serial && !s->heap->left;
-  pthread_mutex_unlock(&p->lock);
-  s->generation = generation;
-  if (!there) s->heap = NULL;
-  return there ? s->heap : d->plain;
 }
 
 /* ---- the device -------------------------------------------------------------------------------
@@ -92,6 +76,16 @@ weir_status weir_current_device(weir_device *out)
   WEIR_GIVEN(out);
   *out = WEIR_CUDA_AT(weir_current.device);
   return WEIR_OK;
+}
+
+weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer)
+{
+  WEIR_GIVEN(out);
+  *out = false;
+  if (device.type != WEIR_DEVICE_CUDA || peer.type != WEIR_DEVICE_CUDA)
+    return weir_fail(WEIR_EINVAL, "only cuda devices can access each other, not %s and %s",
+                     weir_device_name(device), weir_device_name(peer));
+  return weir_device_reach((int)weir_device_at(device), (int)weir_device_at(peer), out);
 }
 
 /* ---- streams ----------------------------------------------------------------------------------

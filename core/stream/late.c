@@ -23,7 +23,8 @@ typedef struct note {
 static struct ring {
   _Atomic uint64_t count; /* notes made; the next goes to count % NOTES */
   note notes[NOTES];
-  char first[LIST + 100]; /* the late error's first words; "": none was met. Pool's lock */
+  char first[LIST + 100]; /* the late error's first words. Pool's lock */
+  uint64_t first_of;      /* birth of the pool it was met in; 0: none was met */
 } rings[WEIR_DEVICES];
 
 __thread const char *weir_op_called __attribute__((tls_model("initial-exec")));
@@ -87,17 +88,17 @@ void weir_late_good(weir_stream *stream, uint64_t count)
     ;
 }
 
-void weir_late_forget(int index)
+/* The pool is one backend's time as the device: what was noted before it is of another. */
+static uint64_t birth_of(const weir_pool *p)
 {
-  rings[index].first[0] = 0;
-  for (int i = 0; i < NOTES; i++)
-    atomic_store(&rings[index].notes[i].op, NULL);
+  return p->common[HEAP_IDLE].serial;
 }
 
 /* Whether the note's operation may not be complete. Pool's lock held. */
 static bool open_note(const weir_pool *p, const note *n, uint64_t number)
 {
   uint64_t serial = atomic_load_explicit(&n->stream, memory_order_relaxed);
+  if (serial < birth_of(p)) return false;
   for (unsigned i = 0; i < p->heap_count; i++) {
     const weir_heap *h = weir_heaps[p->numbers[i]];
     if (h->serial == serial) return number >= atomic_load(&h->good);
@@ -160,13 +161,14 @@ static void word_first(char *out, size_t room, weir_pool *p, const char *where)
 {
   char list[LIST];
   pthread_mutex_lock(&p->lock);
-  char *first = rings[p->backend->index].first;
-  if (!first[0]) {
+  struct ring *r = &rings[p->backend->index];
+  if (r->first_of != birth_of(p)) {
     list_notes(list, p);
-    (void)snprintf(first, sizeof rings[0].first, "first seen at %s%s%s", where,
+    (void)snprintf(r->first, sizeof r->first, "first seen at %s%s%s", where,
                    list[0] ? "; work enqueued since the last sync: " : "", list);
+    r->first_of = birth_of(p);
   }
-  (void)snprintf(out, room, "%s", first);
+  (void)snprintf(out, room, "%s", r->first);
   pthread_mutex_unlock(&p->lock);
 }
 

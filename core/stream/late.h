@@ -64,7 +64,4 @@ weir_status weir_late(weir_stream *stream, const char *where, weir_status st);
 uint64_t weir_late_count(weir_stream *stream);
 void weir_late_good(weir_stream *stream, uint64_t count);
 
-/* A backend is attached as the device: what was noted is of another. */
-void weir_late_forget(int index);
-
 #endif
