@@ -334,3 +334,58 @@ weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
     return weir_not_implemented("bernoulli_scalar_%s_", weir_device_of(t), WEIR_COMPLEX64);
   return fill(&r, t, g);
 }
+
+/* ---- new tensors ------------------------------------------------------------------------------
+ */
+
+typedef weir_status (*filler)(weir_tensor *t, double a, double b, weir_generator *g);
+
+static weir_status fill_new(weir_tensor **out, weir_status st, filler draw, double a, double b)
+{
+  if (!st && (st = draw(*out, a, b, NULL))) weir_tensor_drop(out);
+  return st;
+}
+
+weir_status weir_rand(weir_tensor **out, weir_shape shape, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  return fill_new(out, weir_empty(out, shape, options), weir_uniform_, 0, 1);
+}
+
+weir_status weir_randn(weir_tensor **out, weir_shape shape, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  return fill_new(out, weir_empty(out, shape, options), weir_normal_, 0, 1);
+}
+
+weir_status weir_rand_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(like);
+  return fill_new(out, weir_empty_like(out, like, options), weir_uniform_, 0, 1);
+}
+
+weir_status weir_randn_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  *out = NULL;
+  WEIR_GIVEN(like);
+  return fill_new(out, weir_empty_like(out, like, options), weir_normal_, 0, 1);
+}
+
+weir_status weir_randint(weir_tensor **out, int64_t low, int64_t high, weir_shape shape,
+                         const weir_options *options)
+{
+  WEIR_OP_HERE;
+  WEIR_GIVEN(out);
+  weir_options integers = options ? *options : (weir_options){0};
+  if (!integers.dtype) integers.dtype = WEIR_INT64;
+  weir_status st = weir_empty(out, shape, &integers);
+  if (!st && (st = weir_random_(*out, low, high, NULL))) weir_tensor_drop(out);
+  return st;
+}

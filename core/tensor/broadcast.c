@@ -1,7 +1,7 @@
 /* broadcast.c: the shape and the device that operands have in common.
  */
 #include <stdio.h>
-#include "core/ops/ops.h"
+#include "core/tensor/loop.h"
 
 weir_status weir_broadcast(weir_shape *shape, const int64_t *size, int dims)
 {

@@ -6,7 +6,7 @@
 #include "core/base/given.h"
 #include "core/stream/late.h"
 #include "core/tensor/announce.h"
-#include "core/ops/ops.h"
+#include "core/tensor/loop.h"
 
 /* ---- like another -----------------------------------------------------------------------------
  */

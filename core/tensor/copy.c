@@ -24,7 +24,7 @@
 #include <string.h>
 #include "core/base/given.h"
 #include "core/stream/late.h"
-#include "core/ops/ops.h"
+#include "core/tensor/loop.h"
 
 /* ---- on one device ----------------------------------------------------------------------------
  */

@@ -8,7 +8,7 @@
 #include "core/base/given.h"
 #include "core/stream/late.h"
 #include "core/tensor/create.h"
-#include "core/ops/ops.h"
+#include "core/tensor/loop.h"
 
 static const weir_options none;
 
@@ -333,59 +333,6 @@ weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape
   *out = NULL;
   WEIR_GIVEN(self);
   return filled_new(out, self, shape, options, &value);
-}
-
-/* ---- random -----------------------------------------------------------------------------------
- */
-
-typedef weir_status (*weir_drawer)(weir_tensor *t, double a, double b, weir_generator *g);
-
-static weir_status drawn(weir_tensor **out, weir_status st, weir_drawer draw, double a, double b)
-{
-  if (!st && (st = draw(*out, a, b, NULL))) weir_tensor_drop(out);
-  return st;
-}
-
-weir_status weir_rand(weir_tensor **out, weir_shape shape, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  return drawn(out, weir_empty(out, shape, options), weir_uniform_, 0, 1);
-}
-
-weir_status weir_randn(weir_tensor **out, weir_shape shape, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  return drawn(out, weir_empty(out, shape, options), weir_normal_, 0, 1);
-}
-
-weir_status weir_rand_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  *out = NULL;
-  WEIR_GIVEN(like);
-  return drawn(out, weir_empty_like(out, like, options), weir_uniform_, 0, 1);
-}
-
-weir_status weir_randn_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  *out = NULL;
-  WEIR_GIVEN(like);
-  return drawn(out, weir_empty_like(out, like, options), weir_normal_, 0, 1);
-}
-
-weir_status weir_randint(weir_tensor **out, int64_t low, int64_t high, weir_shape shape,
-                         const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  weir_status st = filled_by(out, options, WEIR_INT64, shape, NULL);
-  if (!st && (st = weir_random_(*out, low, high, NULL))) weir_tensor_drop(out);
-  return st;
 }
 
 /* ---- ranges -----------------------------------------------------------------------------------

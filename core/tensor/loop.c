@@ -10,7 +10,7 @@
  */
 #include <string.h>
 #include "core/stream/late.h"
-#include "core/ops/ops.h"
+#include "core/tensor/loop.h"
 
 static const uint8_t inputs_of[WEIR_OP_COUNT] = {
 #define INPUTS(name, text, inputs) [WEIR_OP_##name] = inputs,

@@ -10,7 +10,7 @@
 #include "core/base/given.h"
 #include "core/backend/half.h"
 #include "core/stream/late.h"
-#include "core/ops/ops.h"
+#include "core/tensor/loop.h"
 
 /* Whether an integer, or the digits before a number's point, fit. */
 static bool integer_fits(weir_scalar v, weir_dtype dtype)

@@ -23,7 +23,7 @@
 #include <string.h>
 #include "core/base/given.h"
 #include "core/stream/late.h"
-#include "core/ops/ops.h"
+#include "core/tensor/loop.h"
 
 enum { NUMBER_BYTES = 512, PRECISION_MOST = 100 };
 

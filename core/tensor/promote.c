@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 #include "core/base/given.h"
-#include "core/ops/ops.h"
+#include "core/tensor/loop.h"
 
 static weir_status add(weir_dtype *to, weir_dtype dtype)
 {
