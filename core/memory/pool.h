@@ -348,7 +348,7 @@ weir_heap *weir_graph_leader(weir_heap *h);
 weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out);
 void weir_graph_forget_pools(weir_pool *p); /* all; none holds memory */
 
-/* front.c: what threads keep. */
+/* thread_cache.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);
 weir_status weir_front_malloc_host(weir_heap *h, uint64_t bytes, void **out); /* its classes */
 weir_status weir_front_free(void *ptr);                                       /* a device's block */

@@ -1,4 +1,4 @@
-/* front.c: the hit path: what a thread keeps of a stream's blocks, by size class.
+/* thread_cache.c: the hit path: what a thread keeps of a stream's blocks, by size class.
  *
  * malloc takes a block of the class from the front's bin, free puts it back there: no lock, no
  * system call, no atomic read-modify-write. A free on another thread than the one the block came
