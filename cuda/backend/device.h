@@ -27,6 +27,7 @@ typedef struct weir_cuda_scope {
   bool hushed;              /* the preload library, if there is one, was asked to look away */
 } weir_cuda_scope;
 
+/* scope.c */
 CUresult weir_cuda_enter(const weir_cuda_device *d, weir_cuda_scope *s);
 void weir_cuda_leave(const weir_cuda_device *d, weir_cuda_scope *s);
 
@@ -51,7 +52,8 @@ bool weir_cuda_again(CUresult r);
  * stream. */
 #define WEIR_CUDA_SEEN(d, result, call) WEIR_CUDA_DO(d, result, call, false)
 
-/* What the engine takes from the driver, told to who listens (told.c). Gone: ahead of the call. */
+/* What the engine takes from the driver, told to who listens (notify.c). Gone: ahead of the call.
+ */
 void weir_cuda_told_mapped(const weir_cuda_device *d, CUresult r, uint64_t address, uint64_t bytes,
                            weir_mem mem);
 void weir_cuda_told_unmapped(uint64_t address);
