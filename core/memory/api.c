@@ -4,7 +4,9 @@
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"
+#include "core/memory/pause.h"
 #include "core/trace/notify.h"
+#include "core/weir/pools.h"
 
 /* Finds the device's pool or returns. */
 #define POOL_OF(device, p)                                                                         \
@@ -164,4 +166,72 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
   *out = own > idle ? own : idle;
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
+}
+
+/* ---- history, pauses, private pools -----------------------------------------------------------
+ */
+
+weir_status weir_memory_record_history(weir_device device, weir_history_mode mode,
+                                       weir_history_context context, uint64_t max_entries)
+{
+  POOL_OF(device, p);
+  return weir_history_set(p, mode, context, max_entries);
+}
+
+weir_status weir_memory_annotate(weir_device device, const char *name, bool begin)
+{
+  WEIR_GIVEN(name);
+  POOL_OF(device, p);
+  weir_history_annotate(p, name, begin);
+  return WEIR_OK;
+}
+
+weir_status weir_memory_history_info(weir_history_info *out, weir_device device)
+{
+  WEIR_GIVEN(out);
+  POOL_OF(device, p);
+  weir_history_figures(p, out);
+  return WEIR_OK;
+}
+
+static weir_status tag_of(const char *name, unsigned *tag)
+{
+  *tag = name ? weir_tag_number(name) : ALL_TAGS;
+  if (!name || *tag < WEIR_TAGS) return WEIR_OK;
+  return weir_fail(WEIR_EINVAL, "no thread ever set the tag %s", name);
+}
+
+weir_status weir_memory_pause(weir_device device, const char *tag, bool save)
+{
+  POOL_OF(device, p);
+  unsigned number;
+  weir_status st = tag_of(tag, &number);
+  if (st) return st;
+  pthread_mutex_lock(&p->lock);
+  st = weir_pause(p, number, save);
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lost_bytes)
+{
+  POOL_OF(device, p);
+  unsigned number;
+  uint64_t some;
+  weir_status st = tag_of(tag, &number);
+  if (st) return st;
+  pthread_mutex_lock(&p->lock);
+  st = weir_resume(p, number, lost_bytes ? lost_bytes : &some);
+  pthread_mutex_unlock(&p->lock);
+  return st;
+}
+
+weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
+{
+  WEIR_GIVEN(out);
+  POOL_OF(device, p);
+  pthread_mutex_lock(&p->lock);
+  weir_status st = weir_graph_pool_new(p, out);
+  pthread_mutex_unlock(&p->lock);
+  return st;
 }

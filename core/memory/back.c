@@ -588,7 +588,7 @@ static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint
 
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
 {
-  if (p->host) return weir_host_grow(p, h, bytes);
+  if (p->host) return p->host_calls->grow(p, h, bytes);
   return vmm(p) ? grow_pages(p, h, bytes, limit) : grow_segment(p, h, bytes, limit);
 }
 

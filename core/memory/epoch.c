@@ -21,12 +21,6 @@
 
 enum { BATCHES = 64 }; /* markers for as many bytes of frees as are reserved */
 
-bool weir_epoch_capturing(const weir_heap *h)
-{
-  const weir_backend *b = h->pool->backend;
-  return b->stream_capturing && b->stream_capturing(b->self, h->stream);
-}
-
 /* Whether nothing may be recorded. A stream that allocates to a private pool is left alone from
  * then on, since its capture may begin at any moment; so is the default stream, which other streams
  * wait for, while any does. */

@@ -11,35 +11,6 @@
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
 
-/* The block's use of that kind (and stream), 0: none. */
-block_id weir_use_find(const weir_block *b, unsigned kind, uint16_t heap)
-{
-  block_id u = b->uses;
-  while (u && (block(u)->class != kind || block(u)->heap != heap))
-    u = block(u)->next;
-  return u;
-}
-
-block_id weir_use_add(weir_block *b, unsigned kind, uint16_t heap)
-{
-  block_id u = weir_block_new();
-  block_set(block(u), BLOCK_USE);
-  block(u)->class = (uint8_t)kind;
-  block(u)->heap = heap;
-  block(u)->next = b->uses;
-  b->uses = u;
-  return u;
-}
-
-void weir_use_drop(weir_block *b, block_id use)
-{
-  block_id *at = &b->uses;
-  while (*at != use)
-    at = &block(*at)->next;
-  *at = block(use)->next;
-  weir_block_drop(use);
-}
-
 /* The live block at ptr. */
 static weir_status find_live(const void *ptr, block_id *out)
 {

@@ -64,12 +64,6 @@ weir_status weir_graph_route(weir_heap **h)
   return heap_new(g, *h, h);
 }
 
-weir_heap *weir_graph_leave(weir_heap *h)
-{
-  h->graph->live--;
-  return h->graph->dead ? h->clock : h;
-}
-
 /* ---- retiring ---------------------------------------------------------------------------------
  */
 
@@ -170,18 +164,6 @@ weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out)
   p->graphs = g;
   *out = g;
   return WEIR_OK;
-}
-
-weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
-{
-  WEIR_GIVEN(out);
-  weir_pool *p;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
-  pthread_mutex_lock(&p->lock);
-  st = weir_graph_pool_new(p, out);
-  pthread_mutex_unlock(&p->lock);
-  return st;
 }
 
 /* Where the allocating to a pool is noted; CAPTURES: nowhere. */

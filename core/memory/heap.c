@@ -290,3 +290,55 @@ __attribute__((constructor)) static void fill_classes(void)
   for (uint64_t u = 0; u <= CLASS_LIMIT / UNIT; u++)
     weir_host_class_of[u] = weir_class_of[step_up(u, COARSE_BITS)];
 }
+
+/* ---- all heaps --------------------------------------------------------------------------------
+ */
+
+weir_heap *_Atomic weir_heaps[HEAPS];
+
+static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t serials; /* given so far */
+
+uint64_t weir_heap_serial(void)
+{
+  return ++serials;
+}
+
+weir_status weir_heap_number(weir_heap *h, weir_pool *p)
+{
+  weir_status st = WEIR_ELIMIT;
+  pthread_mutex_lock(&number_lock);
+  unsigned i = p->host ? HOST_HEAPS : 1, end = p->host ? HEAPS : HOST_HEAPS;
+  for (; i < end && st; i++) {
+    if (weir_heaps[i]) continue;
+    h->number = (uint16_t)i;
+    h->serial = weir_heap_serial();
+    h->pool = p;
+    h->epoch = 1;
+    weir_heaps[i] = h;
+    st = WEIR_OK;
+  }
+  pthread_mutex_unlock(&number_lock);
+  if (!st) return WEIR_OK;
+  return weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
+}
+
+void weir_heap_unnumber(const weir_heap *h)
+{
+  pthread_mutex_lock(&number_lock);
+  weir_heaps[h->number] = NULL;
+  pthread_mutex_unlock(&number_lock);
+}
+
+bool weir_epoch_capturing(const weir_heap *h)
+{
+  const weir_backend *b = h->pool->backend;
+  return b->stream_capturing && b->stream_capturing(b->self, h->stream);
+}
+
+void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user)
+{
+  for (unsigned i = 0; i < p->head_count; i++)
+    for (block_id id = p->heads[i]; id; id = block(id)->right)
+      visit(user, block(id));
+}

@@ -1,5 +1,4 @@
 /* history.c: see history.h. */
-#include "core/base/given.h"
 #include "core/base/pages.h"
 #include "core/memory/history.h"
 
@@ -8,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include "core/memory/devices.h"
 
 enum {
   USUAL_ENTRIES = 1 << 20,
@@ -295,13 +293,10 @@ static void start(weir_pool *p, weir_history **h)
   weir_pool_walk(p, unmark, NULL);
 }
 
-weir_status weir_memory_record_history(weir_device device, weir_history_mode mode,
-                                       weir_history_context context, uint64_t max_entries)
+weir_status weir_history_set(weir_pool *p, weir_history_mode mode, weir_history_context context,
+                             uint64_t max_entries)
 {
-  weir_pool *p;
   weir_history *h = NULL;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
   if ((unsigned)mode > WEIR_HISTORY_ALL)
     return weir_fail(WEIR_EINVAL, "history has the modes off (0), state (1) and all (2), not %d",
                      (int)mode);
@@ -325,12 +320,8 @@ weir_status weir_memory_record_history(weir_device device, weir_history_mode mod
   return WEIR_OK;
 }
 
-weir_status weir_memory_annotate(weir_device device, const char *name, bool begin)
+void weir_history_annotate(weir_pool *p, const char *name, bool begin)
 {
-  WEIR_GIVEN(name);
-  weir_pool *p;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
   pthread_mutex_lock(&p->lock);
   weir_note *at = p->history ? ring_next(p, &p->history->notes) : NULL;
   if (at) {
@@ -338,15 +329,10 @@ weir_status weir_memory_annotate(weir_device device, const char *name, bool begi
     strncpy(at->name, name, sizeof at->name - 1);
   }
   pthread_mutex_unlock(&p->lock);
-  return WEIR_OK;
 }
 
-weir_status weir_memory_history_info(weir_history_info *out, weir_device device)
+void weir_history_figures(weir_pool *p, weir_history_info *out)
 {
-  WEIR_GIVEN(out);
-  weir_pool *p;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
   weir_callers_figures c = weir_callers_count();
   *out = (weir_history_info){.stacks = c.stacks,
                              .stacks_lost = c.lost + atomic_load(&marks_lost),
@@ -364,7 +350,6 @@ weir_status weir_memory_history_info(weir_history_info *out, weir_device device)
                   (h->pages ? h->page_bytes : 0);
   }
   pthread_mutex_unlock(&p->lock);
-  return WEIR_OK;
 }
 
 /* ---- owners -----------------------------------------------------------------------------------

@@ -124,6 +124,12 @@ static inline void weir_history_oom(const weir_heap *h, uint64_t bytes, uint64_t
 /* What a listener is told of a free of ptr that is about to be: all but how it went. */
 weir_told_block weir_told_free(const void *ptr);
 
+/* weir_memory_record_history(), weir_memory_annotate() and weir_memory_history_info() of a pool. */
+weir_status weir_history_set(weir_pool *p, weir_history_mode mode, weir_history_context context,
+                             uint64_t max_entries);
+void weir_history_annotate(weir_pool *p, const char *name, bool begin);
+void weir_history_figures(weir_pool *p, weir_history_info *out);
+
 void weir_history_drop(weir_pool *p); /* the pool ends */
 
 uint32_t weir_history_pool_id(const weir_heap *h); /* of its private pool, 0: none */

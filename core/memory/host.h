@@ -66,7 +66,11 @@ typedef struct host_census {
 } host_census;
 
 /* slab.c */
-weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags);
+weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags,
+                          const weir_host_calls *calls);
+/* For its table. */
+weir_status weir_host_grow(weir_pool *p, const weir_heap *h, uint64_t bytes);
+void weir_host_used(weir_pool *p, uint64_t address);
 /* Errors: EINVAL while blocks are live. */
 weir_status weir_host_free(weir_host *s);
 /* Waits for the background; `closing`: it begins nothing any more. */

@@ -3,84 +3,20 @@
  * What can be paused is a VMM page that lies wholly in paused blocks; a page shared with anything
  * else stays. A paused block has a USE record of that kind, which says its tag and whether its
  * contents are saved. pool->copies says of each place of the address space whether its page is
- * paused: NULL: no; &lost: yes, its contents are gone; else yes, and there is its copy (owned).
+ * paused (pause.h): NULL: no; &weir_pause_lost: yes, its contents are gone; else yes, and there is
+ * its copy (owned).
  *
  * A pause first waits for the work of all streams, since any may touch a live block. Then it
  * copies, unmaps, and only then destroys pages, so that it can still be undone; resuming maps,
  * copies, and only then forgets the copies. All under the pool's lock, with all threads out of
  * their fronts.
  *
- * A block that is freed while it is paused falls into pieces: its own pages become holes at once; a
- * piece of a page that other blocks share is dead (PENDING, with a USE record whose stamp is DEAD)
- * until the page is resumed, or all of the page is dead and becomes a hole. Where host memory for
- * the pieces' records is missing, the block waits whole, and is tried again with the next request.
+ * What becomes of a block that is freed while it is paused: release.c.
  */
 #include <string.h>
 #include <sys/mman.h>
 #include "core/base/pages.h"
-#include "core/memory/devices.h"
-#include "core/memory/tags.h"
-#include "core/weir/pools.h"
-
-enum { ALL_TAGS = WEIR_TAGS };
-enum { FRESH = 1, DEAD = 2 }; /* a use's stamp: made by the pause underway; of a dead piece */
-
-static char lost;
-
-/* ---- places -----------------------------------------------------------------------------------
- */
-
-static uint64_t page_bytes(const weir_pool *p)
-{
-  return p->backend->source.page_bytes;
-}
-
-static uint64_t place_of(const weir_pool *p, uint64_t address)
-{
-  return (address - p->base) / page_bytes(p);
-}
-
-static uint64_t down(const weir_pool *p, uint64_t address)
-{
-  return address & ~(page_bytes(p) - 1);
-}
-
-static uint64_t up(const weir_pool *p, uint64_t address)
-{
-  return down(p, address + page_bytes(p) - 1);
-}
-
-static bool paused(const weir_pool *p, uint64_t address)
-{
-  return p->copies && p->copies[place_of(p, address)];
-}
-
-/* Paused, and the page has left: true of all paused places but those a failed resume left behind.
- */
-static bool gone(const weir_pool *p, uint64_t address)
-{
-  return paused(p, address) && !p->pages[place_of(p, address)];
-}
-
-static void forget_copy(weir_pool *p, uint64_t address)
-{
-  void **copy = &p->copies[place_of(p, address)];
-  if (*copy && *copy != &lost) {
-    (void)munmap(*copy, page_bytes(p));
-    p->saved_bytes -= page_bytes(p);
-  }
-  *copy = NULL;
-}
-
-/* Nobody wants the place's page back: it becomes a hole. */
-static void end_pause(weir_pool *p, uint64_t address)
-{
-  if (gone(p, address))
-    p->paused_bytes -= page_bytes(p);
-  else
-    p->stuck++;
-  forget_copy(p, address);
-}
+#include "core/memory/pause.h"
 
 /* The page of a place that leaves it, or comes back. */
 static uint64_t take_page(weir_pool *p, uint64_t address)
@@ -99,12 +35,6 @@ static void put_page(weir_pool *p, uint64_t address, uint64_t page)
 
 /* ---- which blocks, which pages ----------------------------------------------------------------
  */
-
-/* Whatever the state: a thread that frees a block says so (REMOTE) before it waits for our lock. */
-static block_id pause_of(const weir_block *b)
-{
-  return b->uses ? weir_use_find(b, USE_PAUSE, 0) : 0;
-}
 
 static bool may_pause(const weir_block *b, unsigned tag)
 {
@@ -229,7 +159,7 @@ static weir_status step_save(walk *w, uint64_t from, uint64_t to)
     if (wanted(&id, at, at + page_bytes(p)))
       st = save_page(p, at);
     else
-      p->copies[place_of(p, at)] = &lost;
+      p->copies[place_of(p, at)] = &weir_pause_lost;
   }
   return st;
 }
@@ -407,14 +337,14 @@ static weir_status bring_back(weir_pool *p, uint64_t at, uint64_t *unused)
     put_page(p, at, page);
   }
   st = s->access(p->backend->self, at, page_bytes(p));
-  if (!st && copy != &lost)
+  if (!st && copy != &weir_pause_lost)
     st = p->backend->copy_to_device(p->backend->self, at, copy, page_bytes(p));
   return st;
 }
 
 static weir_status keep_page(weir_pool *p, uint64_t at, uint64_t *lost_bytes)
 {
-  if (p->copies[place_of(p, at)] == &lost) *lost_bytes += page_bytes(p);
+  if (p->copies[place_of(p, at)] == &weir_pause_lost) *lost_bytes += page_bytes(p);
   forget_copy(p, at);
   return WEIR_OK;
 }
@@ -471,167 +401,8 @@ weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes)
   return st;
 }
 
-/* ---- freed while paused -----------------------------------------------------------------------
- */
-
-enum { HERE, OWN, SHARED }; /* of a piece: has memory; its own pages, gone; of a page, gone */
-
-static int kind_of(const weir_pool *p, uint64_t from, uint64_t to)
-{
-  if (!paused(p, from)) return HERE;
-  return from == down(p, from) && to - from == page_bytes(p) ? OWN : SHARED;
-}
-
-/* Where the piece that begins at `from` ends. */
-static uint64_t piece_end(const weir_pool *p, uint64_t from, uint64_t end, int *kind)
-{
-  uint64_t to = from, next;
-  do {
-    next = down(p, to) + page_bytes(p);
-    if (next > end) next = end;
-    int k = kind_of(p, to, next);
-    if (to > from && (k != *kind || k == SHARED)) break;
-    *kind = k;
-    to = next;
-  } while (to < end);
-  return to;
-}
-
-static bool dead_piece(const weir_block *b)
-{
-  block_id u = b->uses;
-  return block_state(b) == BLOCK_PENDING && u && block(u)->class == USE_PAUSE &&
-         block(u)->stamp == DEAD && !block(u)->next;
-}
-
-/* A page of which every piece is dead becomes a hole. */
-static void bury(weir_pool *p, block_id id)
-{
-  uint64_t from = down(p, block(id)->address), to = from + page_bytes(p);
-  while (block(id)->address > from && block(id)->left && dead_piece(block(block(id)->left)))
-    id = block(id)->left;
-  if (block(id)->address != from) return;
-  uint64_t reached = from;
-  for (block_id at = id; at && reached < to && dead_piece(block(at)); at = block(at)->right)
-    reached += block(at)->bytes;
-  if (reached != to) return;
-  end_pause(p, from);
-  for (reached = from; reached < to;) {
-    block_id right = block(id)->right;
-    reached += block(id)->bytes;
-    weir_page_map_remove(id);
-    weir_pool_count_pending(p, block(id), -1);
-    weir_use_drop(block(id), block(id)->uses);
-    (void)weir_block_give(&p->common[HEAP_HOLE], id);
-    id = right;
-  }
-}
-
-static void die(weir_pool *p, block_id id, uint32_t tag)
-{
-  weir_block *b = block(id);
-  weir_block *use = block(weir_use_add(b, USE_PAUSE, 0));
-  use->when = tag;
-  use->stamp = DEAD;
-  b->class = NO_CLASS;
-  block_set(b, BLOCK_PENDING);
-  weir_page_map_put(id);
-  weir_pool_count_pending(p, b, 1);
-  bury(p, id);
-}
-
-static void place_piece(weir_pool *p, weir_heap *h, block_id id, int kind, uint32_t tag)
-{
-  weir_block *b = block(id);
-  if (kind == SHARED) {
-    b->heap = h->number;
-    die(p, id, tag);
-    return;
-  }
-  for (uint64_t at = b->address; kind == OWN && at < b->address + b->bytes; at += page_bytes(p)) {
-    end_pause(p, at);
-  }
-  if (kind == OWN) b->stamp = 0;
-  (void)weir_block_give(kind == OWN ? &p->common[HEAP_HOLE] : h, id);
-}
-
-bool weir_pause_keep(weir_pool *p, block_id id)
-{
-  weir_block *b = block(id);
-  unsigned pieces = 0;
-  int kind;
-  for (uint64_t at = b->address, end = at + b->bytes; at < end; pieces++)
-    at = piece_end(p, at, end, &kind);
-  if (!weir_block_ensure(p, 2 * pieces)) return false;
-  weir_pool_leave_front(p, b);
-  block_set(b, BLOCK_PENDING);
-  b->next = p->pending;
-  p->pending = id;
-  weir_pool_count_pending(p, b, 1);
-  return true;
-}
-
-void weir_pause_free(weir_pool *p, weir_heap *h, block_id id)
-{
-  uint64_t end = block(id)->address + block(id)->bytes;
-  uint32_t tag = block(block(id)->uses)->when;
-  weir_use_drop(block(id), block(id)->uses);
-  block_set(block(id), BLOCK_REMOTE);
-  while (id) {
-    weir_block *b = block(id);
-    int kind = HERE;
-    uint64_t to = piece_end(p, b->address, end, &kind);
-    block_id rest = 0;
-    if (to < end) {
-      weir_block_split(id, to - b->address, h);
-      rest = b->right;
-      weir_heap_remove(h, rest);
-      block_set(block(rest), BLOCK_REMOTE); /* in no heap: nobody's neighbour */
-    }
-    place_piece(p, h, id, kind, tag);
-    id = rest;
-  }
-}
-
 void weir_pause_fini(weir_pool *p)
 {
   if (p->copies) (void)munmap(p->copies, p->space / page_bytes(p) * sizeof *p->copies);
   p->copies = NULL;
-}
-
-/* ---- the public side --------------------------------------------------------------------------
- */
-
-static weir_status tag_of(const char *name, unsigned *tag)
-{
-  *tag = name ? weir_tag_number(name) : ALL_TAGS;
-  if (!name || *tag < WEIR_TAGS) return WEIR_OK;
-  return weir_fail(WEIR_EINVAL, "no thread ever set the tag %s", name);
-}
-
-weir_status weir_memory_pause(weir_device device, const char *tag, bool save)
-{
-  weir_pool *p;
-  unsigned number;
-  weir_status st = weir_pool_of(device, &p);
-  if (!st) st = tag_of(tag, &number);
-  if (st) return st;
-  pthread_mutex_lock(&p->lock);
-  st = weir_pause(p, number, save);
-  pthread_mutex_unlock(&p->lock);
-  return st;
-}
-
-weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lost_bytes)
-{
-  weir_pool *p;
-  unsigned number;
-  uint64_t some;
-  weir_status st = weir_pool_of(device, &p);
-  if (!st) st = tag_of(tag, &number);
-  if (st) return st;
-  pthread_mutex_lock(&p->lock);
-  st = weir_resume(p, number, lost_bytes ? lost_bytes : &some);
-  pthread_mutex_unlock(&p->lock);
-  return st;
 }

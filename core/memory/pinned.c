@@ -62,6 +62,49 @@ static weir_status check_fork(void)
                    "pinned memory belongs to the process that made it, not to its forked child");
 }
 
+/* ---- out of memory ----------------------------------------------------------------------------
+ */
+
+/* Bytes as MiB, or "none" for no bound. */
+static const char *bound(char *text, size_t room, uint64_t bytes)
+{
+  (void)snprintf(text, room, bytes == UINT64_MAX ? "none" : "%.2f", (double)bytes / (1 << 20));
+  return text;
+}
+
+static double mib(uint64_t bytes)
+{
+  return (double)bytes / (1 << 20);
+}
+
+static weir_status word_oom(const weir_pool *p, uint64_t bytes, const host_census *c)
+{
+  weir_host_room r;
+  char text[4][32];
+  uint64_t limit = atomic_load(&weir_host_limit);
+  const weir_host *s = p->host;
+  weir_host_room_read(&r);
+  return weir_fail(
+      WEIR_EOOM,
+      "out of pinned memory. Tried to pin %.2f MiB for device %d: %s. MiB: budget %s, pinned in "
+      "all %.2f, by this pool %.2f; live %.2f, waiting for recorded work %.2f, cached %.2f "
+      "(largest %.2f); available on the machine %s, left in the control group %s, "
+      "RLIMIT_MEMLOCK %s (not charged)",
+      mib(bytes), p->backend->index,
+      c->pending >= bytes ? "freed memory is still used by recorded work"
+      : s->why[0]         ? s->why
+                          : "it is more than there can be",
+      bound(text[0], sizeof text[0], limit ? limit : UINT64_MAX), mib(weir_host_locked()),
+      mib(p->reserved), mib(c->live), mib(c->pending), mib(c->free), mib(c->largest),
+      bound(text[1], sizeof text[1], r.available),
+      bound(text[2], sizeof text[2],
+            r.cgroup_limit == UINT64_MAX ? UINT64_MAX : r.cgroup_limit - r.cgroup_used),
+      bound(text[3], sizeof text[3], r.memlock));
+}
+
+static const weir_host_calls host_calls = {
+    .grow = weir_host_grow, .used = weir_host_used, .oom = word_oom};
+
 /* ---- pools ------------------------------------------------------------------------------------
  */
 
@@ -72,7 +115,7 @@ static weir_status host_make(weir_host **out, weir_pool *device, unsigned flags)
   pthread_once(&once, prepare);
   pthread_mutex_lock(&hosts_lock);
   *out = atomic_load(place);
-  if (!*out && !(st = weir_host_new(out, device, flags))) atomic_store(place, *out);
+  if (!*out && !(st = weir_host_new(out, device, flags, &host_calls))) atomic_store(place, *out);
   pthread_mutex_unlock(&hosts_lock);
   return st;
 }
@@ -409,44 +452,4 @@ weir_status weir_pinned_summary(char **out)
     (void)fprintf(f, "%-40s %20lld\n", figures[i].name,
                   (long long)*(int64_t *)((char *)&all + figures[i].offset));
   return fclose(f) ? weir_fail(WEIR_ENOMEM, "no memory for the table") : WEIR_OK;
-}
-
-/* ---- out of memory ----------------------------------------------------------------------------
- */
-
-/* Bytes as MiB, or "none" for no bound. */
-static const char *bound(char *text, size_t room, uint64_t bytes)
-{
-  (void)snprintf(text, room, bytes == UINT64_MAX ? "none" : "%.2f", (double)bytes / (1 << 20));
-  return text;
-}
-
-static double mib(uint64_t bytes)
-{
-  return (double)bytes / (1 << 20);
-}
-
-weir_status weir_host_oom(const weir_pool *p, uint64_t bytes, const host_census *c)
-{
-  weir_host_room r;
-  char text[4][32];
-  uint64_t limit = atomic_load(&weir_host_limit);
-  const weir_host *s = p->host;
-  weir_host_room_read(&r);
-  return weir_fail(
-      WEIR_EOOM,
-      "out of pinned memory. Tried to pin %.2f MiB for device %d: %s. MiB: budget %s, pinned in "
-      "all %.2f, by this pool %.2f; live %.2f, waiting for recorded work %.2f, cached %.2f "
-      "(largest %.2f); available on the machine %s, left in the control group %s, "
-      "RLIMIT_MEMLOCK %s (not charged)",
-      mib(bytes), p->backend->index,
-      c->pending >= bytes ? "freed memory is still used by recorded work"
-      : s->why[0]         ? s->why
-                          : "it is more than there can be",
-      bound(text[0], sizeof text[0], limit ? limit : UINT64_MAX), mib(weir_host_locked()),
-      mib(p->reserved), mib(c->live), mib(c->pending), mib(c->free), mib(c->largest),
-      bound(text[1], sizeof text[1], r.available),
-      bound(text[2], sizeof text[2],
-            r.cgroup_limit == UINT64_MAX ? UINT64_MAX : r.cgroup_limit - r.cgroup_used),
-      bound(text[3], sizeof text[3], r.memlock));
 }

@@ -21,14 +21,6 @@
 
 enum { LARGE_FREE = 8 << 20 }; /* bytes of a free block from which small ones keep to its end */
 
-static pthread_mutex_t number_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t serials; /* given so far */
-
-uint64_t weir_heap_serial(void)
-{
-  return ++serials;
-}
-
 /* ---- blocks out and in ------------------------------------------------------------------------
  */
 
@@ -100,37 +92,6 @@ static weir_status take_from(weir_heap *from, weir_heap *h, uint64_t bytes, bloc
   block_id id =
       may_split(h->pool) ? weir_heap_find(from, bytes) : weir_heap_find_exact(from, bytes);
   return take(from, h, id, bytes, out);
-}
-
-void weir_pool_leave_front(weir_pool *p, weir_block *b)
-{
-  if (!b->front) return;
-  p->front_bytes -= (int64_t)b->bytes;
-  p->front_blocks--;
-  b->front = 0;
-}
-
-void weir_pool_release(block_id id)
-{
-  weir_pool_release_at(id, weir_heaps[block(id)->heap]->clock->epoch);
-}
-
-void weir_pool_release_at(block_id id, uint64_t stamp)
-{
-  weir_block *b = block(id);
-  weir_heap *h = weir_heaps[b->heap];
-  if (b->uses && weir_pause_keep(h->pool, id)) return;
-  weir_page_map_remove(id);
-  weir_pool_leave_front(h->pool, b);
-  b->stamp = stamp = stamp > h->clock->done ? stamp : 0;
-  if (stamp > h->clock->dirty) h->clock->dirty = stamp;
-  h->pool->unmarked += b->bytes;
-  if (h->graph) h = weir_graph_leave(h);
-  b->when = h->pool->clock();
-  if (b->uses)
-    weir_pause_free(h->pool, h, id);
-  else
-    weir_block_give(h, id);
 }
 
 /* ---- the reuse order --------------------------------------------------------------------------
@@ -322,45 +283,13 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   } else {
     weir_pool_count_live(p, b, 1);
   }
-  if (p->host) weir_host_used(p, b->address);
+  if (p->host) p->host_calls->used(p, b->address);
   weir_history_alloc(p, id);
   return WEIR_OK;
 }
 
 /* ---- life -------------------------------------------------------------------------------------
  */
-
-uint64_t weir_pool_limit(const weir_pool *p)
-{
-  uint64_t limit = (uint64_t)((double)p->total * p->fraction);
-  return p->config.limit_bytes && p->config.limit_bytes < limit ? p->config.limit_bytes : limit;
-}
-
-weir_status weir_heap_number(weir_heap *h, weir_pool *p)
-{
-  weir_status st = WEIR_ELIMIT;
-  pthread_mutex_lock(&number_lock);
-  unsigned i = p->host ? HOST_HEAPS : 1, end = p->host ? HEAPS : HOST_HEAPS;
-  for (; i < end && st; i++) {
-    if (weir_heaps[i]) continue;
-    h->number = (uint16_t)i;
-    h->serial = weir_heap_serial();
-    h->pool = p;
-    h->epoch = 1;
-    weir_heaps[i] = h;
-    st = WEIR_OK;
-  }
-  pthread_mutex_unlock(&number_lock);
-  if (!st) return WEIR_OK;
-  return weir_fail(WEIR_ELIMIT, "%d streams and pools are in use, the most there can be", HEAPS);
-}
-
-void weir_heap_unnumber(const weir_heap *h)
-{
-  pthread_mutex_lock(&number_lock);
-  weir_heaps[h->number] = NULL;
-  pthread_mutex_unlock(&number_lock);
-}
 
 /* The only heap of a host pool: no stream's work is ever behind what is in it. */
 static void make_host_heap(weir_heap *idle)
@@ -372,11 +301,12 @@ static void make_host_heap(weir_heap *idle)
 
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config)
 {
-  return weir_pool_new_host(out, backend, config, NULL);
+  return weir_pool_new_host(out, backend, config, NULL, NULL);
 }
 
 weir_status weir_pool_new_host(weir_pool **out, const weir_backend *backend,
-                               const weir_config *config, struct weir_host *host)
+                               const weir_config *config, struct weir_host *host,
+                               const weir_host_calls *calls)
 {
   weir_status st = weir_meta_init();
   if (st) return st;
@@ -385,6 +315,7 @@ weir_status weir_pool_new_host(weir_pool **out, const weir_backend *backend,
   pthread_mutex_init(&p->lock, NULL);
   p->backend = backend;
   p->host = host;
+  p->host_calls = calls;
   if (host) make_host_heap(&p->common[HEAP_IDLE]);
   p->config = config ? *config : weir_config_default;
   p->clock = weir_clock_coarse_ms;

@@ -191,12 +191,24 @@ typedef struct weir_capture {
   weir_heap *leader; /* the stream that this one joined; NULL: it was begun itself */
 } weir_capture;
 
+/* What a host pool does and a device's does not: slab.c and pinned.c. Pool's lock held. */
+struct weir_pool;
+struct host_census;
+typedef struct weir_host_calls {
+  /* Like weir_back_grow; gives the lock back while memory is being locked. */
+  weir_status (*grow)(struct weir_pool *p, const weir_heap *h, uint64_t bytes);
+  void (*used)(struct weir_pool *p, uint64_t address); /* a block was handed out there */
+  /* Words the failure. */
+  weir_status (*oom)(const struct weir_pool *p, uint64_t bytes, const struct host_census *c);
+} weir_host_calls;
+
 enum { WEIR_METRICS = 9 }; /* of WEIR_MEMORY_METRICS, in their order */
 
 typedef struct weir_pool {
   pthread_mutex_t lock;
-  const weir_backend *backend; /* borrowed */
-  struct weir_host *host;      /* borrowed; NULL: the pool is of a device's memory */
+  const weir_backend *backend;       /* borrowed */
+  struct weir_host *host;            /* borrowed; NULL: the pool is of a device's memory */
+  const weir_host_calls *host_calls; /* static; with `host` */
   weir_config config;
   weir_heap common[2];     /* idle, holes */
   uint16_t numbers[HEAPS]; /* this pool's stream heaps */
@@ -337,8 +349,7 @@ bool weir_epoch_return(weir_heap *h, void *stream); /* serves another, if it can
 
 /* graph.c: private pools. Pool's lock held. */
 weir_status
-weir_graph_route(weir_heap **h);           /* to the private heap that serves it now, if one does */
-weir_heap *weir_graph_leave(weir_heap *h); /* a block of the private heap is freed: where it goes */
+weir_graph_route(weir_heap **h); /* to the private heap that serves it now, if one does */
 void weir_graph_retire(weir_pool *p);
 /* Without the lock: `waiter` is about to wait for `waited`, which is being captured, and joins: it
  * allocates where that does until that ends. */
@@ -348,7 +359,7 @@ weir_heap *weir_graph_leader(weir_heap *h);
 weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out);
 void weir_graph_forget_pools(weir_pool *p); /* all; none holds memory */
 
-/* thread_cache.c: what threads keep. */
+/* thread_cache.c, threads.c: what threads keep. */
 weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);
 weir_status weir_front_malloc_host(weir_heap *h, uint64_t bytes, void **out); /* its classes */
 weir_status weir_front_free(void *ptr);                                       /* a device's block */
@@ -370,7 +381,7 @@ extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")))
 /* pool.c: the slow path and the life of a pool. */
 weir_status weir_pool_new(weir_pool **out, const weir_backend *backend, const weir_config *config);
 weir_status weir_pool_new_host(weir_pool **out, const weir_backend *seam, const weir_config *config,
-                               struct weir_host *host);
+                               struct weir_host *host, const weir_host_calls *calls);
 weir_status weir_pool_free(weir_pool *p);
 weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
 weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
@@ -381,19 +392,10 @@ void weir_pool_release(block_id id); /* a block that nobody holds any more; lock
 void weir_pool_release_at(block_id id, uint64_t stamp);
 void weir_pool_leave_front(weir_pool *p, weir_block *b); /* it will not come back there */
 weir_status weir_pool_empty(weir_pool *p);
-uint64_t weir_pool_limit(const weir_pool *p);
 /* Whether a free block may serve a request of `bytes`; it has as many. */
 bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes);
 /* Drops the USE records of this host pool's blocks that name heaps in `gone` (a bit each). */
 void weir_pool_forget(weir_pool *p, const uint64_t *gone);
-
-/* slab.c: a host pool's memory. Pool's lock held. */
-/* Like weir_back_grow; gives the lock back while memory is being locked. */
-weir_status weir_host_grow(weir_pool *p, const weir_heap *h, uint64_t bytes);
-void weir_host_used(weir_pool *p, uint64_t address); /* a block was handed out there */
-/* pinned.c: words the failure. */
-struct host_census;
-weir_status weir_host_oom(const weir_pool *p, uint64_t bytes, const struct host_census *c);
 
 /* stats.c. Lock held. */
 void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
@@ -415,9 +417,6 @@ void weir_use_drop(weir_block *b, block_id use);
 /* pause.c. Lock held. Tags from WEIR_TAGS on: all. */
 weir_status weir_pause(weir_pool *p, unsigned tag, bool save);
 weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes);
-/* A paused block is freed. keep: no records for its pieces, so it waits in pool->pending. */
-bool weir_pause_keep(weir_pool *p, block_id id);
-void weir_pause_free(weir_pool *p, weir_heap *h, block_id id);
 void weir_pause_fini(weir_pool *p);
 
 /* report.c */
@@ -503,6 +502,13 @@ static inline uint64_t map_look(uint64_t address)
       return e;
     if (++i == MAP_SLOTS) return 0;
   }
+}
+
+/* Bytes the pool may reserve. */
+static inline uint64_t weir_pool_limit(const weir_pool *p)
+{
+  uint64_t limit = (uint64_t)((double)p->total * p->fraction);
+  return p->config.limit_bytes && p->config.limit_bytes < limit ? p->config.limit_bytes : limit;
 }
 
 static inline uint8_t block_state(const weir_block *b)

@@ -47,13 +47,6 @@ static void keep(const weir_oom_info *o)
   if (last) *last = *o;
 }
 
-void weir_pool_walk(const weir_pool *p, weir_visit visit, void *user)
-{
-  for (unsigned i = 0; i < p->head_count; i++)
-    for (block_id id = p->heads[i]; id; id = block(id)->right)
-      visit(user, block(id));
-}
-
 const char *weir_oom_reason_string(weir_oom_reason reason)
 {
   switch (reason) {
@@ -315,8 +308,8 @@ weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why)
   }
   weir_front_thaw(p);
   if (p->host)
-    return weir_host_oom(p, bytes,
-                         &(host_census){o.live, o.waiting, o.free + o.cached, o.largest_free});
+    return p->host_calls->oom(p, bytes,
+                              &(host_census){o.live, o.waiting, o.free + o.cached, o.largest_free});
   o.reason = find_reason(p, &o);
   keep(&o);
   return word(&o);

@@ -538,7 +538,8 @@ static weir_status choose_way(weir_host *s)
                    combined ? "write-combined " : "");
 }
 
-weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags)
+weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags,
+                          const weir_host_calls *calls)
 {
   weir_config config = weir_config_default;
   weir_host *s = calloc(1, sizeof *s);
@@ -551,7 +552,7 @@ weir_status weir_host_new(weir_host **out, weir_pool *device, unsigned flags)
   s->seam = (weir_backend){.name = "pinned", .index = device->backend->index, .self = s};
   s->seam.source =
       (weir_source){.mem_info = mem_info, .segment_free = chunk_free, .host_commit = host_commit};
-  if (!st) st = weir_pool_new_host(&s->pool, &s->seam, &config, s);
+  if (!st) st = weir_pool_new_host(&s->pool, &s->seam, &config, s, calls);
   if (st) {
     free(s);
     return st;

@@ -1,0 +1,62 @@
+/* pause.h: what pause.c and release.c share: places, and the pages of paused blocks. */
+#ifndef WEIR_MEMORY_PAUSE_H
+#define WEIR_MEMORY_PAUSE_H
+
+#include <sys/mman.h>
+#include "core/memory/pool.h"
+#include "core/memory/tags.h"
+
+enum { ALL_TAGS = WEIR_TAGS };
+enum { FRESH = 1, DEAD = 2 }; /* a use's stamp: made by the pause underway; of a dead piece */
+
+extern char weir_pause_lost; /* in pool->copies: paused without its contents */
+
+static inline uint64_t page_bytes(const weir_pool *p)
+{
+  return p->backend->source.page_bytes;
+}
+
+static inline uint64_t place_of(const weir_pool *p, uint64_t address)
+{
+  return (address - p->base) / page_bytes(p);
+}
+
+static inline uint64_t down(const weir_pool *p, uint64_t address)
+{
+  return address & ~(page_bytes(p) - 1);
+}
+
+static inline uint64_t up(const weir_pool *p, uint64_t address)
+{
+  return down(p, address + page_bytes(p) - 1);
+}
+
+static inline bool paused(const weir_pool *p, uint64_t address)
+{
+  return p->copies && p->copies[place_of(p, address)];
+}
+
+/* Paused, and the page has left: true of all paused places but those a failed resume left behind.
+ */
+static inline bool gone(const weir_pool *p, uint64_t address)
+{
+  return paused(p, address) && !p->pages[place_of(p, address)];
+}
+
+static inline void forget_copy(weir_pool *p, uint64_t address)
+{
+  void **copy = &p->copies[place_of(p, address)];
+  if (*copy && *copy != &weir_pause_lost) {
+    (void)munmap(*copy, page_bytes(p));
+    p->saved_bytes -= page_bytes(p);
+  }
+  *copy = NULL;
+}
+
+/* Whatever the state: a thread that frees a block says so (REMOTE) before it waits for our lock. */
+static inline block_id pause_of(const weir_block *b)
+{
+  return b->uses ? weir_use_find(b, USE_PAUSE, 0) : 0;
+}
+
+#endif
