@@ -1,4 +1,4 @@
-/* ipc.h: what is shared with other processes, as ipc.c, event.c and memory.c deal with it. */
+/* ipc.h: memory shared with other processes, as ipc.c, memory.c and pool_place.c deal with it. */
 #ifndef WEIR_SIM_IPC_H
 #define WEIR_SIM_IPC_H
 
@@ -16,16 +16,5 @@ CUresult sim_range_import(CUcontext context, const void *exported, int pid, uint
                           CUmemoryPool pool, CUdeviceptr *p);
 /* Frees the range that begins there and is of that kind, once its context's work is done. */
 CUresult sim_range_free(uintptr_t start, enum sim_kind kind);
-
-/* Events: recordings are numbered from 1. */
-struct sim_shared *sim_shared_new(void);
-void sim_shared_ref(struct sim_shared *shared);
-void sim_shared_unref(struct sim_shared *shared);
-uint64_t sim_shared_record(struct sim_shared *shared);
-void sim_shared_reach(struct sim_shared *shared, uint64_t number);
-uint64_t sim_shared_last(const struct sim_shared *shared); /* 0: never recorded */
-bool sim_shared_reached(const struct sim_shared *shared, uint64_t number);
-void sim_shared_wait(struct sim_shared *shared, uint64_t number);
-CUevent sim_event_new(CUcontext context, unsigned flags);
 
 #endif

@@ -5,7 +5,7 @@
  * never recorded counts as done (cuEventQuery, cuEventSynchronize) and waits for nothing.
  */
 #include "cuda/sim/graph/graph.h"
-#include "cuda/sim/memory/ipc.h"
+#include "cuda/sim/stream/shared.h"
 
 #include <stdlib.h>
 
