@@ -44,7 +44,7 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* ---- gate (gate.c) ------------------------------------------------------------------------------
+/* ---- gate and threads (driver/gate.c, device/thread.c) ------------------------------------------
  */
 
 enum sim_level {                 /* what stops a call at the gate */
@@ -67,6 +67,7 @@ struct sim_thread {
   CUcontext *stack;                      /* context stack, bottom first; holds references */
   uint32_t depth, room;                  /* entries used and allocated */
   uint32_t gate;                         /* SIM_GATE_CALLBACK or 0 */
+  void (*leave)(struct sim_thread *);    /* gives up contexts and streams as the thread ends */
   CUstream *streams;                     /* per-thread default streams, one a context */
   uint32_t stream_count;                 /* entries of `streams` */
   void *fault_stack;                     /* of a worker: to handle faults on */
@@ -81,7 +82,8 @@ extern _Atomic uint32_t sim_gate;
 struct sim_thread *sim_thread_start(void);
 CUresult sim_enter_slow(struct sim_thread *t, unsigned api, enum sim_level level);
 
-/* ---- arenas (arena.c) ---------------------------------------------------------------------------
+/* ---- arenas (device/arena.c)
+ * ---------------------------------------------------------------------------
  */
 
 enum sim_magic { /* first word of every object; 0 while its slot is free */
@@ -139,7 +141,8 @@ static inline bool sim_arena_has(const struct sim_arena *arena, const void *obje
 extern struct sim_arena sim_contexts, sim_streams, sim_events, sim_modules, sim_functions,
     sim_libraries, sim_kernels, sim_arrays, sim_pools;
 
-/* ---- devices (device.c) -------------------------------------------------------------------------
+/* ---- devices (device/device.c)
+ * -------------------------------------------------------------------------
  */
 
 struct sim_link {
@@ -192,14 +195,15 @@ extern struct sim_device sim_devices[SIM_MAX_DEVICES];
 extern int sim_device_count;
 extern pthread_mutex_t sim_devices_lock; /* primary contexts */
 
-void sim_devices_fork(void); /* in a child: nobody is initialising */
+int sim_devices_find(void); /* those that are visible, without their memory; how many */
 static inline struct sim_device *sim_device(CUdevice ordinal)
 {
   return ordinal >= 0 && ordinal < sim_device_count ? &sim_devices[ordinal] : NULL;
 }
 int sim_device_attribute(const struct sim_device *device, CUdevice_attribute attribute);
 
-/* ---- contexts (context.c) -----------------------------------------------------------------------
+/* ---- contexts (device/context.c)
+ * -----------------------------------------------------------------------
  */
 
 struct sim_ticket {
@@ -242,14 +246,9 @@ static inline CUcontext sim_current(void)
 CUresult sim_context_check(CUcontext context); /* 0, INVALID_CONTEXT or CONTEXT_IS_DESTROYED */
 void sim_context_ref(CUcontext context);
 void sim_context_unref(CUcontext context);
-/* Waits for all work of the context; its sticky error. */
-CUresult sim_context_wait(CUcontext context);
-/* For the work of every context of the process. */
-void sim_wait_all(void);
 /* Makes an error of the sticky class stay with the context. */
 void sim_context_fail(CUcontext context, CUresult error);
 bool sim_error_sticks(CUresult error);
-void sim_thread_leave_contexts(struct sim_thread *t);
 
 /* ---- streams (stream.c: the queue; stream_api.c: the functions) ---------------------------------
  */
@@ -331,6 +330,10 @@ static inline bool sim_is_done(CUstream stream, uint64_t seq)
 CUresult sim_stream_settle(CUstream stream, bool ask);
 /* All work in the context so far is done, or waits for it. */
 bool sim_context_idle(CUcontext context);
+/* Waits for all work of the context; its sticky error. */
+CUresult sim_context_wait(CUcontext context);
+/* For the work of every context of the process. */
+void sim_wait_all(void);
 
 /* ---- capture (capture.c) ------------------------------------------------------------------------
  */
@@ -522,7 +525,7 @@ struct sim_error_name {
 };
 extern const struct sim_error_name sim_error_names[];
 
-/* control.c: what the environment says. */
+/* What the environment says: driver/control.c, device/link.c. */
 extern bool sim_launch_blocking; /* CUDA_LAUNCH_BLOCKING=1 */
 void sim_control_start(void);
 CUresult sim_control_fail(unsigned api); /* the error to inject into this call, or 0 */

@@ -15,8 +15,6 @@ struct sim_device sim_devices[SIM_MAX_DEVICES];
 int sim_device_count;
 pthread_mutex_t sim_devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
-
 /* Attribute, value. What is not here is 0: not there or not supported. */
 #define DEVICE_ATTRIBUTES(X)                                                                       \
   X(MAX_THREADS_PER_BLOCK, 1024)                                                                   \
@@ -234,18 +232,11 @@ static int visible_devices(int there, int chosen[SIM_MAX_DEVICES])
   return count;
 }
 
-void sim_devices_fork(void)
-{
-  pthread_mutex_init(&init_lock, NULL);
-}
-
-static CUresult devices_start(void)
+int sim_devices_find(void)
 {
   int chosen[SIM_MAX_DEVICES];
   int count = visible_devices(devices_there(), chosen);
-  if (!count) return CUDA_ERROR_NO_DEVICE;
-  read_others();
-  size_t capacity = sim_parse_bytes(getenv("WEIR_SIM_MEMORY"), (size_t)8 << 30);
+  if (count) read_others();
   for (int i = 0; i < count; i++) {
     struct sim_device *d = &sim_devices[i];
     d->ordinal = i;
@@ -253,36 +244,8 @@ static CUresult devices_start(void)
     d->uuid = uuid_of(chosen[i]);
     for (int e = 0; e < SIM_DIRECTIONS; e++)
       pthread_mutex_init(&d->engine[e], NULL);
-    CUresult error = sim_heap_start(d, capacity);
-    if (!error) error = sim_pools_start(d);
-    if (error) return error;
   }
-  sim_device_count = count;
-  return CUDA_SUCCESS;
-}
-
-/* ---- initialisation and version -----------------------------------------------------------------
- */
-
-CUresult sim_cuInit(unsigned int flags)
-{
-  if (flags) return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&init_lock);
-  CUresult error = CUDA_SUCCESS;
-  if (atomic_load(&sim_gate) & SIM_GATE_UNINITIALISED) {
-    error = devices_start();
-    if (!error) atomic_fetch_and(&sim_gate, ~(uint32_t)SIM_GATE_UNINITIALISED);
-  }
-  pthread_mutex_unlock(&init_lock);
-  return error;
-}
-
-CUresult sim_cuDriverGetVersion(int *version)
-{
-  if (!version) return CUDA_ERROR_INVALID_VALUE;
-  const char *older = getenv("WEIR_SIM_DRIVER");
-  *version = older ? (int)strtol(older, NULL, 10) : SIM_DRIVER_VERSION;
-  return CUDA_SUCCESS;
+  return count;
 }
 
 /* ---- device queries -----------------------------------------------------------------------------

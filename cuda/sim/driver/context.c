@@ -1,4 +1,4 @@
-/* context.c: contexts: made, destroyed, current in a thread, and the errors that stay with them.
+/* context.c: contexts: made, destroyed, current in a thread, and what they say of themselves.
  *
  * A context's content (streams, memory, modules) can end before its record: the record lives while
  * a thread's stack, a stream or an event still names it, and answers CONTEXT_IS_DESTROYED. A
@@ -11,72 +11,6 @@
 #include <string.h>
 
 static _Atomic uint64_t next_id = 1;
-
-void sim_context_ref(CUcontext c)
-{
-  atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
-}
-
-void sim_context_unref(CUcontext c)
-{
-  if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
-  pthread_mutex_destroy(&c->lock);
-  sim_arena_free(&sim_contexts, c);
-}
-
-bool sim_error_sticks(CUresult error)
-{
-  switch ((int)error) {
-  case CUDA_ERROR_ECC_UNCORRECTABLE:
-  case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-  case CUDA_ERROR_ILLEGAL_ADDRESS:
-  case CUDA_ERROR_LAUNCH_TIMEOUT:
-  case CUDA_ERROR_ASSERT:
-  case CUDA_ERROR_HARDWARE_STACK_ERROR:
-  case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-  case CUDA_ERROR_MISALIGNED_ADDRESS:
-  case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-  case CUDA_ERROR_INVALID_PC:
-  case CUDA_ERROR_LAUNCH_FAILED:
-    return true;
-  default:
-    return false;
-  }
-}
-
-void sim_context_fail(CUcontext c, CUresult error)
-{
-  int none = CUDA_SUCCESS;
-  atomic_compare_exchange_strong(&c->error, &none, (int)error);
-}
-
-CUresult sim_context_check(CUcontext c)
-{
-  if (!sim_arena_has(&sim_contexts, c)) return CUDA_ERROR_INVALID_CONTEXT;
-  return atomic_load(&c->error) == CUDA_ERROR_CONTEXT_IS_DESTROYED ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-                                                                   : CUDA_SUCCESS;
-}
-
-/* A reference to a context that may be ending; false when it has ended. */
-static bool try_ref(CUcontext c)
-{
-  if (!sim_arena_has(&sim_contexts, c)) return false;
-  uint32_t n = atomic_load(&c->refs);
-  while (n && !atomic_compare_exchange_weak(&c->refs, &n, n + 1))
-    ;
-  return n != 0;
-}
-
-void sim_wait_all(void)
-{
-  size_t used = __atomic_load_n(&sim_contexts.used, __ATOMIC_ACQUIRE);
-  for (size_t at = 0; at < used; at += sim_contexts.size) {
-    CUcontext c = (CUcontext)(void *)(sim_contexts.base + at);
-    if (!try_ref(c)) continue;
-    sim_context_wait(c);
-    sim_context_unref(c);
-  }
-}
 
 /* ---- content ------------------------------------------------------------------------------------
  */
@@ -167,6 +101,25 @@ static void empty(CUcontext c)
 /* ---- a thread's stack ---------------------------------------------------------------------------
  */
 
+static void pop(struct sim_thread *t)
+{
+  CUcontext c = t->stack[--t->depth];
+  t->current = t->depth ? t->stack[t->depth - 1] : NULL;
+  sim_context_unref(c);
+}
+
+/* The thread ends: its default streams with it, though not their work. */
+static void leave(struct sim_thread *t)
+{
+  for (uint32_t i = 0; i < t->stream_count; i++) {
+    sim_stream_close(t->streams[i]);
+    sim_stream_unref(t->streams[i]);
+  }
+  t->stream_count = 0;
+  while (t->depth)
+    pop(t);
+}
+
 static CUresult push(CUcontext c)
 {
   struct sim_thread *t = sim_self;
@@ -178,28 +131,10 @@ static CUresult push(CUcontext c)
     t->room = room;
   }
   sim_context_ref(c);
+  t->leave = leave;
   t->stack[t->depth++] = c;
   t->current = c;
   return CUDA_SUCCESS;
-}
-
-static void pop(struct sim_thread *t)
-{
-  CUcontext c = t->stack[--t->depth];
-  t->current = t->depth ? t->stack[t->depth - 1] : NULL;
-  sim_context_unref(c);
-}
-
-/* The thread ends: its default streams with it, though not their work. */
-void sim_thread_leave_contexts(struct sim_thread *t)
-{
-  for (uint32_t i = 0; i < t->stream_count; i++) {
-    sim_stream_close(t->streams[i]);
-    sim_stream_unref(t->streams[i]);
-  }
-  t->stream_count = 0;
-  while (t->depth)
-    pop(t);
 }
 
 CUresult sim_cuCtxPushCurrent_v2(CUcontext c)

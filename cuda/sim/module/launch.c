@@ -30,6 +30,8 @@ struct paths {
   size_t count, room;
 };
 
+bool sim_launch_blocking; /* CUDA_LAUNCH_BLOCKING=1 */
+
 static int collect_path(struct dl_phdr_info *info, size_t size, void *data)
 {
   (void)size;

@@ -391,6 +391,27 @@ CUresult sim_context_wait(CUcontext context)
   return settle(context, false, false);
 }
 
+/* A reference to a context that may be ending; false when it has ended. */
+static bool try_ref(CUcontext c)
+{
+  if (!sim_arena_has(&sim_contexts, c)) return false;
+  uint32_t n = atomic_load(&c->refs);
+  while (n && !atomic_compare_exchange_weak(&c->refs, &n, n + 1))
+    ;
+  return n != 0;
+}
+
+void sim_wait_all(void)
+{
+  size_t used = __atomic_load_n(&sim_contexts.used, __ATOMIC_ACQUIRE);
+  for (size_t at = 0; at < used; at += sim_contexts.size) {
+    CUcontext c = (CUcontext)(void *)(sim_contexts.base + at);
+    if (!try_ref(c)) continue;
+    sim_context_wait(c);
+    sim_context_unref(c);
+  }
+}
+
 bool sim_context_idle(CUcontext context)
 {
   return settle(context, false, true) != CUDA_ERROR_NOT_READY;
