@@ -335,13 +335,34 @@ CUresult sim_context_wait(CUcontext context);
 /* For the work of every context of the process. */
 void sim_wait_all(void);
 
-/* ---- capture (capture.c) ------------------------------------------------------------------------
+/* What a node of a graph does: event.c, stream_api.c. */
+struct sim_op *sim_host_node_op(const CUDA_HOST_NODE_PARAMS_v2 *p);
+struct sim_op *sim_record_op(CUevent event, CUresult *error);
+struct sim_op *sim_wait_op(CUevent event, CUresult *error);
+
+/* ---- capture ------------------------------------------------------------------------------------
+ *
+ * What is queued asks here first. Captures are made in graph/capture.c, which stands above and says
+ * what they do when it is loaded.
  */
 
 struct sim_capture; /* a capture sequence */
 struct sim_place;   /* a stream's part in one */
 struct sim_taken;   /* what an event took of one */
 
+struct sim_capture_ops {
+  CUresult (*bar)(CUstream stream);
+  CUresult (*unsafe)(void);
+  CUresult (*bar_record)(CUcontext context); /* no recording of all that it does */
+  void (*stream_ends)(CUstream stream);
+  CUresult (*record)(CUstream stream, CUevent event, bool external);
+  CUresult (*wait)(CUstream stream, CUevent event, bool external);
+  void (*forget)(CUevent event);           /* it is not recorded in a capture any more */
+  CUresult (*event_barred)(CUevent event); /* asked or waited for by the host */
+  CUresult (*add)(CUstream stream, CUgraphNodeParams *params); /* a node */
+};
+
+extern const struct sim_capture_ops *sim_capture_ops;
 extern _Atomic uint32_t sim_captures; /* sequences of the process that have not ended */
 
 /* The stream is captured: what would be queued becomes a node. */
@@ -349,20 +370,22 @@ static inline bool sim_capturing(CUstream s)
 {
   return atomic_load_explicit(&s->capture, memory_order_relaxed) != NULL;
 }
-CUresult sim_capture_bar(CUstream stream);
+static inline CUresult sim_capture_add(CUstream s, CUgraphNodeParams *params)
+{
+  return sim_capture_ops->add(s, params);
+}
 /* Nothing can be queued in a stream that is captured, nor in the legacy default stream beside one:
  * the error, and the capture is spoiled. Callers have dealt with what can be captured. */
 static inline CUresult sim_queue_barred(CUstream s)
 {
   if (likely(!atomic_load_explicit(&sim_captures, memory_order_relaxed))) return CUDA_SUCCESS;
-  return sim_capture_bar(s);
+  return sim_capture_ops->bar(s);
 }
-CUresult sim_capture_unsafe(void);
 /* For "potentially unsafe API calls" (cuThreadExchangeStreamCaptureMode). */
 static inline CUresult sim_unsafe(void)
 {
   if (likely(!atomic_load_explicit(&sim_captures, memory_order_relaxed))) return CUDA_SUCCESS;
-  return sim_capture_unsafe();
+  return sim_capture_ops->unsafe();
 }
 #define SIM_SAFE()                                                                                 \
   do {                                                                                             \
@@ -370,17 +393,8 @@ static inline CUresult sim_unsafe(void)
     if (unlikely(unsafe)) return unsafe;                                                           \
   } while (0)
 CUresult sim_capture_bar_context(CUcontext context); /* no waiting for a context with a capture */
-CUresult sim_capture_bar_record(CUcontext context);  /* nor recording all that it does */
-void sim_capture_leave(CUstream stream);             /* the stream ends */
-CUresult sim_capture_record(CUstream stream, CUevent event, bool external);
-CUresult sim_capture_wait(CUstream stream, CUevent event, bool external);
-CUresult sim_capture_host(CUstream stream, CUhostFn function, void *data);
-CUresult sim_capture_alloc(CUstream stream, CUdeviceptr *p, size_t bytes, int device);
-CUresult sim_capture_free(CUstream stream, CUdeviceptr p);
-CUresult sim_capture_event_barred(CUevent event); /* asked or waited for by the host */
-void sim_capture_forget(CUevent event);           /* it is not recorded in a capture any more */
 
-/* ---- memory (heap.c, memory.c, pool.c) ----------------------------------------------------------
+/* ---- memory (memory/) ----------------------------------------------------------
  */
 
 enum sim_kind {
@@ -455,10 +469,14 @@ void sim_ranges_free_of(CUcontext context);
 bool sim_reserved_at(uintptr_t p, uintptr_t *start, size_t *bytes);
 unsigned sim_physical_handle_types(const struct sim_physical *physical);
 
-/* cuMemFree of a graph's allocation; cuMemFreeAsync of one (false: it is none). */
-CUresult sim_graph_memory_free(uintptr_t start);
-bool sim_graph_memory_free_in(uintptr_t start, CUstream stream, CUresult *error);
-bool sim_graph_memory_trim(struct sim_device *device); /* lock held; true: freed something */
+/* What allocation nodes have: graph/graph_memory.c, which stands above and says so when loaded. */
+struct sim_graph_memory_ops {
+  CUresult (*free)(uintptr_t start); /* cuMemFree */
+  /* cuMemFreeAsync; false: it is none of theirs. */
+  bool (*free_in)(uintptr_t start, CUstream stream, CUresult *error);
+  bool (*trim)(struct sim_device *device); /* lock held; true: freed something */
+};
+extern const struct sim_graph_memory_ops *sim_graph_memory_ops;
 
 CUresult sim_pools_start(struct sim_device *device);
 unsigned sim_pool_handle_types(CUmemoryPool pool);
@@ -472,6 +490,9 @@ bool sim_memory_shrink(struct sim_device *device);
  * queueing, which owns it. */
 CUresult sim_copy_op(const CUDA_MEMCPY3D *p, CUstream stream, bool now, struct sim_op **op);
 CUresult sim_copy_submit(struct sim_op *op, CUstream stream);
+/* What a node of a graph does; `planned`: only whether it could. */
+CUresult sim_copy_node_op(const CUDA_MEMCPY_NODE_PARAMS *p, bool planned, struct sim_op **op);
+CUresult sim_fill_node_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struct sim_op **op);
 
 /* ---- events, modules, launches ------------------------------------------------------------------
  */

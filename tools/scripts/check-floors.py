@@ -30,7 +30,7 @@ PARTS = ('core', 'cuda', 'interpose', 'reports', 'tools')
 LIMITS = {
     'core': 18,
     'cuda': 11,
-    'cuda/sim': 21,
+    'cuda/sim': 5,
     'interpose': 33,
     'reports': 1,
     'tools': 20,

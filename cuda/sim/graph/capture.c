@@ -6,15 +6,18 @@
  * be captured spoils the sequence (it is *invalidated*): everything in it answers
  * STREAM_CAPTURE_INVALIDATED until its origin ends it.
  *
- * What is not allowed (CUDA Driver API, "cuStreamBeginCapture",
+ * What is not allowed, and where it is asked (CUDA Driver API, "cuStreamBeginCapture",
  * "cuThreadExchangeStreamCaptureMode"; CUDA C++ Programming Guide, "Creating a Graph Using Stream
- * Capture", "Prohibited and Unhandled Operations"), and where it is asked: queueing what no node
- * can be, asking or waiting for a captured stream   sim_capture_bar the legacy stream while a
- * blocking stream of its context is captured    sim_capture_bar waiting for a context with a
- * captured stream                            sim_capture_bar_context asking or waiting for an event
- * recorded in a capture                    sim_capture_event_barred "potentially unsafe" calls, by
- * the modes of sequences and threads       sim_capture_unsafe an event of another sequence, or of
- * none                                sim_capture_wait
+ * Capture", "Prohibited and Unhandled Operations"):
+ *
+ * - bar(): queueing what no node can be, asking or waiting for a captured stream; the legacy stream
+ *   while a blocking stream of its context is captured;
+ * - sim_capture_bar_context(): waiting for a context with a captured stream;
+ * - event_barred(): asking or waiting for an event recorded in a capture;
+ * - unsafe(): "potentially unsafe" calls, by the modes of sequences and threads;
+ * - wait_for(): an event of another sequence, or of none.
+ *
+ * What stands below knows of captures by sim_capture_ops alone.
  */
 #include "cuda/sim/graph/graph.h"
 
@@ -46,7 +49,6 @@ struct sim_taken {
   struct sim_nodes nodes;
 };
 
-_Atomic uint32_t sim_captures;
 static struct sim_capture *live;
 static uint64_t next_id = 1;
 
@@ -149,7 +151,7 @@ static CUresult spoil_context(CUcontext context, bool only_blocking, CUresult er
   return some ? error : CUDA_SUCCESS;
 }
 
-CUresult sim_capture_bar(CUstream s)
+static CUresult bar(CUstream s)
 {
   sim_graph_enter();
   struct sim_capture *c = capture_of(s);
@@ -162,25 +164,25 @@ CUresult sim_capture_bar(CUstream s)
   return sim_graph_result(spoil_context(s->context, true, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT));
 }
 
-CUresult sim_capture_bar_context(CUcontext context)
-{
-  CUresult error = sim_capture_bar_record(context);
-  return error ? error : sim_unsafe();
-}
-
 /* "If the context passed to hCtx has a stream in the capture mode ... the call will invalidate all
  * the conflicting captures" (cuCtxRecordEvent). */
-CUresult sim_capture_bar_record(CUcontext context)
+static CUresult bar_record(CUcontext context)
 {
   if (!atomic_load(&sim_captures)) return CUDA_SUCCESS;
   sim_graph_enter();
   return sim_graph_result(spoil_context(context, false, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED));
 }
 
+CUresult sim_capture_bar_context(CUcontext context)
+{
+  CUresult error = bar_record(context);
+  return error ? error : sim_unsafe();
+}
+
 /* "If the local thread has an ongoing capture sequence that was not initiated with RELAXED, or if
  * any other thread has a concurrent capture sequence initiated with GLOBAL, this thread is
  * prohibited" (mode GLOBAL; THREAD_LOCAL: only the former; RELAXED: neither). */
-CUresult sim_capture_unsafe(void)
+static CUresult unsafe(void)
 {
   CUresult error = CUDA_SUCCESS;
   struct sim_thread *t = sim_self;
@@ -195,7 +197,7 @@ CUresult sim_capture_unsafe(void)
   return sim_graph_result(error);
 }
 
-CUresult sim_capture_event_barred(CUevent e)
+static CUresult event_barred(CUevent e)
 {
   if (!e->taken) return sim_unsafe();
   sim_graph_enter();
@@ -207,7 +209,7 @@ CUresult sim_capture_event_barred(CUevent e)
  * it has to live until the end, and NVIDIA's samples destroy such before; its last nodes have to be
  * joined by then all the same ("cudaErrorStreamCaptureUnjoined"). With its context goes what its
  * nodes would run in. */
-void sim_capture_leave(CUstream s)
+static void stream_ends(CUstream s)
 {
   sim_graph_enter();
   struct sim_capture *c = capture_of(s);
@@ -225,7 +227,7 @@ void sim_capture_leave(CUstream s)
 /* ---- adding nodes -------------------------------------------------------------------------------
  */
 
-CUresult sim_capture_add(CUstream s, CUgraphNodeParams *params)
+static CUresult add(CUstream s, CUgraphNodeParams *params)
 {
   sim_graph_enter();
   struct sim_capture *c = capture_of(s);
@@ -239,34 +241,10 @@ CUresult sim_capture_add(CUstream s, CUgraphNodeParams *params)
   return sim_graph_result(error);
 }
 
-CUresult sim_capture_host(CUstream s, CUhostFn function, void *data)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_HOST};
-  p.host = (CUDA_HOST_NODE_PARAMS_v2){.fn = function, .userData = data};
-  return sim_capture_add(s, &p);
-}
-
-CUresult sim_capture_alloc(CUstream s, CUdeviceptr *out, size_t bytes, int device)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
-  p.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  p.alloc.poolProps.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device};
-  p.alloc.bytesize = bytes;
-  CUresult error = sim_capture_add(s, &p);
-  if (!error) *out = p.alloc.dptr;
-  return error;
-}
-
-CUresult sim_capture_free(CUstream s, CUdeviceptr p)
-{
-  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {p}};
-  return sim_capture_add(s, &params);
-}
-
 /* ---- events -------------------------------------------------------------------------------------
  */
 
-void sim_capture_forget(CUevent e)
+static void forget(CUevent e)
 {
   sim_graph_enter();
   struct sim_taken *t = e->taken;
@@ -287,17 +265,17 @@ static CUresult take(struct sim_capture *c, CUstream s, CUevent e)
     free(t);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  sim_capture_forget(e);
+  forget(e);
   t->capture = c;
   c->refs++;
   e->taken = t;
   return CUDA_SUCCESS;
 }
 
-CUresult sim_capture_record(CUstream s, CUevent e, bool external)
+static CUresult record(CUstream s, CUevent e, bool external)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {e}};
-  if (external) return sim_capture_add(s, &p);
+  if (external) return add(s, &p);
   sim_graph_enter();
   struct sim_capture *c = capture_of(s);
   if (!c || c->status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
@@ -328,10 +306,10 @@ static CUresult wait_taken(CUstream s, const struct sim_taken *t)
                                                      : spoil(c, CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-CUresult sim_capture_wait(CUstream s, CUevent e, bool external)
+static CUresult wait_for(CUstream s, CUevent e, bool external)
 {
   CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {e}};
-  if (external) return sim_capturing(s) ? sim_capture_add(s, &p) : CUDA_ERROR_INVALID_VALUE;
+  if (external) return sim_capturing(s) ? add(s, &p) : CUDA_ERROR_INVALID_VALUE;
   sim_graph_enter();
   if (e->taken) return sim_graph_result(wait_taken(s, e->taken));
   struct sim_capture *c = capture_of(s);
@@ -342,6 +320,14 @@ CUresult sim_capture_wait(CUstream s, CUevent e, bool external)
   pthread_mutex_unlock(&e->lock);
   /* an event never recorded is waited for by nobody */
   return sim_graph_result(recorded ? spoil(c, CUDA_ERROR_STREAM_CAPTURE_ISOLATION) : CUDA_SUCCESS);
+}
+
+static const struct sim_capture_ops ops = {bar,      unsafe, bar_record,   stream_ends, record,
+                                           wait_for, forget, event_barred, add};
+
+__attribute__((constructor)) static void register_ops(void)
+{
+  sim_capture_ops = &ops;
 }
 
 /* ---- beginning and ending -----------------------------------------------------------------------

@@ -111,18 +111,6 @@ void sim_node_end(CUgraphNode node);
  * fails. NULL: no memory. */
 struct sim_op *sim_node_op(CUgraphNode node);
 
-/* Makers of the operations and keepers of the parameters: copy.c, launch.c, stream_api.c, event.c.
- */
-CUresult sim_copy_node_op(const CUDA_MEMCPY_NODE_PARAMS *p, bool planned, struct sim_op **op);
-CUresult sim_fill_node_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struct sim_op **op);
-CUresult sim_launch_node_op(CUfunction function, const CUDA_KERNEL_NODE_PARAMS_v3 *p,
-                            struct sim_op **op);
-/* Finds the function and copies the arguments; `owned` is for the caller to free. */
-CUresult sim_launch_keep(CUDA_KERNEL_NODE_PARAMS_v3 *p, CUfunction *function, void **owned);
-struct sim_op *sim_host_node_op(const CUDA_HOST_NODE_PARAMS_v2 *p);
-struct sim_op *sim_record_op(CUevent event, CUresult *error);
-struct sim_op *sim_wait_op(CUevent event, CUresult *error);
-
 /* graph_memory.c */
 CUresult sim_graph_memory_new(struct sim_device *device, size_t bytes, CUdeviceptr *p,
                               struct sim_graph_memory **memory);
@@ -158,8 +146,5 @@ bool sim_graph_has_conditions(CUgraph graph); /* or a child has */
 CUresult sim_body_allows(CUgraph graph, const CUgraphNodeParams *params);
 struct sim_op *sim_condition_op(CUgraphNode node);         /* NULL: no memory */
 struct sim_op *sim_condition_default_op(CUgraphNode node); /* its value at a launch */
-
-/* capture.c: adds a node to the stream's capture. */
-CUresult sim_capture_add(CUstream stream, CUgraphNodeParams *params);
 
 #endif

@@ -205,7 +205,7 @@ static void end_if_unused(struct sim_graph_memory *m)
   if (!m->refs && !m->live) end(m);
 }
 
-bool sim_graph_memory_trim(struct sim_device *d)
+static bool trim(struct sim_device *d)
 {
   for (struct sim_graph_memory *m = all; m; m = m->next)
     if (m->range->device == d && m->pages[0] && !in_use(m)) unmap(m);
@@ -473,7 +473,7 @@ struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *m, CUstream s)
 /* ---- freed by the program -----------------------------------------------------------------------
  */
 
-bool sim_graph_memory_free_in(uintptr_t p, CUstream s, CUresult *error)
+static bool free_in(uintptr_t p, CUstream s, CUresult *error)
 {
   struct sim_graph_memory *m = sim_graph_memory_at(p);
   if (!m) return false;
@@ -485,7 +485,7 @@ bool sim_graph_memory_free_in(uintptr_t p, CUstream s, CUresult *error)
 }
 
 /* cuMemFree waits for the device, as ever. */
-CUresult sim_graph_memory_free(uintptr_t p)
+static CUresult free_now(uintptr_t p)
 {
   SIM_NEED_CONTEXT(c);
   CUresult error = sim_context_wait(c);
@@ -501,6 +501,13 @@ CUresult sim_graph_memory_free(uintptr_t p)
   return held ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+static const struct sim_graph_memory_ops ops = {free_now, free_in, trim};
+
+__attribute__((constructor)) static void register_ops(void)
+{
+  sim_graph_memory_ops = &ops;
+}
+
 /* ---- of a device --------------------------------------------------------------------------------
  */
 
@@ -509,7 +516,7 @@ CUresult sim_cuDeviceGraphMemTrim(CUdevice dev)
   struct sim_device *d = sim_device(dev);
   if (!d) return CUDA_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&sim_memory_lock);
-  sim_graph_memory_trim(d);
+  trim(d);
   pthread_mutex_unlock(&sim_memory_lock);
   return CUDA_SUCCESS;
 }

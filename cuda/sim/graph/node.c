@@ -1,6 +1,7 @@
 /* node.c: the nodes of a graph: their parameters, checked and kept, and what they do when run.
  */
 #include "cuda/sim/graph/graph.h"
+#include "cuda/sim/module/module.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * within a batch are not guaranteed to execute in any specific order": here they do, one operation
  * each. All are checked before the first is queued; a batch that is captured is a node each.
  */
-#include "cuda/sim/graph/graph.h"
+#include "cuda/sim/internal.h"
 
 #include <stdlib.h>
 

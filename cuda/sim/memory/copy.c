@@ -17,7 +17,7 @@
  *
  * (64 KiB: CUDA C++ Programming Guide, "Concurrent Execution between Host and Device".)
  */
-#include "cuda/sim/graph/graph.h"
+#include "cuda/sim/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

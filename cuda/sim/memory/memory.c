@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 pthread_mutex_t sim_memory_lock = PTHREAD_MUTEX_INITIALIZER;
+const struct sim_graph_memory_ops *sim_graph_memory_ops;
 
 static void *tree;           /* of struct sim_range, by address */
 static uint64_t next_id = 1; /* buffer ids; lock */
@@ -130,7 +131,7 @@ struct sim_range *sim_range_new(CUcontext c, struct sim_device *device, size_t b
 
 bool sim_memory_shrink(struct sim_device *device)
 {
-  return sim_pools_shrink(device) || sim_graph_memory_trim(device);
+  return sim_pools_shrink(device) || sim_graph_memory_ops->trim(device);
 }
 
 struct sim_range *sim_range_device(CUcontext c, size_t bytes, CUresult *error)
@@ -197,7 +198,7 @@ static CUresult free_range(uintptr_t start, unsigned kinds, CUresult missing)
   CUcontext c = there ? r->context : NULL;
   if (c) sim_context_ref(c);
   pthread_mutex_unlock(&sim_memory_lock);
-  if (of_graph) return sim_graph_memory_free(start);
+  if (of_graph) return sim_graph_memory_ops->free(start);
   if (!there) return missing;
   CUresult error = sim_context_wait(c);
   pthread_mutex_lock(&sim_memory_lock);

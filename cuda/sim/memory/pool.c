@@ -251,6 +251,23 @@ static CUresult alloc_from(CUdeviceptr *out, size_t bytes, CUmemoryPool p, CUstr
   return queue_wait(s, &wait);
 }
 
+static CUresult capture_alloc(CUstream s, CUdeviceptr *out, size_t bytes, int device)
+{
+  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+  p.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.alloc.poolProps.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device};
+  p.alloc.bytesize = bytes;
+  CUresult error = sim_capture_add(s, &p);
+  if (!error) *out = p.alloc.dptr;
+  return error;
+}
+
+static CUresult capture_free(CUstream s, CUdeviceptr p)
+{
+  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {p}};
+  return sim_capture_add(s, &params);
+}
+
 CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t bytes, CUmemoryPool pool,
                                      CUstream stream)
 {
@@ -259,7 +276,7 @@ CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t bytes, CUmemoryPool 
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (!error && sim_capturing(s) && !pool->device) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!error && sim_capturing(s)) return sim_capture_alloc(s, p, bytes, pool->device->ordinal);
+  if (!error && sim_capturing(s)) return capture_alloc(s, p, bytes, pool->device->ordinal);
   if (!error) error = sim_queue_barred(s);
   return error ? error : alloc_from(p, bytes, pool, s);
 }
@@ -269,8 +286,7 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *p, size_t bytes, CUstream stream)
   if (!p || !bytes) return CUDA_ERROR_INVALID_VALUE;
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
-  if (!error && sim_capturing(s))
-    return sim_capture_alloc(s, p, bytes, s->context->device->ordinal);
+  if (!error && sim_capturing(s)) return capture_alloc(s, p, bytes, s->context->device->ordinal);
   if (!error) error = sim_queue_barred(s);
   if (error) return error;
   pthread_mutex_lock(&sim_memory_lock);
@@ -343,9 +359,9 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr p, CUstream stream)
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error || !p) return error;
-  if (sim_capturing(s)) return sim_capture_free(s, p);
+  if (sim_capturing(s)) return capture_free(s, p);
   error = sim_queue_barred(s);
-  if (error || sim_graph_memory_free_in(p, s, &error)) return error;
+  if (error || sim_graph_memory_ops->free_in(p, s, &error)) return error;
   struct free_op *op = sim_op_new(sizeof *op, run_free);
   if (!op) return CUDA_ERROR_OUT_OF_MEMORY;
   struct block *b = op->block = detach(p, &error);

@@ -5,7 +5,6 @@
  * kernel without one is skipped and said once. Arguments are copied at the launch, as
  * cuLaunchKernel promises.
  */
-#include "cuda/sim/graph/graph.h"
 #include "cuda/sim/module/module.h"
 
 #include <dlfcn.h>

@@ -78,4 +78,10 @@ const struct weir_twin *sim_twin_of(CUfunction function);
 /* By name, without a function. */
 const struct weir_twin *sim_twin_named(const char *name);
 
+/* What a node of a graph does: launch.c. */
+CUresult sim_launch_node_op(CUfunction function, const CUDA_KERNEL_NODE_PARAMS_v3 *p,
+                            struct sim_op **op);
+/* Finds the function and copies the arguments; `owned` is for the caller to free. */
+CUresult sim_launch_keep(CUDA_KERNEL_NODE_PARAMS_v3 *p, CUfunction *function, void **owned);
+
 #endif

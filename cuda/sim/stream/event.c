@@ -4,7 +4,6 @@
  * ticket that was. What was recorded before is forgotten, though waits queued on it stand. An event
  * never recorded counts as done (cuEventQuery, cuEventSynchronize) and waits for nothing.
  */
-#include "cuda/sim/graph/graph.h"
 #include "cuda/sim/stream/shared.h"
 
 #include <stdlib.h>
@@ -95,7 +94,7 @@ CUresult sim_cuEventDestroy_v2(CUevent e)
   NEED_EVENT(e);
   mark_unref(e->mark);
   sim_shared_unref(e->shared);
-  if (e->taken) sim_capture_forget(e);
+  if (e->taken) sim_capture_ops->forget(e);
   sim_context_unref(e->context);
   pthread_mutex_destroy(&e->lock);
   sim_arena_free(&sim_events, e);
@@ -152,10 +151,10 @@ CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream stream, unsigned int fla
   if (error) return error;
   if (s->context != e->context)
     return CUDA_ERROR_INVALID_HANDLE; /* "must be from the same CUcontext" */
-  if (sim_capturing(s)) return sim_capture_record(s, e, flags != 0);
+  if (sim_capturing(s)) return sim_capture_ops->record(s, e, flags != 0);
   if (flags) return CUDA_ERROR_INVALID_VALUE; /* external: only while a stream is capturing */
   error = sim_queue_barred(s);
-  if (e->taken) sim_capture_forget(e);
+  if (e->taken) sim_capture_ops->forget(e);
   struct sim_op *op = error ? NULL : sim_record_op(e, &error);
   return op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error;
 }
@@ -188,9 +187,9 @@ CUresult sim_cuCtxRecordEvent(CUcontext c, CUevent e)
   CUresult error = sim_context_check(c);
   if (error) return error;
   if (e->context != c) return CUDA_ERROR_INVALID_HANDLE;
-  error = sim_capture_bar_record(c);
+  error = sim_capture_ops->bar_record(c);
   if (error) return error;
-  if (e->taken) sim_capture_forget(e);
+  if (e->taken) sim_capture_ops->forget(e);
   CUstream s = recorder_of(c);
   struct sim_op *op = s ? sim_record_op(e, &error) : NULL;
   if (!s) error = CUDA_ERROR_OUT_OF_MEMORY;
@@ -205,7 +204,7 @@ CUresult sim_cuCtxRecordEvent(CUcontext c, CUevent e)
 CUresult sim_cuEventQuery(CUevent e)
 {
   NEED_EVENT(e);
-  CUresult barred = sim_capture_event_barred(e);
+  CUresult barred = sim_capture_ops->event_barred(e);
   if (barred) return barred;
   struct sim_mark *m = mark_of(e);
   bool done = e->shared ? sim_shared_reached(e->shared, sim_shared_last(e->shared))
@@ -219,7 +218,7 @@ CUresult sim_cuEventQuery(CUevent e)
 CUresult sim_cuEventSynchronize(CUevent e)
 {
   NEED_EVENT(e);
-  CUresult barred = sim_capture_event_barred(e);
+  CUresult barred = sim_capture_ops->event_barred(e);
   if (barred) return barred;
   if (e->shared) {
     sim_shared_wait(e->shared, sim_shared_last(e->shared));
@@ -263,7 +262,7 @@ CUresult sim_cuStreamWaitEvent(CUstream stream, CUevent e, unsigned int flags)
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (error) return error;
-  if (sim_capturing(s) || e->taken) return sim_capture_wait(s, e, flags != 0);
+  if (sim_capturing(s) || e->taken) return sim_capture_ops->wait(s, e, flags != 0);
   if (flags) return CUDA_ERROR_INVALID_VALUE; /* external: only while a stream is capturing */
   error = sim_queue_barred(s);
   struct sim_mark *m = error ? NULL : mark_of(e);

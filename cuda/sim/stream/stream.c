@@ -18,6 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Atomic uint32_t sim_captures;
+const struct sim_capture_ops *sim_capture_ops;
+
 static _Atomic uint64_t next_id = 1;
 
 /* ---- life ---------------------------------------------------------------------------------------
@@ -76,7 +79,7 @@ static void unlist(CUstream s) /* context.lock held */
 void sim_stream_close(CUstream s)
 {
   CUcontext context = s->context;
-  if (sim_capturing(s)) sim_capture_leave(s);
+  if (sim_capturing(s)) sim_capture_ops->stream_ends(s);
   pthread_mutex_lock(&context->lock);
   pthread_mutex_lock(&s->lock);
   bool again = s->closing;

@@ -1,6 +1,6 @@
 /* stream_api.c: what a program does with streams; the queue itself is stream.c.
  */
-#include "cuda/sim/graph/graph.h"
+#include "cuda/sim/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -229,7 +229,11 @@ static void run_host(struct sim_op *op, CUstream s)
 static CUresult add_host(CUstream stream, struct host_op what)
 {
   FIND_STREAM(s, stream);
-  if (what.function && sim_capturing(s)) return sim_capture_host(s, what.function, what.data);
+  if (what.function && sim_capturing(s)) {
+    CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_HOST};
+    p.host = (CUDA_HOST_NODE_PARAMS_v2){.fn = what.function, .userData = what.data};
+    return sim_capture_add(s, &p);
+  }
   struct host_op *h = sim_op_new(sizeof *h, run_host);
   if (!h) return CUDA_ERROR_OUT_OF_MEMORY;
   h->function = what.function;
