@@ -39,7 +39,7 @@
 #define SIM_MAX_DEVICES    32
 #define SIM_GRANULE        ((size_t)2 << 20)  /* never shared by two devices, nor with the host */
 #define SIM_UNIT           ((size_t)512)      /* smallest piece of device memory */
-#define SIM_EXPORTS_BYTES  ((size_t)64 << 10) /* of a device's file, at its end; ipc.c */
+#define SIM_EXPORTS_BYTES  ((size_t)64 << 10) /* of a device's file, at its end; memory/ipc.c */
 
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -160,7 +160,7 @@ enum sim_direction {
   SIM_DIRECTIONS
 };
 
-/* A span of address space cut into runs of equal units (heap.c). */
+/* A span of address space cut into runs of equal units (memory/heap.c). */
 struct sim_runs {
   struct sim_unit **chunk; /* units by number >> shift; NULL where no run begins or ends */
   uint32_t shift;          /* log2 of units a chunk; a run never crosses a chunk */
@@ -250,7 +250,7 @@ void sim_context_unref(CUcontext context);
 void sim_context_fail(CUcontext context, CUresult error);
 bool sim_error_sticks(CUresult error);
 
-/* ---- streams (stream.c: the queue; stream_api.c: the functions) ---------------------------------
+/* ---- streams (stream/stream.c: the queue; stream/stream_api.c: the functions) -------------------
  */
 
 struct sim_op {
@@ -407,7 +407,7 @@ enum sim_kind {
 };
 
 struct sim_graph_memory;
-struct sim_import;      /* memory of another process; ipc.c */
+struct sim_import;      /* memory of another process; memory/ipc.c */
 struct sim_physical;    /* memory of cuMemCreate; vmm.c */
 struct sim_reservation; /* addresses of cuMemAddressReserve */
 
