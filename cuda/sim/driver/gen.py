@@ -5,7 +5,8 @@ usage: gen.py PREPROCESSED OUTDIR SOURCE.c...
 
 PREPROCESSED is `cc -E -P` of cuda.h and cudaTypedefs.h under __CUDA_API_VERSION_INTERNAL, so that
 every exported name with every version and stream suffix is declared in it. A SOURCE that defines
-`CUresult sim_cuX(` makes cuX and its stream variants real; every other entry point answers
+`CUresult sim_cuX(`, or has it in a row `X(sim_cuX, ...)` of a table, makes cuX and its stream
+variants real; every other entry point answers
 CUDA_ERROR_NOT_SUPPORTED and is listed. Written to OUTDIR, only where the content changed:
 
   api.gen.h        SIM_API_cuX numbers and prototypes of sim_cuX
@@ -162,7 +163,10 @@ def main():
     text = open(preprocessed).read()
     done = set()
     for source in sources:
-        done |= set(re.findall(r"^CUresult sim_(cu\w+)\(", open(source).read(), re.M))
+        text_of = open(source).read()
+        done |= set(re.findall(r"^CUresult sim_(cu\w+)\(", text_of, re.M))
+        for row in re.findall(r"^  X\((sim_cu.*)\)", text_of, re.M):
+            done |= set(re.findall(r"\bsim_(cu\w+)", row))
     api = Api(read_declarations(text), done)
     names = sorted(api.declarations)
     unknown = done - set(names)

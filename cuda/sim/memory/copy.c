@@ -758,71 +758,27 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned element, uint32_t v
   return sim_submit(s, &f->op, wait ? SIM_AND_WAIT : SIM_QUEUE, NULL);
 }
 
-CUresult sim_cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream)
-{
-  return fill(dst, 0, 1, value, n, 1, stream, false);
-}
+/* The function for a line, the one for rows, the type of an element, asynchronous; gen.py reads it
+ * too. */
+#define MEMSETS(X)                                                                                 \
+  X(sim_cuMemsetD8_v2, sim_cuMemsetD2D8_v2, unsigned char, false)                                  \
+  X(sim_cuMemsetD8Async, sim_cuMemsetD2D8Async, unsigned char, true)                               \
+  X(sim_cuMemsetD16_v2, sim_cuMemsetD2D16_v2, unsigned short, false)                               \
+  X(sim_cuMemsetD16Async, sim_cuMemsetD2D16Async, unsigned short, true)                            \
+  X(sim_cuMemsetD32_v2, sim_cuMemsetD2D32_v2, unsigned int, false)                                 \
+  X(sim_cuMemsetD32Async, sim_cuMemsetD2D32Async, unsigned int, true)
 
-CUresult sim_cuMemsetD2D8_v2(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
-                             size_t height, CUstream stream)
-{
-  return fill(dst, pitch, 1, value, width, height, stream, false);
-}
-
-CUresult sim_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream)
-{
-  return fill(dst, 0, 1, value, n, 1, stream, true);
-}
-
-CUresult sim_cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
-                               size_t height, CUstream stream)
-{
-  return fill(dst, pitch, 1, value, width, height, stream, true);
-}
-
-CUresult sim_cuMemsetD16_v2(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream)
-{
-  return fill(dst, 0, 2, value, n, 1, stream, false);
-}
-
-CUresult sim_cuMemsetD2D16_v2(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
-                              size_t height, CUstream stream)
-{
-  return fill(dst, pitch, 2, value, width, height, stream, false);
-}
-
-CUresult sim_cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t n, CUstream stream)
-{
-  return fill(dst, 0, 2, value, n, 1, stream, true);
-}
-
-CUresult sim_cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
-                                size_t height, CUstream stream)
-{
-  return fill(dst, pitch, 2, value, width, height, stream, true);
-}
-
-CUresult sim_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream)
-{
-  return fill(dst, 0, 4, value, n, 1, stream, false);
-}
-
-CUresult sim_cuMemsetD2D32_v2(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
-                              size_t height, CUstream stream)
-{
-  return fill(dst, pitch, 4, value, width, height, stream, false);
-}
-
-CUresult sim_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream)
-{
-  return fill(dst, 0, 4, value, n, 1, stream, true);
-}
-
-CUresult sim_cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned int value, size_t width,
-                                size_t height, CUstream stream)
-{
-  return fill(dst, pitch, 4, value, width, height, stream, true);
-}
+#define DEFINE_MEMSETS(line, rows, type, async)                                                    \
+  CUresult line(CUdeviceptr dst, type value, size_t n, CUstream stream)                            \
+  {                                                                                                \
+    return fill(dst, 0, sizeof value, value, n, 1, stream, async);                                 \
+  }                                                                                                \
+  CUresult rows(CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height,            \
+                CUstream stream)                                                                   \
+  {                                                                                                \
+    return fill(dst, pitch, sizeof value, value, width, height, stream, async);                    \
+  }
+MEMSETS(DEFINE_MEMSETS)
 
 /* ---- several in one call ------------------------------------------------------------------------
  */
