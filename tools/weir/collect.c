@@ -7,7 +7,6 @@
  * What it has to complain about goes to FILE.log.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,11 +70,9 @@ static bool over(const collect *o, const job *j)
 static bool follow(const collect *o, job *j)
 {
   bool more = true, drained = false;
-  struct pollfd p = {.fd = collector_fd(j->collector), .events = POLLIN};
   while (more) {
     do {
-      int wait = collector_timeout(j->collector);
-      (void)poll(&p, 1, wait < 0 ? FORK_WAIT_MS : wait); /* nothing tells of the starter's end */
+      collector_wait(j->collector, -1, FORK_WAIT_MS); /* nothing tells of the starter's end */
       collector_turn(j->collector);
     } while (!over(o, j));
     drained = job_drain(j, false, &more);

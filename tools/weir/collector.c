@@ -11,6 +11,10 @@
  * was found: *lost*, that is gone already, or in another pid namespace; there, if it did not say
  * good-bye in its header, it is taken as alive until its caller says that nobody can be.
  *
+ * Thousands of short processes. A turn looks at the folder only when a spool has got its name
+ * since, and at what live programs have written when it is time to, whatever else woke us. Turns
+ * are TURN_MS apart, so that one serves all processes that came and went meanwhile.
+ *
  * A trace that cannot grow (disk full) is no end: nothing is lost while the spools hold it, so it
  * is said once and tried again every second.
  */
@@ -37,7 +41,14 @@
 #include "tools/weir/process.h"
 #include "tools/weir/spool_list.h"
 
-enum { POLL_BUSY_MS = 20, POLL_IDLE_MS = 160, RETRY_MS = 1000, FINISH_TRIES = 3, REMOVE_TRIES = 8 };
+enum {
+  TURN_MS = 5,
+  POLL_BUSY_MS = 20,
+  POLL_IDLE_MS = 160,
+  RETRY_MS = 1000,
+  FINISH_TRIES = 3,
+  REMOVE_TRIES = 8
+};
 #define NS_A_MS       UINT64_C(1000000)
 #define FORK_GRACE_NS (2000 * NS_A_MS) /* a fork's child that was ever to open a spool soon has */
 
@@ -76,7 +87,10 @@ struct collector {
   int epoll, inotify;
   spool *spools; /* unfinished ones only */
   unsigned count, room;
-  int wait_ms;       /* until the next turn while something is live */
+  int wait_ms;       /* between two looks at what live programs have written */
+  uint64_t poll_ns;  /* CLOCK_MONOTONIC of the next of them */
+  uint64_t turn_ns;  /* CLOCK_MONOTONIC at the end of the last turn */
+  bool looked;       /* all names in the folder are known but for what inotify tells of */
   bool stuck;        /* the trace could not be written at the last try */
   bool refused;      /* at the last scan a spool could not be taken in: disk, descriptors */
   bool told;         /* and that was said */
@@ -131,8 +145,7 @@ collector *collector_new(const char *dir, const char *trace, weir_importer *impo
   }
   /* Without inotify (its limits are per user) the folder is looked at on every turn instead. */
   if (c->inotify >= 0 &&
-      (inotify_add_watch(c->inotify, dir, IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO) < 0 ||
-       !watch(c, c->inotify))) {
+      (inotify_add_watch(c->inotify, dir, IN_MOVED_TO) < 0 || !watch(c, c->inotify))) {
     (void)close(c->inotify);
     c->inotify = -1;
   }
@@ -158,16 +171,26 @@ void collector_free(collector *c)
   free(c);
 }
 
-int collector_fd(const collector *c)
+/* Until then, rounded up. */
+static int ms_until(uint64_t then_ns)
 {
-  return c->epoll;
+  uint64_t now = weir_clock_monotonic_ns();
+  return now < then_ns ? (int)((then_ns - now + NS_A_MS - 1) / NS_A_MS) : 0;
 }
 
-int collector_timeout(const collector *c)
+static int timeout(const collector *c, int idle_ms)
 {
   if (c->stuck) return RETRY_MS;
-  if (c->count) return c->wait_ms;
-  return c->inotify < 0 ? POLL_IDLE_MS : -1;
+  if (c->count) return ms_until(c->poll_ns);
+  return c->inotify < 0 ? POLL_IDLE_MS : idle_ms;
+}
+
+void collector_wait(const collector *c, int urgent, int idle_ms)
+{
+  struct pollfd p[2] = {{.fd = urgent, .events = POLLIN}, {.fd = c->epoll, .events = POLLIN}};
+  int pause = ms_until(c->turn_ns + TURN_MS * NS_A_MS);
+  if (pause && poll(p, 1, pause) > 0) return;
+  (void)poll(p, 2, timeout(c, idle_ms));
 }
 
 /* The spool itself is no good, or not yet: no reason to wait for the trace's disk. */
@@ -274,6 +297,14 @@ static void refuse(collector *c, weir_status status)
   c->told = c->refused = true;
 }
 
+/* The next look at what is written is at most so far away. */
+static void poll_within(collector *c, int ms)
+{
+  uint64_t then = weir_clock_monotonic_ns() + (uint64_t)ms * NS_A_MS;
+  c->wait_ms = ms;
+  if (c->poll_ns > then) c->poll_ns = then;
+}
+
 /* Takes a new spool in; leaves it new when its header is not written yet, the disk is full or there
  * are no descriptors left. */
 static void admit(collector *c, spool *s)
@@ -290,18 +321,24 @@ static void admit(collector *c, spool *s)
   s->state = SPOOL_LIVE;
   follow(c, s);
   end_older_image(c, s);
-  c->wait_ms = POLL_BUSY_MS;
+  poll_within(c, POLL_BUSY_MS);
+}
+
+static void look_for_names(collector *c)
+{
+  DIR *d = opendir(c->dir);
+  for (struct dirent *e; d && (e = readdir(d));)
+    if (spool_is_name(e->d_name) && !known(c, e->d_name)) remember(c, e->d_name);
+  if (d) (void)closedir(d);
+  c->looked = d && c->inotify >= 0;
 }
 
 void collector_scan(collector *c)
 {
   char events[4096];
-  while (c->inotify >= 0 && read(c->inotify, events, sizeof events) > 0) {
-  }
-  DIR *d = opendir(c->dir);
-  for (struct dirent *e; d && (e = readdir(d));)
-    if (spool_is_name(e->d_name) && !known(c, e->d_name)) remember(c, e->d_name);
-  if (d) (void)closedir(d);
+  while (c->inotify >= 0 && read(c->inotify, events, sizeof events) > 0)
+    c->looked = false;
+  if (!c->looked) look_for_names(c);
   c->refused = false;
   for (unsigned i = 0; i < c->count; i++)
     if (c->spools[i].state == SPOOL_NEW) admit(c, &c->spools[i]);
@@ -396,18 +433,34 @@ static void drop_done(collector *c)
 /* ---- turns -------------------------------------------------------------------------------------
  */
 
-void collector_turn(collector *c)
+/* Imports what live programs have written, when it is time to. False: the trace could not be
+ * written. */
+static bool poll_spools(collector *c)
 {
   uint64_t events = 0;
-  collector_scan(c);
-  note_ends(c); /* before the poll: what they wrote last is then surely there */
-  if (c->stuck && weir_clock_monotonic_ns() < c->retry_ns) return;
-  c->stuck = false;
-  if (c->count && !trouble(c, weir_importer_poll(c->importer, &events))) end_spools(c);
-  drop_done(c);
-  if (!c->stuck && !c->refused) c->told = false;
+  if (weir_clock_monotonic_ns() < c->poll_ns) return true;
+  if (trouble(c, weir_importer_poll(c->importer, &events))) return false;
   c->wait_ms = events ? POLL_BUSY_MS : c->wait_ms * 2;
   if (c->wait_ms > POLL_IDLE_MS) c->wait_ms = POLL_IDLE_MS;
+  c->poll_ns = weir_clock_monotonic_ns() + (uint64_t)c->wait_ms * NS_A_MS;
+  return true;
+}
+
+static void turn(collector *c)
+{
+  collector_scan(c);
+  note_ends(c); /* before the drains: what they wrote last is then surely there */
+  if (c->stuck && weir_clock_monotonic_ns() < c->retry_ns) return;
+  c->stuck = false;
+  if (c->count && poll_spools(c)) end_spools(c);
+  drop_done(c);
+  if (!c->stuck && !c->refused) c->told = false;
+}
+
+void collector_turn(collector *c)
+{
+  turn(c);
+  c->turn_ns = weir_clock_monotonic_ns();
 }
 
 bool collector_live(const collector *c)
@@ -464,6 +517,7 @@ static bool unfinished(const collector *c)
 /* One try at ending all. */
 static bool finish_once(collector *c, bool abandon, bool *lives)
 {
+  c->looked = false;
   collector_scan(c);
   if (!abandon) note_ends(c);
   *lives = !abandon && collector_live(c);
@@ -532,6 +586,7 @@ bool collector_remove(collector *c)
 {
   for (int try = 0; try < REMOVE_TRIES; try++) {
     if (rmdir(c->dir) == 0 || errno != ENOTEMPTY) return true;
+    c->looked = false;
     collector_scan(c);
     if (unfinished(c)) return false;
     remove_unborn(c->dir);

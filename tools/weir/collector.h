@@ -1,8 +1,8 @@
 /* collector.h: follows the spools of one folder until their processes are gone.
  *
- * `weir run` and `weir collect` drive it from their own loop: wait on its descriptor for at most
- * its timeout, then give it a turn. It knows spools and the processes that write them; who those
- * processes are to us (children or strangers), signals and terminals are its caller's.
+ * `weir run` and `weir collect` drive it from their own loop: collector_wait(), then a turn. It
+ * knows spools and the processes that write them; who those processes are to us (children or
+ * strangers), signals and terminals are its caller's.
  */
 #ifndef WEIR_TOOLS_COLLECTOR_H
 #define WEIR_TOOLS_COLLECTOR_H
@@ -25,11 +25,10 @@ typedef bool (*collector_reap)(void *context, pid_t pid, uint64_t start_time,
 collector *collector_new(const char *dir, const char *trace, weir_importer *importer,
                          collector_reap reap, void *context);
 
-/* Readable when something happened that a turn should see: a new spool, an ended process. */
-int collector_fd(const collector *c);
-
-/* How long to wait for it, in ms; -1: no need of a turn before that. */
-int collector_timeout(const collector *c);
+/* Waits until a turn is due: a new spool, an ended process, or time for a look at what was written;
+ * while no spool is known, at most idle_ms (-1: for ever). Ends at once when `urgent` (a
+ * descriptor, -1: none) is readable. */
+void collector_wait(const collector *c, int urgent, int idle_ms);
 
 /* Looks for new spools, imports what is new, ends the spools whose processes are gone. */
 void collector_turn(collector *c);

@@ -14,7 +14,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,10 +296,8 @@ static bool over(run *r)
 
 static void follow(run *r)
 {
-  struct pollfd p[2] = {{.fd = collector_fd(r->job.collector), .events = POLLIN},
-                        {.fd = signals_fd(), .events = POLLIN}};
   do {
-    (void)poll(p, 2, collector_timeout(r->job.collector));
+    collector_wait(r->job.collector, signals_fd(), -1);
     signals_handled();
     collector_scan(r->job.collector); /* while the ended can still be found in /proc */
     while (reap_one(r, 0)) {
