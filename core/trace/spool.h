@@ -313,8 +313,10 @@ weir_status weir_spool_reader_positions(weir_spool_reader *r,
 /* Before the first drain: what comes before this position of a thread is not delivered. */
 weir_status weir_spool_reader_resume(weir_spool_reader *r, uint32_t thread, uint64_t position);
 
-/* The writer is gone and the file is about to be removed: its share goes back to the budget. */
-void weir_spool_reader_settle(weir_spool_reader *r);
+/* The writer is gone and the file is about to be removed: what it still has of the budget. That
+ * goes back by weir_spool_reader_repay(), for all spools of a folder that ended in one call. */
+uint64_t weir_spool_reader_owes(weir_spool_reader *r);
+void weir_spool_reader_repay(weir_spool_reader *r, uint64_t bytes);
 
 /* A fresh copy of the header (borrowed from r, until the next drain or close). Strings are
  * NUL-terminated, counts are clamped to their arrays. Coverage and unseen images are as they were

@@ -625,15 +625,13 @@ static void add_number(int fd, size_t offset, uint64_t more)
   (void)!pwrite(fd, &value, sizeof value, (off_t)offset);
 }
 
-/* Bytes that the program has no more are in the budget again. Nobody but the one live reader of a
- * folder writes these numbers. */
-static void give_back(weir_spool_reader *r, uint64_t bytes)
+/* Nobody but the one live reader of a folder writes these numbers. */
+void weir_spool_reader_repay(weir_spool_reader *r, uint64_t bytes)
 {
   const char *slash = strrchr(r->full_path, '/');
   char *path = NULL;
-  add_number(r->fd, offsetof(weir_spool_header, returned), bytes);
-  if (asprintf(&path, "%.*s" WEIR_SPOOL_BUDGET, slash ? (int)(slash + 1 - r->full_path) : 0,
-               r->full_path) < 0)
+  if (!bytes || asprintf(&path, "%.*s" WEIR_SPOOL_BUDGET,
+                         slash ? (int)(slash + 1 - r->full_path) : 0, r->full_path) < 0)
     return;
   int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd >= 0) {
@@ -641,6 +639,13 @@ static void give_back(weir_spool_reader *r, uint64_t bytes)
     close(fd);
   }
   free(path);
+}
+
+/* Bytes that the program has no more are in the budget again. */
+static void give_back(weir_spool_reader *r, uint64_t bytes)
+{
+  add_number(r->fd, offsetof(weir_spool_header, returned), bytes);
+  weir_spool_reader_repay(r, bytes);
 }
 
 /* The buffer of a drain: one for all readers, as long as only one drains at a time. */
@@ -747,16 +752,16 @@ void weir_spool_hand_back(weir_spool_reader *r)
   if (punched) give_back(r, punched);
 }
 
-void weir_spool_reader_settle(weir_spool_reader *r)
+uint64_t weir_spool_reader_owes(weir_spool_reader *r)
 {
   uint64_t taken, returned, most = 0;
-  if (!r->live) return;
+  if (!r->live) return 0;
   for (uint32_t i = 0; i < r->used; i++)
     most += (uint64_t)r->chunks[i].units * WEIR_SPOOL_UNIT;
   if (!read_number(r->fd, offsetof(weir_spool_header, taken), &taken) ||
       !read_number(r->fd, offsetof(weir_spool_header, returned), &returned) || taken <= returned)
-    return;
-  give_back(r, taken - returned < most ? taken - returned : most);
+    return 0;
+  return taken - returned < most ? taken - returned : most;
 }
 
 uint64_t weir_spool_reader_left(const weir_spool_reader *r)
@@ -770,18 +775,33 @@ uint64_t weir_spool_reader_left(const weir_spool_reader *r)
 /* ---- the clock --------------------------------------------------------------------------------
  */
 
+/* The boot id of this machine, read once; all zeros: not known. */
+static const uint8_t *own_boot_id(void)
+{
+  static uint8_t id[16];
+  static bool known;
+  char text[64];
+  int digits = 0, fd = known ? -1 : open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return id;
+  ssize_t got = read(fd, text, sizeof text);
+  close(fd);
+  for (ssize_t i = 0; i < got && digits < 32; i++) {
+    char c = text[i];
+    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) continue;
+    id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
+    digits++;
+  }
+  known = digits == 32;
+  if (!known) memset(id, 0, sizeof id);
+  return id;
+}
+
 static bool same_boot(const weir_spool_header *h)
 {
-  char text[64] = "", own[33] = "", theirs[33];
-  int n = 0, fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
-  for (ssize_t i = 0; i < got && n < 32; i++)
-    if (text[i] != '-' && text[i] != '\n') own[n++] = text[i];
-  for (int i = 0; i < 16; i++)
-    (void)snprintf(theirs + 2 * i, 3, "%02x", h->boot_id[i]);
-  return n == 32 && !strcmp(own, theirs);
+  static const uint8_t none[16];
+  const uint8_t *own = own_boot_id();
+  return memcmp(own, none, sizeof none) != 0 && !memcmp(own, h->boot_id, sizeof none);
 }
 
 /* The writer's later pair, {0, 0} while it is being stored. */

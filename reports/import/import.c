@@ -454,20 +454,36 @@ weir_status weir_importer_drain(weir_importer *im, uint32_t number, weir_end_rea
   return status;
 }
 
-/* Its end is written: of thousands of short processes none takes memory any more. */
-static void forget_spool(weir_importer *im, size_t number)
+static bool ended(const wr_spool *s)
 {
-  weir_spool_reader_settle(im->spools[number]->reader);
-  free_spool(im->spools[number]);
-  im->spools[number] = NULL;
+  return s && s->drained;
 }
 
+/* The shares of all that have ended go back to their folder's budget at once. */
+static void repay(weir_importer *im)
+{
+  weir_spool_reader *any = NULL;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < im->spool_count; i++) {
+    if (!ended(im->spools[i])) continue;
+    any = im->spools[i]->reader;
+    bytes += weir_spool_reader_owes(any);
+  }
+  if (any) weir_spool_reader_repay(any, bytes);
+}
+
+/* Their ends are written: of thousands of short processes none takes memory any more. */
 weir_status weir_importer_commit(weir_importer *im)
 {
   weir_status status = wr_importer_flush(im);
-  for (size_t i = 0; i < im->spool_count && !status; i++)
-    if (im->spools[i] && im->spools[i]->drained) forget_spool(im, i);
-  return status;
+  if (status) return status;
+  repay(im);
+  for (size_t i = 0; i < im->spool_count; i++) {
+    if (!ended(im->spools[i])) continue;
+    free_spool(im->spools[i]);
+    im->spools[i] = NULL;
+  }
+  return WEIR_OK;
 }
 
 weir_status weir_importer_end(weir_importer *im, uint32_t number, weir_end_reason reason,

@@ -572,7 +572,7 @@ START_TEST(what_was_drained_is_given_back)
   ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
   ck_assert_uint_eq(t.events[1], 2 * N);
   ck_assert_uint_eq(t.out_of_order + weir_spool_reader_damage(r).chunks, 0);
-  weir_spool_reader_settle(r);
+  weir_spool_reader_repay(r, weir_spool_reader_owes(r));
   weir_spool_reader_close(r);
   (void)snprintf(path, sizeof path, "%s/" WEIR_SPOOL_BUDGET, folder);
   int fd = open(path, O_RDWR);
@@ -607,7 +607,7 @@ START_TEST(spools_of_a_folder_share_one_budget)
   ck_assert_uint_eq(weir_spool_current()->dropped, N - written);
   ck_assert_int_eq(weir_spool_reader_open(&r, path, true), WEIR_OK);
   ck_assert_int_eq(weir_spool_drain(r, &v, true), WEIR_OK);
-  weir_spool_reader_settle(r);
+  weir_spool_reader_repay(r, weir_spool_reader_owes(r));
   weir_spool_reader_close(r);
   uint64_t more = 0;
   for (uint64_t i = 0; i < N; i++)
