@@ -54,7 +54,9 @@ static _Atomic uint32_t live_tables; /* threads with a table, about: a child inh
 typedef struct module {
   uint64_t base, start, end; /* as in weir_module_info */
   uint64_t identity;         /* hash of path and build-id */
+  weir_module_stamp stamp;   /* zeros: its file could not be looked at */
   bool seen;                 /* by the walk that is going on */
+  bool recorded;             /* in this spool: a forked child has its parent's table */
 } module;
 
 static struct {
@@ -178,34 +180,46 @@ static module *find_module(const object *o)
   return NULL;
 }
 
-/* The file that is mapped, where that is the program's own, whatever has its path by now. */
-static bool stamp_of(const object *o, weir_module_stamp *out)
+/* Of the file that is mapped, where that is the program's own, whatever has its path by now. */
+static weir_module_stamp stamp_of(const object *o)
 {
   const weir_spool_header *spool = weir_spool_current();
   struct stat file;
   if (o->path[0] != '/' || stat(spool && o->path == spool->exe ? "/proc/self/exe" : o->path, &file))
-    return false;
-  out->bytes = (uint64_t)file.st_size;
-  out->mtime_ns = (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec;
-  return true;
+    return (weir_module_stamp){0};
+  return (weir_module_stamp){(uint64_t)file.st_size,
+                             (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec};
 }
 
-static bool write_module(weir_writer *w, const object *o, bool loaded)
+static bool write_module(weir_writer *w, const object *o, const weir_module_stamp *stamp)
 {
-  uint8_t payload[sizeof o->info + 64 + PATH_ROOM + sizeof(weir_module_stamp)];
-  weir_module_stamp stamp;
-  weir_trace_event head = {.start = weir_ticks(), .a = loaded};
+  uint8_t payload[sizeof o->info + 64 + PATH_ROOM + sizeof *stamp];
+  weir_trace_event head = {.start = weir_ticks(), .a = stamp != NULL};
   size_t used = sizeof o->info;
   memcpy(payload, &o->info, used);
   if (o->info.build_id_bytes) memcpy(payload + used, o->build_id, o->info.build_id_bytes);
   used += o->info.build_id_bytes;
   if (o->info.path_bytes) memcpy(payload + used, o->path, o->info.path_bytes);
   used += o->info.path_bytes;
-  if (loaded && stamp_of(o, &stamp)) {
-    memcpy(payload + used, &stamp, sizeof stamp);
-    used += sizeof stamp;
+  if (stamp && (stamp->bytes || stamp->mtime_ns)) {
+    memcpy(payload + used, stamp, sizeof *stamp);
+    used += sizeof *stamp;
   }
   return weir_writer_extended(w, WEIR_EV_MODULE, &head, payload, used);
+}
+
+/* The entry of a loaded object, made where there is none; NULL: no memory. */
+static module *enter_module(const object *o)
+{
+  module *m = find_module(o);
+  if (m || !(m = add_module())) return m;
+  *m = (module){.base = o->info.base,
+                .start = o->info.start,
+                .end = o->info.end,
+                .identity = o->identity,
+                .stamp = stamp_of(o)};
+  modules.count++;
+  return m;
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *context)
@@ -214,16 +228,13 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context)
   object o;
   weir_loads_read(&k->at, info, size);
   if (!describe(&o, info, k->index++)) return 0;
-  module *m = find_module(&o);
+  module *m = k->writing ? enter_module(&o) : find_module(&o);
   if (m) m->seen = true;
-  if (m || !k->writing) return 0;
-  m = add_module();
-  if (!m || !write_module(k->writer, &o, true)) {
+  if (!k->writing || (m && m->recorded)) return 0;
+  if (m && write_module(k->writer, &o, &m->stamp))
+    m->recorded = true;
+  else
     k->complete = false;
-    return 0;
-  }
-  *m = (module){o.info.base, o.info.start, o.info.end, o.identity, true};
-  modules.count++;
   return 0;
 }
 
@@ -234,7 +245,7 @@ static void drop_unseen(walk *k)
     object gone = {.info = {.base = modules.table[i].base}};
     if (modules.table[i].seen) {
       i++;
-    } else if (write_module(k->writer, &gone, false)) {
+    } else if (!modules.table[i].recorded || write_module(k->writer, &gone, NULL)) {
       modules.table[i] = modules.table[--modules.count];
     } else {
       k->complete = false;
@@ -250,16 +261,28 @@ static bool map_is_right(weir_loads now, uint32_t spool_epoch)
          atomic_load_explicit(&modules.subs, memory_order_relaxed) == now.subs;
 }
 
+/* For a new spool nothing of the table is recorded. `amid`: it is a forked child's, and one of the
+ * parent's threads was at work on it: whatever it left is not used. */
+static void begin_table(bool amid)
+{
+  if (amid) {
+    modules.table = NULL;
+    modules.count = modules.capacity = 0;
+  }
+  for (size_t i = 0; i < modules.count; i++)
+    modules.table[i].recorded = false;
+}
+
 /* Brings the recorded module map up to date; whoever comes while somebody does so goes on. "Gone"
  * comes before "loaded": both may have one base. */
 static void update_modules(weir_writer *w)
 {
   uint32_t spool_epoch = weir_spool_epoch();
-  if (map_is_right(weir_loads_now(), spool_epoch) ||
-      !weir_trylock_take(&modules.guard, spool_epoch))
-    return;
+  if (map_is_right(weir_loads_now(), spool_epoch)) return;
+  bool amid = atomic_load_explicit(&modules.guard, memory_order_relaxed) != 0;
+  if (!weir_trylock_take(&modules.guard, spool_epoch)) return;
   walk k = {.writer = w, .complete = true};
-  if (modules.spool_epoch != spool_epoch) modules.count = 0;
+  if (modules.spool_epoch != spool_epoch) begin_table(amid);
   modules.spool_epoch = spool_epoch;
   for (size_t i = 0; i < modules.count; i++)
     modules.table[i].seen = false;
@@ -444,6 +467,11 @@ __attribute__((noinline)) uint32_t weir_stack_capture(weir_stacks **table, weir_
 uint64_t weir_stack_known(const weir_stacks *table)
 {
   return table ? weir_path_uses(table->paths) : 0;
+}
+
+void weir_stack_forked(weir_stacks **table)
+{
+  if (*table && (*table)->capacity > FIRST_SLOTS) weir_stack_release(table);
 }
 
 void weir_stack_release(weir_stacks **table)

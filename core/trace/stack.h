@@ -56,7 +56,11 @@ void weir_stack_unloaded(void);
 /* Captures of this table that were known by their words (stack_path.h) and not unwound. */
 uint64_t weir_stack_known(const weir_stacks *table);
 
-/* Gives the thread's table back (thread exit), or forgets it (forked child). */
+/* Gives the thread's table back (thread exit). */
 void weir_stack_release(weir_stacks **table);
+
+/* In a forked child, whose table is its parent's: what is small is used again, emptied by the next
+ * capture; what is large, of which each page would be copied, is given back. */
+void weir_stack_forked(weir_stacks **table);
 
 #endif

@@ -660,9 +660,11 @@ static void begin_thread(weir_thread *t)
       .start = weir_ticks(), .device = WEIR_DEVICE_NONE, .src_device = WEIR_DEVICE_NONE};
 
   if (t->epoch != EPOCH_NEVER) { /* a child: all it has is its parent's */
-    weir_stack_release(&t->stacks);
+    weir_stacks *stacks = t->stacks;
     memset(t, 0, sizeof *t);
     t->depth = depth;
+    t->stacks = stacks;
+    weir_stack_forked(&t->stacks);
   }
   t->epoch = atomic_load(&weir_process_epoch);
   if (!atomic_load(&weir_recording) || t->named) return;
