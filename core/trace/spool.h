@@ -18,8 +18,9 @@
  * kind NONE. Where a chunk lies and how long it is never changes once it is placed.
  *
  * The budget. All spools of a folder share one, in the file `budget` beside them: programs add up
- * there what they reserve for chunks, the collector what was given back or belonged to processes
- * that are gone. The difference is kept below the limit.
+ * there what they reserve, headers included, the collector what was given back or belonged to
+ * processes that are gone. Chunks are had only while the difference stays below the limit. A header
+ * is had even then: a process without one could not say what it dropped.
  *
  * Everything a reader gets from a file is hostile until checked: the reader side uses pread only,
  * bounds every length, and reports a damaged chunk and skips it.
@@ -41,6 +42,7 @@
 #define WEIR_SPOOL_VERSION    2u
 #define WEIR_SPOOL_DIRECTORY  16384u                   /* where the directory begins */
 #define WEIR_SPOOL_HEADER     262144u                  /* bytes before the first chunk */
+#define WEIR_SPOOL_BLOCKS     20480u                   /* of these reserved in every spool */
 #define WEIR_SPOOL_UNIT       16384u                   /* bytes of the smallest chunk */
 #define WEIR_SPOOL_CHUNK      (1u << 20)               /* bytes of the largest */
 #define WEIR_SPOOL_SLOTS      (WEIR_SPOOL_CHUNK / 64u) /* slots of the largest */
@@ -77,7 +79,7 @@ typedef struct weir_chunk_entry {
 enum { WEIR_SPOOL_ANNOUNCED = 960 };
 
 /* The file WEIR_SPOOL_BUDGET: what the programs of a folder share. `taken` and `returned` are
- * bytes; their difference is what the folder's chunks take up. */
+ * bytes; their difference is what the folder's spools take up. */
 typedef struct weir_spool_budget {
   _Atomic uint64_t taken;    /* reserved, by all programs ever */
   _Atomic uint64_t returned; /* given back; by the collector */
@@ -135,7 +137,7 @@ typedef struct weir_spool_header {
   _Atomic uint64_t torn;             /* unused by writers; readers count here in their copy */
   _Atomic uint64_t unknown_lookups;  /* cu* look-ups whose name or version we do not know */
   _Atomic uint64_t dropped_extended; /* stacks, modules, names not recorded: tried again later */
-  _Atomic uint64_t taken;            /* bytes reserved for chunks, ever */
+  _Atomic uint64_t taken;            /* bytes reserved, ever */
   _Atomic uint64_t returned;         /* of these given back to the system, by the reader */
   char unknown_name[64];             /* the first of them */
   char exe[1024];                    /* /proc/self/exe, NUL-terminated, cut */
@@ -198,7 +200,7 @@ typedef struct weir_writer {
 
 typedef struct weir_spool_options {
   const char *directory; /* absolute; borrowed during the call */
-  uint64_t limit_bytes;  /* of all chunks in the folder together, 0: 1 GiB */
+  uint64_t limit_bytes;  /* of all spools in the folder together, 0: 1 GiB */
   uint32_t mode;
   uint32_t api_count;
   uint64_t api_hash;

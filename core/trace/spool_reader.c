@@ -754,13 +754,13 @@ void weir_spool_hand_back(weir_spool_reader *r)
 
 uint64_t weir_spool_reader_owes(weir_spool_reader *r)
 {
-  uint64_t taken, returned, most = 0;
-  if (!r->live) return 0;
-  for (uint32_t i = 0; i < r->used; i++)
-    most += (uint64_t)r->chunks[i].units * WEIR_SPOOL_UNIT;
-  if (!read_number(r->fd, offsetof(weir_spool_header, taken), &taken) ||
+  uint64_t taken, returned;
+  struct stat file;
+  if (!r->live || fstat(r->fd, &file) ||
+      !read_number(r->fd, offsetof(weir_spool_header, taken), &taken) ||
       !read_number(r->fd, offsetof(weir_spool_header, returned), &returned) || taken <= returned)
     return 0;
+  uint64_t most = (uint64_t)file.st_blocks * 512; /* whatever the header says */
   return taken - returned < most ? taken - returned : most;
 }
 

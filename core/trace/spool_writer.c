@@ -46,7 +46,6 @@
 #define RETRY_NS      UINT64_C(100000000)  /* between two tries to grow after one failed */
 #define FAST_NS       UINT64_C(400000000)  /* a chunk filled in less: the next is larger */
 #define SLOW_NS       UINT64_C(4000000000) /* in more: smaller */
-#define HEADER_BLOCKS 20480u               /* bytes of the header that are reserved at once */
 #define PAGE          4096u                /* bytes of directory that are reserved at a time */
 #define EASY_UNITS    ((64u << 20) / WEIR_SPOOL_UNIT) /* what the chunks in use share freely */
 
@@ -71,6 +70,8 @@ static struct {
   ino_t inode;
   weir_spool_header *stale;  /* the header's place after a fork, to be unmapped */
   weir_spool_budget *budget; /* mapped; NULL: there is none, the limit is this spool's alone */
+  dev_t budget_device;       /* of its file, to know it again in a forked child */
+  ino_t budget_inode;
   _Atomic(weir_trace_event *) chunk[WEIR_SPOOL_MAX_CHUNKS]; /* mapped address, NULL: not mapped */
   uint8_t grade[WEIR_SPOOL_MAX_CHUNKS]; /* of each mapped: units as 1 << grade */
   _Atomic uint32_t seen;                /* entries ever used: no more need be looked at */
@@ -84,6 +85,13 @@ static struct {
   weir_trylock clock_guard;                    /* of the header's last pair */
   char path[PATH_MAX];
 } spool;
+
+/* What a forked child has from its parent, and need not ask the system for. */
+static struct {
+  uint32_t pid;           /* of the process that made the last spool in this memory */
+  uint64_t pid_namespace; /* its; 0: not known to be ours */
+  char exe[sizeof((weir_spool_header *)0)->exe];
+} origin;
 
 weir_spool_header *weir_spool_current(void)
 {
@@ -281,10 +289,25 @@ static uint32_t pid_of(const weir_spool_options *options)
   return options->pid ? options->pid : (uint32_t)getpid();
 }
 
+static uint64_t pid_namespace(void)
+{
+  struct stat space;
+  if (origin.pid_namespace) return origin.pid_namespace;
+  return stat("/proc/self/ns/pid", &space) ? 0 : space.st_ino;
+}
+
+static void fill_exe(char *exe)
+{
+  if (!origin.exe[0]) {
+    ssize_t n = readlink("/proc/self/exe", origin.exe, sizeof origin.exe - 1);
+    origin.exe[n > 0 ? n : 0] = 0;
+  }
+  memcpy(exe, origin.exe, strlen(origin.exe) + 1);
+}
+
 static void fill_header(weir_spool_header *h, const weir_spool_options *options)
 {
   struct timespec now;
-  struct stat space;
   h->version = WEIR_SPOOL_VERSION;
   h->header_bytes = WEIR_SPOOL_HEADER;
   h->chunk_bytes = WEIR_SPOOL_CHUNK;
@@ -293,7 +316,8 @@ static void fill_header(weir_spool_header *h, const weir_spool_options *options)
   h->pid = pid_of(options);
   h->ppid = (uint32_t)getppid();
   h->start_time = start_time_of(h->pid);
-  h->pid_namespace = stat("/proc/self/ns/pid", &space) ? 0 : space.st_ino;
+  h->pid_namespace = origin.pid_namespace = pid_namespace();
+  origin.pid = h->pid;
   clock_gettime(CLOCK_REALTIME, &now);
   h->realtime_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   read_boot_id(h->boot_id);
@@ -303,8 +327,8 @@ static void fill_header(weir_spool_header *h, const weir_spool_options *options)
   h->clock_first = weir_clock_now();
   atomic_store(&h->last_mono_ns, h->clock_first.mono_ns);
   atomic_store(&h->last_ticks, h->clock_first.ticks);
-  ssize_t n = readlink("/proc/self/exe", h->exe, sizeof h->exe - 1);
-  h->exe[n > 0 ? n : 0] = 0;
+  fill_exe(h->exe);
+  atomic_store(&h->taken, WEIR_SPOOL_BLOCKS);
   fill_command_line(h, options->redact);
   atomic_store(&h->dropped, atomic_exchange(&spool.early_dropped, 0));
   atomic_store(&h->drop_errno, atomic_exchange(&spool.early_errno, 0));
@@ -324,12 +348,12 @@ static int publish(const char *from, const char *to)
 static int map_header(int fd, weir_spool_header **out)
 {
   struct stat file;
-  int error = reserve(fd, 0, HEADER_BLOCKS);
+  int error = reserve(fd, 0, WEIR_SPOOL_BLOCKS);
   if (error) return error;
   if (fstat(fd, &file)) return errno;
   if (!size_allowed(WEIR_SPOOL_HEADER)) return EFBIG;
   if (ftruncate(fd, WEIR_SPOOL_HEADER)) return errno;
-  *out = map_file(fd, 0, WEIR_SPOOL_HEADER, HEADER_BLOCKS);
+  *out = map_file(fd, 0, WEIR_SPOOL_HEADER, WEIR_SPOOL_BLOCKS);
   if (!*out) return errno;
   spool.device = file.st_dev;
   spool.inode = file.st_ino;
@@ -344,7 +368,9 @@ static int create(const weir_spool_options *options, unsigned n, weir_spool_head
   uint32_t pid = pid_of(options);
   weir_spool_header *h = NULL;
   if (!make_path(spool.path, options->directory, pid, n, WEIR_SPOOL_SUFFIX)) return ENAMETOOLONG;
-  if (!faccessat(AT_FDCWD, spool.path, F_OK, 0)) return EEXIST; /* most are seen here, cheaply */
+  /* A name that is taken is mostly seen here, cheaply; a forked child's first is not. */
+  if ((n || pid == origin.pid || !origin.pid) && !faccessat(AT_FDCWD, spool.path, F_OK, 0))
+    return EEXIST;
   make_path(unfinished, options->directory, pid, n, WEIR_SPOOL_UNBORN);
   int fd = open_file(unfinished, O_RDWR | O_CREAT | O_EXCL);
   if (fd < 0) return errno;
@@ -383,32 +409,61 @@ static void forget(void)
     weir_trace_event *chunk = atomic_exchange(&spool.chunk[i], NULL);
     if (chunk) munmap(chunk, chunk_bytes(i));
   }
-  if (spool.budget) munmap(spool.budget, PAGE);
-  spool.budget = NULL;
   atomic_store(&spool.owners, 0);
   atomic_store(&spool.look, 0);
   atomic_store(&spool.retry_at, 0);
-  atomic_store(&spool.ready, (HEADER_BLOCKS - WEIR_SPOOL_DIRECTORY) / sizeof(weir_chunk_entry));
+  atomic_store(&spool.ready, (WEIR_SPOOL_BLOCKS - WEIR_SPOOL_DIRECTORY) / sizeof(weir_chunk_entry));
   atomic_store(&spool.end, WEIR_SPOOL_HEADER / WEIR_SPOOL_UNIT);
+}
+
+/* Whether the mapped budget, a parent's, is this file. */
+static bool is_budget(const char *path)
+{
+  struct stat file;
+  return spool.budget && !lstat(path, &file) && file.st_dev == spool.budget_device &&
+         file.st_ino == spool.budget_inode;
+}
+
+static void unmap_budget(void)
+{
+  if (spool.budget) munmap(spool.budget, PAGE);
+  spool.budget = NULL;
 }
 
 /* Maps the folder's budget, which whoever comes first makes. Without it the limit holds for this
  * spool. */
-static weir_spool_budget *map_budget(const char *directory)
+static void map_budget(const char *directory)
 {
   char path[PATH_MAX];
-  weir_spool_budget *budget = NULL;
   struct stat file;
-  if (strlen(directory) + sizeof WEIR_SPOOL_BUDGET + 1 > sizeof path) return NULL;
+  if (strlen(directory) + sizeof WEIR_SPOOL_BUDGET + 1 > sizeof path) {
+    unmap_budget();
+    return;
+  }
   char *at = put_text(path, directory);
   *at++ = '/';
   *put_text(at, WEIR_SPOOL_BUDGET) = 0;
+  if (is_budget(path)) return;
+  unmap_budget();
   int fd = open_file(path, O_RDWR | O_CREAT | O_NONBLOCK);
-  if (fd < 0) return NULL;
+  if (fd < 0) return;
   if (!fstat(fd, &file) && S_ISREG(file.st_mode) && !reserve(fd, 0, PAGE))
-    budget = map_file(fd, 0, PAGE, PAGE);
+    spool.budget = map_file(fd, 0, PAGE, PAGE);
   close_file(fd);
-  return budget;
+  spool.budget_device = file.st_dev;
+  spool.budget_inode = file.st_ino;
+}
+
+/* A header is taken from the budget whatever there is left: who cannot write it can count no drop
+ * either. */
+static void charge_header(void)
+{
+  if (spool.budget) atomic_fetch_add(&spool.budget->taken, WEIR_SPOOL_BLOCKS);
+}
+
+static void refund_header(void)
+{
+  if (spool.budget) atomic_fetch_sub(&spool.budget->taken, WEIR_SPOOL_BLOCKS);
 }
 
 static weir_status status_of(int error)
@@ -438,14 +493,18 @@ weir_status weir_spool_open(const weir_spool_options *options)
   weir_clock_init();
   forget();
   spool.limit = options->limit_bytes ? options->limit_bytes : DEFAULT_LIMIT;
+  if (options->alone)
+    unmap_budget();
+  else
+    map_budget(options->directory);
+  charge_header();
   for (unsigned n = 0; n < NAME_TRIES && error == EEXIST; n++)
     error = create(options, n, &h);
+  if (error) refund_header();
   errno = saved;
   if (error)
     return weir_fail_errno(status_of(error), error, "cannot create a spool in %s",
                            options->directory);
-  spool.budget = options->alone ? NULL : map_budget(options->directory);
-  errno = saved;
   atomic_fetch_add(&spool.epoch, 1);
   atomic_store_explicit(&spool.header, h, memory_order_release);
   return WEIR_OK;
@@ -484,6 +543,7 @@ void weir_spool_after_fork(void)
   int saved = errno;
   weir_spool_header *h = atomic_exchange(&spool.header, NULL);
   atomic_fetch_add(&spool.epoch, 1);
+  if ((uint32_t)getppid() != origin.pid) origin.pid_namespace = 0; /* it may have gone to another */
   if (h) {
     spool.stale = h;
     replace(h, WEIR_SPOOL_HEADER);
@@ -648,14 +708,13 @@ static int ready_entry(weir_spool_header *h, uint32_t index)
   uint32_t ready = atomic_load(&spool.ready);
   if (index < ready) return 0;
   uint64_t at = (WEIR_SPOOL_DIRECTORY + ready * sizeof(weir_chunk_entry)) / PAGE * PAGE + PAGE;
+  uint32_t more = (uint32_t)((at + PAGE - WEIR_SPOOL_DIRECTORY) / sizeof(weir_chunk_entry));
+  if (!draw(h, PAGE)) return ENOBUFS;
   int fd = open_again();
-  if (fd < 0) return errno;
-  int error = reserve(fd, at, PAGE);
+  int error = fd < 0 ? errno : reserve(fd, at, PAGE);
   if (!error) error = populate((char *)h + at, fd, at, PAGE);
-  close_file(fd);
-  if (!error)
-    raise_to(&spool.ready,
-             (uint32_t)((at + PAGE - WEIR_SPOOL_DIRECTORY) / sizeof(weir_chunk_entry)));
+  if (fd >= 0) close_file(fd);
+  if (error || !atomic_compare_exchange_strong(&spool.ready, &ready, more)) repay(h, PAGE);
   return error;
 }
 

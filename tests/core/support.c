@@ -34,7 +34,8 @@ void remove_folder(const char *path)
 
 void open_spool(const char *folder, uint64_t limit_bytes)
 {
-  weir_spool_options options = {.directory = folder, .limit_bytes = limit_bytes};
+  weir_spool_options options = {.directory = folder};
+  if (limit_bytes) options.limit_bytes = limit_bytes + WEIR_SPOOL_BLOCKS;
   weir_status status = weir_spool_open(&options);
   ck_assert_msg(status == WEIR_OK, "%s", weir_error_message());
 }

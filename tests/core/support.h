@@ -27,7 +27,8 @@ void make_folder(char out[256]);
 /* Removes a folder and the files in it. */
 void remove_folder(const char *path);
 
-/* Opens this process's spool in `folder`; fails the test when it can't. */
+/* Opens this process's spool in `folder`, where its header leaves `limit_bytes` (0: the default
+ * limit) for chunks; fails the test when it can't. */
 void open_spool(const char *folder, uint64_t limit_bytes);
 
 /* Path of the spool process `pid` opened as its n-th in `folder`. */
