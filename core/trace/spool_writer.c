@@ -696,8 +696,8 @@ static int map_chunk(weir_spool_header *h, uint32_t index, unsigned grade)
   if (!error && chunk) error = populate(chunk, fd, offset, bytes);
   if (!error && !chunk && !(chunk = map_file(fd, offset, bytes, bytes))) error = errno;
   close_file(fd);
-  if (error) return error;
-  spool.grade[index] = (uint8_t)grade;
+  if (error || atomic_load(&spool.chunk[index])) return error;
+  spool.grade[index] = (uint8_t)grade; /* for good, and read by whoever sees the address */
   atomic_store_explicit(&spool.chunk[index], chunk, memory_order_release);
   return 0;
 }
