@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/trace/api.h"
 #include "core/trace/event.h"
@@ -162,6 +163,23 @@ weir_status wr_schema_reader_views(const wr_db *db)
                           " SELECT * FROM main.event WHERE kind = 10 OR kind = 13");
   return wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"
                         "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0");
+}
+
+/* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
+weir_status wr_schema_nsys_views(const wr_db *db)
+{
+  const char *at = strstr(wr_schema_sql, "\nCREATE TABLE ENUM_CUDA_MEMCPY_OPER"), *next;
+  char *sql = NULL;
+  size_t bytes = 0;
+  FILE *f = at ? open_memstream(&sql, &bytes) : NULL;
+  if (!f) return weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path);
+  for (; (next = strstr(at, "\nCREATE ")); at = next + strlen("\nCREATE "))
+    (void)fprintf(f, "%.*s\nCREATE TEMP ", (int)(next - at), at);
+  (void)fputs(at, f);
+  weir_status s = fclose(f) ? weir_fail(WEIR_ENOMEM, "reading %s: out of host memory", db->path)
+                            : wr_db_exec(db, sql);
+  free(sql);
+  return s;
 }
 
 weir_status wr_schema_create(const wr_db *db)

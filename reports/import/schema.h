@@ -48,6 +48,9 @@ weir_status wr_schema_create(const wr_db *db);
  */
 weir_status wr_schema_reader_views(const wr_db *db);
 
+/* Nsight's names as temporary tables and views over the trace, all but StringIds. */
+weir_status wr_schema_nsys_views(const wr_db *db);
+
 /* Function number `api` as a trace names it; "api #N" (in `buffer`) where the table lacks it. */
 const char *wr_api_name(uint32_t api, char buffer[24]);
 

@@ -364,6 +364,39 @@ START_TEST(replay_of_what_it_cannot_read_is_one_sentence)
 }
 END_TEST
 
+/* Tables that can be altered, with what the views of the trace have. */
+START_TEST(an_nsys_export_has_tables_of_what_the_views_say)
+{
+  static const char *const same[] = {"CUPTI_ACTIVITY_KIND_RUNTIME",
+                                     "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+                                     "CUDA_CALLCHAINS",
+                                     "CUDA_GPU_MEMORY_USAGE_EVENTS",
+                                     "ENUM_CUPTI_SYNC_TYPE",
+                                     "StringIds"};
+  char sql[128];
+  sh_status(0, "$WEIR run --force --sim -o t.db -- $VICTIM repeat 3");
+  sh_status(0, "$WEIR export --format nsys -o nsys.sqlite t.db");
+  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", same[i]);
+    ck_assert_int_eq(ask("nsys.sqlite", sql), ask("t.db", sql));
+  }
+  ck_assert_int_gt(ask("nsys.sqlite", "SELECT count(*) FROM CUDA_GPU_MEMORY_USAGE_EVENTS"), 0);
+  ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) FROM sqlite_schema WHERE type = 'view'"), 0);
+  ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"), 0);
+  ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_RUNTIME r"
+                                      " JOIN StringIds s ON s.id = r.nameId WHERE r.rowid > 0"
+                                      " AND s.value = 'cudaMalloc'"),
+                   ask("t.db", "SELECT count(*) FROM allocation WHERE function = 'cudaMalloc'"));
+  ck_assert_int_eq(ask("nsys.sqlite", "SELECT count(*) FROM StringIds WHERE value GLOB '__cuda*'"),
+                   0);
+  sh_status(0, "sqlite3 nsys.sqlite 'ALTER TABLE CUPTI_ACTIVITY_KIND_MEMCPY ADD COLUMN x'");
+  sh_status(1, "$WEIR export --format nsys -o nowhere/x t.db");
+  sh_status(1, "echo text >text; $WEIR export --format nsys -o y text");
+  ck_assert_str_eq(sh_status(0, "ls | grep -c part; true")->out, "0\n");
+}
+END_TEST
+
 START_TEST(exports_agree_and_python_reads_them)
 {
   sh_status(0, "for f in rmm-csv pytorch-snapshot pytorch-pickle; do "
@@ -434,6 +467,7 @@ int main(void)
   tcase_add_test(traces, replay_prints_a_row_a_policy_and_json_on_request);
   tcase_add_test(traces, replay_draws_well_formed_svg);
   tcase_add_test(traces, replay_of_what_it_cannot_read_is_one_sentence);
+  tcase_add_test(traces, an_nsys_export_has_tables_of_what_the_views_say);
   tcase_add_test(traces, exports_agree_and_python_reads_them);
   tcase_add_test(traces, a_snapshot_of_a_trace_has_frames);
   tcase_add_test(traces, a_log_of_rmm_s_is_one_a_device);

@@ -1,4 +1,5 @@
-/* export.c: weir export: the command line around tools/replay/export.h. */
+/* export.c: weir export: the command line around tools/replay/export.h and reports/export/nsys.h.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "reports/export/nsys.h"
 #include "tools/replay/export.h"
 #include "tools/replay/read.h"
 #include "tools/weir/commands.h"
@@ -14,13 +16,14 @@ enum { OPT_FORMAT, OPT_OUTPUT };
 
 const cmd_option export_options[] = {
     [OPT_FORMAT] = {"format", 'f', CMD_ARG_REQUIRED, "FORMAT",
-                    "rmm-csv, pytorch-snapshot or pytorch-pickle (needed)"},
+                    "nsys, rmm-csv, pytorch-snapshot or pytorch-pickle (needed)"},
     [OPT_OUTPUT] = {"output", 'o', CMD_ARG_REQUIRED, "FILE", "the file to write (needed)"},
     {NULL, 0, CMD_ARG_NONE, NULL, NULL},
 };
 
 typedef struct request {
   const rp_format *format;
+  bool nsys; /* and no format: not of operations, but of all */
   const char *output;
 } request;
 
@@ -31,9 +34,11 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
     r->output = value;
     return true;
   }
+  r->nsys = !strcmp(value, "nsys");
+  if (r->nsys) return true;
   for (r->format = rp_formats; r->format->name; r->format++)
     if (!strcmp(r->format->name, value)) return true;
-  cmd_usage(c, "there is no format '%s': rmm-csv, pytorch-snapshot or pytorch-pickle", value);
+  cmd_usage(c, "there is no format '%s': nsys, rmm-csv, pytorch-snapshot or pytorch-pickle", value);
   return false;
 }
 
@@ -85,22 +90,42 @@ static weir_status write_files(const request *r, const rp_ops *ops)
   return s;
 }
 
+static weir_status export_operations(const request *r, const char *input)
+{
+  rp_ops ops = {.want_stacks = !r->format->per_heap};
+  weir_status s = rp_read(&ops, input);
+  if (!s) s = write_files(r, &ops);
+  rp_ops_clear(&ops);
+  return s;
+}
+
+/* As write_file() does: whole, or not at all. */
+static weir_status export_nsys(const request *r, const char *input)
+{
+  char *part = cmd_format("%s.part-%ld", r->output, (long)getpid());
+  int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  weir_status s = WEIR_OK;
+  if (fd < 0 || close(fd)) s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
+  if (!s) s = weir_export_nsys(input, part);
+  if (!s && rename(part, r->output))
+    s = weir_fail_errno(WEIR_EIO, errno, "cannot write %s", r->output);
+  if (s && fd >= 0) (void)unlink(part);
+  free(part);
+  return s;
+}
+
 int export_main(const cmd *c, int argc, char **argv)
 {
   request r = {0};
-  rp_ops ops = {0};
   bool helped;
   int at = cmd_parse(c, argc, argv, false, on_option, &r, &helped);
   if (at < 0) return CMD_USAGE;
   if (helped) return 0;
   if (argc - at == 0) return cmd_usage(c, "which trace? FILE is missing");
   if (argc - at > 1) return cmd_usage(c, "weir export takes one file, not %d", argc - at);
-  if (!r.format) return cmd_usage(c, "in which format? --format FORMAT is missing");
+  if (!r.format && !r.nsys) return cmd_usage(c, "in which format? --format FORMAT is missing");
   if (!r.output) return cmd_usage(c, "where to? -o FILE is missing");
-  ops.want_stacks = !r.format->per_heap;
-  weir_status s = rp_read(&ops, argv[at]);
-  if (!s) s = write_files(&r, &ops);
-  rp_ops_clear(&ops);
+  weir_status s = r.nsys ? export_nsys(&r, argv[at]) : export_operations(&r, argv[at]);
   if (!s) return 0;
   cmd_say("%s.", weir_error_message());
   return CMD_FAILED;

@@ -50,7 +50,7 @@ const cmd cmd_commands[] = {
      "rmm-pool.",
      replay_options, false, replay_main},
     {"export", "--format FORMAT -o FILE TRACE",
-     "Write a trace's allocations in another program's format",
+     "Write a trace, or its allocations, in another program's format",
      "TRACE is whatever weir replay reads. memory_viz opens the snapshot; older copies of it want\n"
      "a pickle, which pytorch-pickle is.",
      export_options, false, export_main},

@@ -1,0 +1,137 @@
+/* nsys.c: see nsys.h. The views are made anew in the reader's own connection, from the schema that
+ * is linked in: no view of an untrusted file is asked. */
+#include "reports/export/nsys.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "reports/base/util.h"
+#include "reports/import/lifetime.h"
+#include "reports/model/open.h"
+
+/* Tables that tools look for and that nothing here fills. */
+static const char empty_tables[] =
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INTEGER, \"end\" INTEGER, deviceId INTEGER,"
+    " contextId INTEGER, greenContextId INTEGER, streamId INTEGER, correlationId INTEGER,"
+    " globalPid INTEGER, demangledName INTEGER, shortName INTEGER, mangledName INTEGER,"
+    " launchType INTEGER, cacheConfig INTEGER, registersPerThread INTEGER, gridX INTEGER,"
+    " gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER,"
+    " staticSharedMemory INTEGER, dynamicSharedMemory INTEGER, localMemoryPerThread INTEGER,"
+    " localMemoryTotal INTEGER, gridId INTEGER, sharedMemoryExecuted INTEGER,"
+    " graphNodeId INTEGER, sharedMemoryLimitConfig INTEGER);"
+    "CREATE TABLE DIAGNOSTIC_EVENT(timestamp INTEGER, timestampType INTEGER, source INTEGER,"
+    " severity INTEGER, text TEXT, globalPid INTEGER);"
+    "CREATE TABLE TARGET_INFO_SYSTEM_ENV(globalVid INTEGER, devStateName TEXT, name TEXT,"
+    " nameEnum INTEGER, value TEXT);";
+
+/* The compiler's name of the function is not the one that is searched for. */
+static const char plain_names[] =
+    "UPDATE StringIds SET value = substr(value, 3) WHERE value GLOB '__cuda*';";
+
+typedef struct copying {
+  wr_db from, to;
+} copying;
+
+static weir_status check_own_tables(const wr_db *db)
+{
+  sqlite3_stmt *q = NULL;
+  weir_status s = wr_db_prepare(db,
+                                "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND"
+                                " name IN ('StringIds', 'mem_kind')"
+                                " AND sql NOT LIKE 'CREATE VIRTUAL%'",
+                                &q);
+  if (s) return s;
+  if (sqlite3_step(q) != SQLITE_ROW || sqlite3_column_int(q, 0) != 2)
+    s = weir_fail(WEIR_ECORRUPT, "%s is a damaged trace: it has no table StringIds", db->path);
+  sqlite3_finalize(q);
+  return s;
+}
+
+/* CREATE TABLE of the columns that `rows` has, and (out, new) the statement that fills it. */
+static weir_status make_table(const wr_db *to, const char *name, sqlite3_stmt *rows,
+                              sqlite3_stmt **insert)
+{
+  char *columns = NULL, *marks = NULL;
+  size_t a, b;
+  FILE *c = open_memstream(&columns, &a), *m = open_memstream(&marks, &b);
+  for (int i = 0; c && m && i < sqlite3_column_count(rows); i++) {
+    (void)fprintf(c, "%s\"%s\"", i ? "," : "", sqlite3_column_name(rows, i));
+    (void)fputs(i ? ",?" : "?", m);
+  }
+  bool whole = c && m;
+  if (c && fclose(c)) whole = false;
+  if (m && fclose(m)) whole = false;
+  char *create = whole ? wr_format("CREATE TABLE \"%s\"(%s)", name, columns) : NULL;
+  char *fill = whole ? wr_format("INSERT INTO \"%s\" VALUES(%s)", name, marks) : NULL;
+  weir_status s = create && fill ? wr_db_exec(to, create)
+                                 : weir_fail(WEIR_ENOMEM, "exporting: out of host memory");
+  if (!s) s = wr_db_prepare(to, fill, insert);
+  free(columns);
+  free(marks);
+  free(create);
+  free(fill);
+  return s;
+}
+
+/* name: a table of the export */
+static weir_status copy_table(void *context, sqlite3_stmt *names)
+{
+  copying *x = context;
+  const char *name = (const char *)sqlite3_column_text(names, 0);
+  char *sql = wr_format("SELECT * FROM \"%s\"", name);
+  sqlite3_stmt *rows = NULL, *insert = NULL;
+  weir_status s = sql ? wr_db_prepare(&x->from, sql, &rows)
+                      : weir_fail(WEIR_ENOMEM, "exporting: out of host memory");
+  free(sql);
+  if (!s) s = make_table(&x->to, name, rows, &insert);
+  int code = SQLITE_DONE;
+  while (!s && (code = sqlite3_step(rows)) == SQLITE_ROW) {
+    for (int i = 0; i < sqlite3_column_count(rows); i++)
+      sqlite3_bind_value(insert, i + 1, sqlite3_column_value(rows, i));
+    s = wr_db_run(&x->to, insert);
+  }
+  if (!s && code != SQLITE_DONE) s = wr_db_fail(&x->from, "reading");
+  sqlite3_finalize(rows);
+  sqlite3_finalize(insert);
+  return s;
+}
+
+static weir_status copy_all(copying *x)
+{
+  weir_status s = wr_db_exec(&x->to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
+  if (!s)
+    s = wr_db_each(&x->from,
+                   "SELECT 'StringIds' UNION ALL SELECT name FROM temp.sqlite_schema"
+                   " WHERE type IN ('table', 'view')"
+                   " AND name NOT IN ('event', 'rare_event', 'block', 'memory')",
+                   copy_table, x);
+  if (!s) s = wr_db_exec(&x->to, empty_tables);
+  if (!s) s = wr_db_exec(&x->to, plain_names);
+  return s ? s : wr_db_exec(&x->to, "COMMIT");
+}
+
+static weir_status take_finished(void *context, sqlite3_stmt *q)
+{
+  *(bool *)context = sqlite3_column_int(q, 0) == 1;
+  return WEIR_OK;
+}
+
+weir_status weir_export_nsys(const char *trace, const char *output)
+{
+  wr_input in;
+  bool finished = false;
+  weir_status s = wr_input_open(&in, trace);
+  if (s) return s;
+  copying x = {.from = in.db, .to = {.path = output}};
+  s = check_own_tables(&in.db);
+  if (!s)
+    s = wr_db_each(&in.db, "SELECT value FROM meta WHERE key = 'finished'", take_finished,
+                   &finished);
+  if (!s && !finished) s = wr_lifetimes_temporary(&in.db);
+  if (!s) s = wr_schema_nsys_views(&in.db);
+  if (!s && sqlite3_open_v2(output, &x.to.handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL))
+    s = wr_db_fail(&x.to, "creating");
+  if (!s) s = copy_all(&x);
+  sqlite3_close(x.to.handle);
+  wr_input_close(&in);
+  return s;
+}
