@@ -127,7 +127,7 @@ END_TEST
 
 START_TEST(the_readme_says_of_every_trap_what_it_proves)
 {
-  sh_status(0, "grep -q '`%s`' \"$WEIR_SOURCE/README.md\"", traps[_i].name);
+  sh_status(0, "grep -q '`%s`' \"$WEIR_SOURCE/tools/doc/modes.md\"", traps[_i].name);
 }
 END_TEST
 

@@ -53,6 +53,9 @@ done
 
 install -m 755 tests/gpu/check-gpu.sh tests/gpu/*.py "$root/"
 git describe --always --dirty >"$root/COMMIT" 2>/dev/null || echo "$version" >"$root/COMMIT"
-install -m 644 README.md LICENSE "$root/" 2>/dev/null || install -m 644 LICENSE "$root/"
+install -m 644 README.md LICENSE "$root/"
+for f in tools/doc/*.md tools/report.svg reports/SCHEMA.md core/weir/README.md; do # what README.md leads to
+  install -D -m 644 "$f" "$root/$f"
+done
 tar czf "$build/$name.tar.gz" -C "$stage" "$name"
 echo "  BUNDLE  $build/$name.tar.gz ($(du -h "$build/$name.tar.gz" | cut -f1))"
