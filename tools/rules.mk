@@ -46,7 +46,7 @@ ALL_HDRS  := $(filter %.h %.def,$(shell tools/scripts/sources.sh c) $(wildcard c
 format: ## lay out all C and CUDA sources with clang-format
 	$(Q)tools/scripts/sources.sh c | xargs clang-format -i
 
-lint: lint-format lint-shell lint-man lint-exports lint-floors lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, export lists, which folder may use which
+lint: lint-format lint-shell lint-names lint-man lint-exports lint-floors lint-tidy ## clang-format (nothing to change), clang-tidy, shellcheck, man pages, names of files, export lists, which folder may use which
 
 lint-format:
 	$(say) FORMAT "all C and CUDA sources"
@@ -55,6 +55,10 @@ lint-format:
 lint-shell:
 	$(say) SHELL "all scripts"
 	$(Q)tools/scripts/sources.sh sh | xargs shellcheck
+
+lint-names:
+	$(say) NAMES "files in comments and pages"
+	$(Q)python3 tools/scripts/check-names.py
 
 lint-man: $(O)/man/made
 	$(say) MAN "tools/man"
@@ -94,7 +98,7 @@ demo: ## set the machine up, build, run a training loop under Weir and print its
 	@$(MAKE) all
 	@tools/scripts/demo.sh "$(O)"
 
-.PHONY: format lint lint-format lint-shell lint-man lint-exports lint-floors lint-tidy install uninstall bundle demo
+.PHONY: format lint lint-format lint-shell lint-names lint-man lint-exports lint-floors lint-tidy install uninstall bundle demo
 
 # ---- benchmarks ----------------------------------------------------------------------------------
 

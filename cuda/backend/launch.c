@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "cuda/backend/launch.h"
 
-/* images.S */
+/* Made by the build from what nvcc gave (cuda/rules.mk). */
 #define IMAGE(name) extern const char weir_image_##name[];
 WEIR_IMAGES(IMAGE)
 #undef IMAGE

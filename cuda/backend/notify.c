@@ -1,4 +1,4 @@
-/* told.c: what the engine takes from the driver, told to the preload library where there is one
+/* notify.c: what the engine takes from the driver, told to the preload library where there is one
  * (core/trace/listener.h): ranges of memory, so that it knows what a pointer of the program is, and
  * how much it is in all. */
 #include "cuda/backend/device.h"

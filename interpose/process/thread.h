@@ -114,7 +114,7 @@ bool weir_elf_settled(int bank);
  * for a runtime packed under another name the version its symbols have. */
 int weir_bank_of(const void *address);
 
-/* ---- hooks' side (hooks.gen.c, hooks.c, proc_address.c) ----------------------------------------
+/* ---- hooks' side (hooks.gen.c, proc_address.c) -------------------------------------------------
  */
 
 extern const weir_row weir_rows[];

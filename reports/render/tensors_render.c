@@ -1,4 +1,4 @@
-/* tensors_text.c: the tensors of a model, as text and as JSON. */
+/* tensors_render.c: the tensors of a model, as text and as JSON. */
 #include "reports/render/tensors_render.h"
 
 #include <stdlib.h>
