@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/log.h"
+#include "core/nn/log.h"
 #include "core/weir/cuda.h"
 #include "core/weir/trace.h"
 

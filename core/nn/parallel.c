@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/given.h"
-#include "core/base/log.h"
+#include "core/nn/log.h"
 #include "core/nn/module.h"
 #include "core/tensor/announce.h"
 #include "core/weir/cuda.h"

@@ -1,6 +1,6 @@
 /* test_select.c: programs that run with a GPU and without one (row 30), and what the library says
  * beside its results. */
-#include "core/base/log.h"
+#include "core/nn/log.h"
 #include "tests/nn/rig.h"
 
 START_TEST(the_device_is_cuda_where_there_is_one_and_it_is_not_disabled)

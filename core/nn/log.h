@@ -1,6 +1,6 @@
 /* log.h: how the library says something beside its results (core/weir/log.h). */
-#ifndef WEIR_BASE_LOG_H
-#define WEIR_BASE_LOG_H
+#ifndef WEIR_NN_LOG_H
+#define WEIR_NN_LOG_H
 
 #include "core/weir/log.h"
 

@@ -1,6 +1,6 @@
 /* log.c: the process's log callback. The function and its argument belong together, so both are
  * read under one lock, which is free again when the callback runs: it may set another. */
-#include "core/base/log.h"
+#include "core/nn/log.h"
 
 #include <errno.h>
 #include <pthread.h>
