@@ -28,8 +28,8 @@ PARTS = ('core', 'cuda', 'interpose', 'reports', 'tools')
 # Most files of one circle, by part (the longest that fits). They may shrink, never grow: a commit that
 # makes one smaller lowers its number.
 LIMITS = {
-    'core': 18,
-    'cuda': 11,
+    'core': 4,
+    'cuda': 0,
     'cuda/sim': 5,
     'interpose': 33,
     'reports': 1,
