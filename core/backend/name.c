@@ -1,7 +1,7 @@
 /* name.c: devices as text: torch.device's strings and their errors. */
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/weir/device.h"
 
 static const struct kind {

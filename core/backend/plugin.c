@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/backend/plugin.h"
 #include "core/trace/notify.h"
 #include "core/weir.h"

@@ -3,7 +3,7 @@
  * One fixed buffer a thread, so that wording a failure needs no memory and no lock. Formatting
  * keeps errno: the caller may still want it.
  */
-#include "core/base/given.h"
+#include "core/base/require.h"
 
 #include <errno.h>
 #include <stdarg.h>

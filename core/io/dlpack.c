@@ -8,8 +8,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/memory/devices.h"
 #include "core/tensor/tensor.h"
 #include "core/weir/dlpack.h"

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/stream/late.h"
+#include "core/stream/async_error.h"
 
 enum { PIECE = 8 << 20, ONE_READ = 1 << 30 };
 

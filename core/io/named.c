@@ -1,7 +1,7 @@
 /* named.c: tensors by name (core/weir/io.h): a list in the order of arrival, and an open hash table
  * of places in it.
  */
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/io/named.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * is read, not Python: what does not look like it is an error that names the byte. Structured and
  * object types, and numbers that no tensor has, are told from damage by WEIR_ENOTSUP.
  */
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/io/file.h"
 
 #include <stdio.h>

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/base/dump.h"
 #include "core/base/json.h"
 #include "core/io/file.h"

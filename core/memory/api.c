@@ -1,6 +1,6 @@
 /* api.c: core/weir/memory.h over the pools. */
 #include "core/backend/plugin.h"
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"
 #include "core/memory/host.h"

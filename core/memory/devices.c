@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 #include "core/backend/plugin.h"
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/memory/host.h"
 #include "core/memory/tags.h"
 #include "core/trace/notify.h"

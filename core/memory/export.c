@@ -7,7 +7,7 @@
  * waits in pool->pending; an exported one is there until its last export ends, so that its memory
  * is never given out, moved, unmapped or paused meanwhile.
  */
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
 

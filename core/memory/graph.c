@@ -20,7 +20,7 @@
  * request passes weir_graph_route().
  */
 #include <stdlib.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/backend/plugin.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/base/host_memory.h"
 #include "core/memory/history.h"

@@ -117,7 +117,7 @@ typedef struct weir_heap {
   bool ripe;       /* may have blocks whose work is complete: for weir_epoch_retire() */
   bool side;       /* one of weir_stream_new()'s, which many share */
   void *mark;      /* owned; the backend's event for others to wait by, NULL: none */
-  _Atomic uint64_t good; /* operations noted before this one are complete: late.h */
+  _Atomic uint64_t good; /* operations noted before this one are complete: async_error.h */
   uint64_t free_bytes, free_blocks;
   uint32_t first;                         /* bitmap of levels with a block */
   uint32_t second[TLSF_FIRST];            /* bitmaps of bins with a block */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/base/dump.h"
 #include "core/memory/devices.h"
 #include "core/memory/history.h"

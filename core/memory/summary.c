@@ -1,6 +1,6 @@
 /* summary.c: the figures of stats.c as programs ask for them, and PyTorch's table of them. */
 #include <stdio.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/memory/stats.h"
 

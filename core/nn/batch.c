@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/nn/loader.h"
 #include "core/weir/ops.h"
 

@@ -1,5 +1,5 @@
 /* module.c: modules: making, counting, adding, calling. */
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/nn/module.h"
 #include "core/tensor/announce.h"
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/nn/log.h"
 #include "core/nn/module.h"
 #include "core/tensor/announce.h"

@@ -13,8 +13,8 @@
  */
 #include <math.h>
 #include <string.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
 enum { WINDOWS = 32 << 20 }; /* bytes of columns at a time, where more than one image fits */

@@ -8,7 +8,7 @@
  * among CUDA operands.
  */
 #include <string.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/ops/ops.h"
 
 #define BIT(dtype) (1u << WEIR_##dtype)

@@ -1,7 +1,7 @@
 /* join.c: tensors one behind the other: cat and stack.
  */
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
 /* torch skips these: a tensor of shape [0] goes with any other. */

@@ -8,8 +8,8 @@
  * Words. side: an operand as the request wants it. batch: the dimensions before the last two.
  */
 #include <string.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
 static _Atomic bool tf32, full_precision, deterministic;

@@ -12,8 +12,8 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/stream/capture.h"
 #include "core/backend/philox.h"
 #include "core/memory/devices.h"

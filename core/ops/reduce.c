@@ -8,8 +8,8 @@
  * Words. mask: bit d: dimension d is reduced.
  */
 #include <string.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
 typedef struct rule {

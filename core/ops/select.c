@@ -1,8 +1,8 @@
 /* select.c: operations made of others: where, clamp, and whether tensors are equal or close.
  */
 #include <math.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
 weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const weir_tensor *a,

@@ -10,7 +10,7 @@
  */
 #include <stdlib.h>
 #include "core/backend/plugin.h"
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/memory/devices.h"
 
 static pthread_key_t ended;

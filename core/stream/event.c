@@ -6,8 +6,8 @@
  * and the event is as if it had never been recorded.
  */
 #include <stdlib.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/backend/plugin.h"
 #include "core/stream/stream.h"
 #include "core/weir/stream.h"
@@ -21,7 +21,7 @@ struct weir_event {
   uint16_t number;             /* heap that it was recorded in, and that heap's serial */
   uint64_t serial;
   uint64_t epoch; /* of that heap; all of it is covered */
-  uint64_t count; /* operations noted on the device by then: late.h */
+  uint64_t count; /* operations noted on the device by then: async_error.h */
 };
 
 weir_status weir_event_new(weir_event **out, const weir_event_options *options)

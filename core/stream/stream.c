@@ -7,11 +7,11 @@
  * Side streams are made once for each device, priority and place, and shared by all who ask: an
  * entry is believed when the pool still has a heap of that serial number.
  */
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/backend/plugin.h"
 #include "core/weir/stream.h"
 
-#include "core/stream/late.h"
+#include "core/stream/async_error.h"
 #include "core/stream/stream.h"
 
 enum { SIDES = 32, LEVELS = 8 }; /* of each priority, as torch; priorities told apart */

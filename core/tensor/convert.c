@@ -3,8 +3,8 @@
  * Where nothing changes and no copy is asked for, the result is the tensor itself, counted once
  * more. A new one lies in memory in the order in which the old one does.
  */
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/loop.h"
 

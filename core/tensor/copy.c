@@ -22,8 +22,8 @@
  * devices never wait.
  */
 #include <string.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
 
 /* ---- on one device ----------------------------------------------------------------------------

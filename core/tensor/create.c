@@ -5,8 +5,8 @@
  */
 #include <math.h>
 #include <string.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/tensor/create.h"
 #include "core/tensor/loop.h"
 

@@ -2,7 +2,7 @@
  *
  * Both are read at every creation, so each is one atomic word.
  */
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/tensor/tensor.h"
 
 static _Atomic int dtype_now = WEIR_FLOAT32;

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/tensor/tensor.h"
 
 typedef struct row {

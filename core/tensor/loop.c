@@ -9,7 +9,7 @@
  * are in memory, slowest first.
  */
 #include <string.h>
-#include "core/stream/late.h"
+#include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
 
 static const uint8_t inputs_of[WEIR_OP_COUNT] = {

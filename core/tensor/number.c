@@ -7,9 +7,9 @@
  */
 #include <math.h>
 #include <string.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/backend/half.h"
-#include "core/stream/late.h"
+#include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
 
 /* Whether an integer, or the digits before a number's point, fit. */

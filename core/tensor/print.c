@@ -21,8 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
 
 enum { NUMBER_BYTES = 512, PRECISION_MOST = 100 };

@@ -7,7 +7,7 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/tensor/loop.h"
 
 static weir_status add(weir_dtype *to, weir_dtype dtype)

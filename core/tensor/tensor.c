@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/slots.h"

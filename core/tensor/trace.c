@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "core/base/given.h"
+#include "core/base/require.h"
 #include "core/trace/notify.h"
 #include "core/trace/api.h"
 #include "core/trace/tensor_record.h"

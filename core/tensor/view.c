@@ -4,8 +4,8 @@
  * weir_tensor_view(). Only weir_reshape() and weir_flatten() may copy, where no strides can show
  * the elements in the new shape.
  */
-#include "core/base/given.h"
-#include "core/stream/late.h"
+#include "core/base/require.h"
+#include "core/stream/async_error.h"
 #include "core/tensor/tensor.h"
 
 /* Sizes and strides of a view that is being made. */

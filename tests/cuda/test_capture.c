@@ -3,7 +3,7 @@
 #include "tests/cuda/rig.h"
 
 #include <pthread.h>
-#include "core/stream/late.h"
+#include "core/stream/async_error.h"
 
 enum { WORDS = 1 << 20, BYTES = WORDS * 4 };
 

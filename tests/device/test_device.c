@@ -2,7 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/stream/late.h"
+#include "core/stream/async_error.h"
 #include "core/weir.h"
 #include "tests/memory/fake.h"
 

@@ -2,7 +2,7 @@
  * what peer access does not make legal. */
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/stream/late.h"
+#include "core/stream/async_error.h"
 #include "tests/tensor/rig.h"
 
 enum { N = 1000 };

@@ -1,4 +1,4 @@
-/* given.h: pointers that a public function cannot do without.
+/* require.h: pointers that a public function cannot do without.
  *
  * WEIR_GIVEN(t); as a function's first statement: where t is NULL the function returns WEIR_EINVAL,
  * and the sentence names both ("weir_view: t is NULL"). Costs a branch.

@@ -1,11 +1,11 @@
-/* late.c: see late.h.
+/* async_error.c: see async_error.h.
  *
  * Notes are one ring a device, written by any thread without a lock: an error is the whole
  * device's, and which stream an operation went to is noted with it. A reader may meet a note that
  * is being replaced; the list is a help, not a proof. Each stream knows up to where its notes are
  * complete (weir_heap.good).
  */
-#include "core/stream/late.h"
+#include "core/stream/async_error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

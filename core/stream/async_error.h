@@ -1,4 +1,4 @@
-/* late.h: which operation a device's error is of.
+/* async_error.h: which operation a device's error is of.
  *
  * An operation enqueues its work and returns, so an error of that work shows at some later call.
  * Whoever enqueues says so with weir_op_done(), whoever waits for a stream does it with
