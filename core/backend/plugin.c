@@ -164,7 +164,7 @@ weir_device weir_device_select(bool disable_cuda)
 
 weir_status weir_cuda_device_count(int *out)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = 0;
   if (weir_device_forked()) return WEIR_ECUDA;
   if (!available()) *out = cuda.devices;
@@ -190,7 +190,7 @@ weir_status weir_device_reach(int index, int peer, bool *can)
 
 weir_status weir_cuda_get_device_properties(weir_cuda_device_properties *out, int index)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_status st = device_there(index);
   return st ? st : cuda.plugin->properties(index, out);
 }

@@ -140,9 +140,9 @@ weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
                            const weir_dlpack_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   *out = NULL;
@@ -162,9 +162,9 @@ weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir
                                        const weir_dlpack_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
   *out = NULL;
@@ -306,7 +306,7 @@ static weir_status settle(const weir_tensor *t)
   weir_place p;
   if (weir_device_of(t).type == WEIR_DEVICE_CPU) return WEIR_OK;
   weir_status st = weir_place_of(&p, weir_device_of(t));
-  return st ? st : weir_late_sync(p.stream, "from_dlpack");
+  return st ? st : async_sync(p.stream, "from_dlpack");
 }
 
 /* In the place of *t, which is released. */
@@ -343,9 +343,9 @@ weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
                              const weir_dlpack_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(from);
+  WEIR_REQUIRE(from);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   *out = NULL;
   if (from->version.major != WEIR_DLPACK_MAJOR)
@@ -364,9 +364,9 @@ weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversio
                                          const weir_dlpack_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(from);
+  WEIR_REQUIRE(from);
   *out = NULL;
   weir_status st = take(out, &from->tensor, taken_plain, from);
   return st ? st : copied(out, options && options->copy);
@@ -374,7 +374,7 @@ weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversio
 
 weir_status weir_dlpack_stream(intptr_t *out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_stream *stream;
   void *native;
   *out = WEIR_DLPACK_STREAM_NONE;

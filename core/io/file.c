@@ -193,14 +193,14 @@ static weir_status to_device(const weir_file *f, const weir_file_array *array, w
     void *stage = half[at / PIECE % 2]->data;
     n = bytes - at < PIECE ? bytes - at : PIECE;
     st = read_piece(f, array, stage, at, n);
-    if (!st && at) st = weir_late_sync(place.stream, "load");
+    if (!st && at) st = async_sync(place.stream, "load");
     if (!st)
       st = weir_op_done(place.stream, "load",
                         place.backend->copy(place.backend->self, place.native, WEIR_COPY_TO_DEVICE,
                                             t->data + at, stage, n));
   }
   if (half[0]) {
-    weir_status done = weir_late_sync(place.stream, "load");
+    weir_status done = async_sync(place.stream, "load");
     if (!st) st = done;
   }
   weir_tensor_release(half[0]);

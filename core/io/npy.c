@@ -208,9 +208,9 @@ static weir_status read_header(const weir_file *f, weir_file_array *array)
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(path);
+  WEIR_REQUIRE(path);
   weir_file f;
   weir_file_array array = {.dtype = WEIR_DTYPE_NONE};
   int64_t numel = 0;
@@ -266,8 +266,8 @@ static size_t make_header(char *out, size_t room, const weir_tensor *t, const ch
 weir_status weir_npy_write(const char *path, const weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(path);
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(path);
+  WEIR_REQUIRE(t);
   char header[512];
   const char *code = NULL;
   weir_file f;

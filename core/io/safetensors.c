@@ -271,9 +271,9 @@ static weir_status read_tensors(const header *h, const weir_options *options)
 weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(path);
+  WEIR_REQUIRE(path);
   weir_file f;
   header h = {.file = &f};
   *out = NULL;
@@ -375,8 +375,8 @@ static weir_status make_header(char **out, size_t *bytes, const weir_tensors *se
 weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(path);
-  WEIR_GIVEN(set);
+  WEIR_REQUIRE(path);
+  WEIR_REQUIRE(set);
   weir_file f;
   char *head = NULL;
   size_t bytes = 0;

@@ -78,7 +78,7 @@ static __attribute__((noinline)) weir_status malloc_told(void **out, size_t byte
 
 weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   if (__builtin_expect(weir_listening != NULL, 0)) return malloc_told(out, bytes, device, stream);
   return malloc_plain(out, bytes, device, stream);
 }
@@ -104,7 +104,7 @@ weir_status weir_free(void *ptr)
 
 weir_status weir_record_stream(void *ptr, weir_stream *stream)
 {
-  WEIR_GIVEN(stream);
+  WEIR_REQUIRE(stream);
   weir_status st = ptr ? weir_pool_use(ptr, (weir_heap *)stream) : WEIR_OK;
   return st && weir_device_forked() ? WEIR_ECUDA : st;
 }
@@ -156,7 +156,7 @@ weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint6
 
 weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   POOL_OF(device, p);
   weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(at_);
   *out = 0;
@@ -180,7 +180,7 @@ weir_status weir_memory_record_history(weir_device device, weir_history_mode mod
 
 weir_status weir_memory_annotate(weir_device device, const char *name, bool begin)
 {
-  WEIR_GIVEN(name);
+  WEIR_REQUIRE(name);
   POOL_OF(device, p);
   weir_history_annotate(p, name, begin);
   return WEIR_OK;
@@ -188,7 +188,7 @@ weir_status weir_memory_annotate(weir_device device, const char *name, bool begi
 
 weir_status weir_memory_history_info(weir_history_info *out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   POOL_OF(device, p);
   weir_history_figures(p, out);
   return WEIR_OK;
@@ -228,7 +228,7 @@ weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lo
 
 weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   POOL_OF(device, p);
   pthread_mutex_lock(&p->lock);
   weir_status st = weir_graph_pool_new(p, out);

@@ -112,7 +112,7 @@ weir_status weir_pool_of(weir_device device, weir_pool **out)
 
 weir_status weir_memory_attach(const weir_backend *backend, const char *conf)
 {
-  WEIR_GIVEN(backend);
+  WEIR_REQUIRE(backend);
   if (backend->index < 0 || backend->index >= WEIR_DEVICES)
     return weir_fail(WEIR_EINVAL, "a backend's index is from 0 to %d", WEIR_DEVICES - 1);
   if (weir_device_forked()) return WEIR_ECUDA;

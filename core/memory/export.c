@@ -40,7 +40,7 @@ weir_status weir_pool_use(void *ptr, weir_heap *h)
 
 weir_status weir_memory_export(void *ptr)
 {
-  WEIR_GIVEN(ptr);
+  WEIR_REQUIRE(ptr);
   block_id id;
   weir_status st = find_live(ptr, &id);
   if (st) return st;
@@ -59,7 +59,7 @@ weir_status weir_memory_export(void *ptr)
 
 weir_status weir_memory_unexport(void *ptr)
 {
-  WEIR_GIVEN(ptr);
+  WEIR_REQUIRE(ptr);
   block_id id = weir_page_map_find((uint64_t)ptr), u = 0;
   if (!id) return weir_fail(WEIR_EINVAL, "%p is not a block of this allocator", ptr);
   weir_pool *p = weir_heaps[block(id)->heap]->pool;

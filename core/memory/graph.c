@@ -195,7 +195,7 @@ static weir_status begin(weir_graph_pool *g, weir_heap *stream)
 
 weir_status weir_graph_pool_begin(weir_graph_pool *pool, weir_stream *stream)
 {
-  WEIR_GIVEN(pool);
+  WEIR_REQUIRE(pool);
   weir_heap *h = (weir_heap *)stream;
   if (h && h->pool != pool->pool)
     return weir_fail(WEIR_EINVAL, "the stream is not of the private pool's device");
@@ -249,7 +249,7 @@ weir_heap *weir_graph_leader(weir_heap *h)
 
 weir_status weir_graph_pool_end(weir_graph_pool *pool, weir_stream *stream)
 {
-  WEIR_GIVEN(pool);
+  WEIR_REQUIRE(pool);
   weir_pool *p = pool->pool;
   weir_status st = WEIR_OK;
   if (weir_device_forked()) return WEIR_ECUDA;
@@ -290,7 +290,7 @@ static weir_status release(weir_graph_pool *g)
 
 weir_status weir_graph_pool_release(weir_graph_pool *pool)
 {
-  WEIR_GIVEN(pool);
+  WEIR_REQUIRE(pool);
   weir_pool *p = pool->pool;
   if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&p->lock);
@@ -311,8 +311,8 @@ static void add_block(void *user, const weir_block *b)
 
 weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out, weir_graph_pool *pool)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(pool);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(pool);
   *out = (weir_graph_pool_stats){.id = pool->id};
   if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&pool->pool->lock);

@@ -250,14 +250,14 @@ static __attribute__((noinline)) weir_status malloc_told(void **out, size_t byte
 
 weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device, unsigned flags)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   if (__builtin_expect(weir_listening != NULL, 0)) return malloc_told(out, bytes, device, flags);
   return malloc_plain(out, bytes, device, flags);
 }
 
 weir_status weir_pinned_malloc(void **out, size_t bytes)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   return weir_pinned_malloc_flags(out, bytes, WEIR_CUDA, 0);
 }
 
@@ -284,7 +284,7 @@ weir_status weir_pinned_free(void *ptr)
 
 weir_status weir_is_pinned(bool *out, const void *ptr)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = false;
   if (!ptr || atomic_load(&forked)) return WEIR_OK;
   *out = weir_host_owns((uint64_t)ptr);
@@ -361,7 +361,7 @@ static void add_figures(weir_host *s, void *user)
 
 weir_status weir_pinned_get_stats(weir_pinned_stats *o)
 {
-  WEIR_GIVEN(o);
+  WEIR_REQUIRE(o);
   weir_status st = check_fork();
   memset(o, 0, sizeof *o);
   if (st) return st;
@@ -389,8 +389,8 @@ enum { FIGURES = sizeof figures / sizeof *figures };
 
 weir_status weir_pinned_stat(int64_t *out, const char *name)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(name);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(name);
   weir_pinned_stats all;
   weir_status st = weir_pinned_get_stats(&all);
   for (int i = 0; i < FIGURES && !st; i++)
@@ -431,7 +431,7 @@ static void largest(weir_host *s, void *out)
 
 weir_status weir_pinned_largest_free_block(uint64_t *out)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_status st = check_fork();
   *out = 0;
   if (!st) each_host(largest, out);
@@ -440,7 +440,7 @@ weir_status weir_pinned_largest_free_block(uint64_t *out)
 
 weir_status weir_pinned_summary(char **out)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_pinned_stats all;
   size_t bytes;
   weir_status st = weir_pinned_get_stats(&all);

@@ -61,7 +61,7 @@ const char *weir_oom_reason_string(weir_oom_reason reason)
 
 weir_status weir_memory_last_oom(weir_oom_info *out)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   if (!last) return weir_fail(WEIR_ENOENT, "no allocation of this thread has run out of memory");
   *out = *last;
   return WEIR_OK;

@@ -454,7 +454,7 @@ static weir_status write_all(FILE *f, bool pickle, const picture *pics, size_t p
 
 weir_status weir_memory_snapshot(char **out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   picture pic = {0};
   weir_pool *p;
   size_t bytes;
@@ -495,7 +495,7 @@ static weir_status dump(FILE *f, picture *pics)
 
 weir_status weir_memory_dump_snapshot(const char *path)
 {
-  WEIR_GIVEN(path);
+  WEIR_REQUIRE(path);
   struct stat how;
   picture *pics = calloc(WEIR_DEVICES, sizeof *pics);
   if (!pics) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");

@@ -6,7 +6,7 @@
 
 weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_pool *p;
   weir_status st = weir_pool_of(device, &p);
   if (st) return st;
@@ -18,8 +18,8 @@ weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
 
 weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(name);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(name);
   weir_memory_stats all;
   weir_status st = weir_memory_get_stats(&all, device);
   if (st) return st;
@@ -96,8 +96,8 @@ uint64_t weir_max_memory_cached(weir_device device)
 
 weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes, weir_device device)
 {
-  WEIR_GIVEN(free_bytes);
-  WEIR_GIVEN(total_bytes);
+  WEIR_REQUIRE(free_bytes);
+  WEIR_REQUIRE(total_bytes);
   weir_pool *p;
   weir_status st = weir_pool_of(device, &p);
   return st ? st : p->backend->source.mem_info(p->backend->self, free_bytes, total_bytes);
@@ -183,7 +183,7 @@ static void print_table(FILE *f, int device, const figures_all *all, bool abbrev
 
 weir_status weir_memory_summary(char **out, weir_device device, bool abbreviated)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   figures_all all;
   size_t bytes;
   weir_status st = weir_memory_get_stats(&all.named, device);

@@ -174,8 +174,8 @@ static void rows_destroy(void *user)
 
 weir_status weir_tensor_dataset(weir_dataset *out, weir_tensor *const *tensors, int count)
 {
-  WEIR_GIVEN(out);
-  if (count) WEIR_GIVEN(tensors);
+  WEIR_REQUIRE(out);
+  if (count) WEIR_REQUIRE(tensors);
   *out = (weir_dataset){0};
   if (count < 1 || count > WEIR_BATCH_TENSORS)
     return weir_fail(WEIR_EINVAL, "a dataset has 1 to %d tensors, not %d", WEIR_BATCH_TENSORS,

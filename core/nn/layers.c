@@ -85,7 +85,7 @@ static void linear_describe(char *out, size_t room, const weir_module *m)
 weir_status weir_module_linear(weir_module **out, int64_t in_features, int64_t out_features,
                                const weir_layer_options *options)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   static const weir_module_class kind = {
       .name = "Linear", .forward = linear_forward, .describe = linear_describe};
   weir_module *m;
@@ -147,7 +147,7 @@ static weir_conv2d_options conv2d_defaults(const weir_layer_options *o)
 weir_status weir_module_conv2d(weir_module **out, int64_t in_channels, int64_t out_channels,
                                int64_t kernel, const weir_layer_options *options)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   static const weir_module_class kind = {
       .name = "Conv2d", .forward = conv2d_forward, .destroy = free, .describe = conv2d_describe};
   weir_conv2d_options c = conv2d_defaults(options);
@@ -177,7 +177,7 @@ static weir_status relu_forward(weir_tensor **out, weir_module *m, weir_tensor *
 
 weir_status weir_module_relu(weir_module **out)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   static const weir_module_class kind = {.name = "ReLU", .forward = relu_forward};
   return weir_module_new(out, &kind, NULL);
 }
@@ -198,7 +198,7 @@ static void flatten_describe(char *out, size_t room, const weir_module *m)
 
 weir_status weir_module_flatten(weir_module **out, int from, int to)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   static const weir_module_class kind = {
       .name = "Flatten", .forward = flatten_forward, .destroy = free, .describe = flatten_describe};
   int dims[2] = {from, to};
@@ -233,9 +233,9 @@ static void max_pool2d_describe(char *out, size_t room, const weir_module *m)
 
 weir_status weir_module_max_pool2d(weir_module **out, const weir_pool2d_options *options)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(options);
+  WEIR_REQUIRE(options);
   static const weir_module_class kind = {.name = "MaxPool2d",
                                          .forward = max_pool2d_forward,
                                          .destroy = free,
@@ -276,7 +276,7 @@ weir_status weir_module_append(weir_module *m, weir_module *child)
 {
   char name[24];
   if (!m) weir_module_release(child);
-  WEIR_GIVEN(m);
+  WEIR_REQUIRE(m);
   if (m->kind != &sequential) {
     weir_module_release(child);
     return weir_fail(WEIR_EINVAL, "only a Sequential can be appended to, not a %s", m->kind->name);
@@ -288,9 +288,9 @@ weir_status weir_module_append(weir_module *m, weir_module *child)
 
 weir_status weir_module_sequential(weir_module **out, weir_module *const *children, size_t count)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  if (count) WEIR_GIVEN(children);
+  if (count) WEIR_REQUIRE(children);
   weir_module *m;
   weir_status st = weir_module_new(&m, &sequential, NULL);
   for (size_t i = 0; i < count; i++)

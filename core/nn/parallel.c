@@ -73,9 +73,9 @@ static weir_status replicate(weir_module **out, const weir_walk *w, weir_device 
 
 weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device *devices, int count)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(m);
-  if (count) WEIR_GIVEN(devices);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(m);
+  if (count) WEIR_REQUIRE(devices);
   weir_walk w;
   memset(out, 0, (size_t)count * sizeof(weir_module *));
   weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
@@ -93,10 +93,10 @@ weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device 
 weir_status weir_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
                          const weir_device *devices, int count)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(parts);
-  WEIR_GIVEN(t);
-  if (count) WEIR_GIVEN(devices);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(parts);
+  WEIR_REQUIRE(t);
+  if (count) WEIR_REQUIRE(devices);
   memset(out, 0, (size_t)count * sizeof(weir_tensor *));
   *parts = 0;
   if (!weir_tensor_dim(t))
@@ -169,9 +169,9 @@ static weir_status put_rows(weir_tensor *all, int64_t *at, const weir_tensor *t)
 weir_status weir_gather(weir_tensor **out, weir_tensor *const *tensors, int count,
                         weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  if (count) WEIR_GIVEN(tensors);
+  if (count) WEIR_REQUIRE(tensors);
   weir_shape shape;
   if (count < 1) return weir_fail(WEIR_EINVAL, "nothing is to be gathered");
   weir_status st = gathered_shape(&shape, tensors, count);
@@ -256,10 +256,10 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
                                 weir_tensor *const *inputs, int each, const weir_device *devices,
                                 int count)
 {
-  WEIR_GIVEN(out);
-  if (count) WEIR_GIVEN(modules);
-  if (count) WEIR_GIVEN(inputs);
-  if (count) WEIR_GIVEN(devices);
+  WEIR_REQUIRE(out);
+  if (count) WEIR_REQUIRE(modules);
+  if (count) WEIR_REQUIRE(inputs);
+  if (count) WEIR_REQUIRE(devices);
   memset(out, 0, (size_t)count * sizeof(weir_tensor *));
   job *jobs = calloc((size_t)count + 1, sizeof *jobs);
   if (!jobs) return weir_fail(WEIR_ENOMEM, "no host memory for %d replicas", count);
@@ -418,9 +418,9 @@ static weir_status make_plan(plan **out, const weir_parallel_options *o)
 weir_status weir_data_parallel(weir_module **out, weir_module *m,
                                const weir_parallel_options *options)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(m);
+  WEIR_REQUIRE(m);
   static const weir_module_class kind = {
       .name = "DataParallel", .forward = parallel_forward, .destroy = free};
   static const weir_parallel_options none = {0};

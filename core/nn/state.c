@@ -72,7 +72,7 @@ static weir_status move(weir_module *m, const mover *how)
 
 weir_status weir_module_to(weir_module *m, const weir_options *options)
 {
-  WEIR_GIVEN(m);
+  WEIR_REQUIRE(m);
   weir_dtype dtype = options ? options->dtype : WEIR_DTYPE_NONE;
   if (!options) return WEIR_OK;
   if (options->copy || options->pin_memory)
@@ -88,13 +88,13 @@ weir_status weir_module_to(weir_module *m, const weir_options *options)
 
 weir_status weir_module_cuda(weir_module *m, weir_device device)
 {
-  WEIR_GIVEN(m);
+  WEIR_REQUIRE(m);
   return move(m, &(mover){.options.device = device, .to_cuda = true});
 }
 
 weir_status weir_module_cpu(weir_module *m)
 {
-  WEIR_GIVEN(m);
+  WEIR_REQUIRE(m);
   return move(m, &(mover){.options.device = WEIR_CPU});
 }
 
@@ -103,9 +103,9 @@ weir_status weir_module_cpu(weir_module *m)
 
 weir_status weir_module_state(weir_tensors **out, const weir_module *m)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(m);
+  WEIR_REQUIRE(m);
   weir_walk w;
   weir_tensors *set = NULL;
   weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
@@ -216,7 +216,7 @@ static weir_status load(const weir_walk *w, const weir_tensors *state)
 
 weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bool strict)
 {
-  WEIR_GIVEN(m);
+  WEIR_REQUIRE(m);
   weir_walk w;
   complaint c = {.length = 0};
   weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
@@ -234,8 +234,8 @@ weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bo
 
 weir_status weir_module_save(const weir_module *m, const char *path)
 {
-  WEIR_GIVEN(m);
-  WEIR_GIVEN(path);
+  WEIR_REQUIRE(m);
+  WEIR_REQUIRE(path);
   weir_tensors *set;
   weir_status st = weir_module_state(&set, m);
   if (!st) st = weir_tensors_set_metadata(set, "format", "pt"); /* what PyTorch's tools look for */
@@ -246,8 +246,8 @@ weir_status weir_module_save(const weir_module *m, const char *path)
 
 weir_status weir_module_load(weir_module *m, const char *path, bool strict)
 {
-  WEIR_GIVEN(m);
-  WEIR_GIVEN(path);
+  WEIR_REQUIRE(m);
+  WEIR_REQUIRE(path);
   weir_tensors *set;
   weir_options host = {.device = WEIR_CPU};
   weir_status st = weir_safetensors_load(&set, path, &host);

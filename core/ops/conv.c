@@ -319,10 +319,10 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(weight);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(weight);
   conv c = {.groups = 1};
   weir_target t;
   WEIR_TENSOR input = NULL;
@@ -510,10 +510,10 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool2d_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(options);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(options);
   pool p = {0};
   int64_t first[2], last[2];
   *out = NULL;

@@ -410,23 +410,23 @@ static inline weir_status unary(weir_op op, weir_tensor **out, weir_tensor *self
 #define UNARY(name, op)                                                                            \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
-    WEIR_GIVEN(out);                                                                               \
+    WEIR_REQUIRE(out);                                                                             \
     *out = NULL;                                                                                   \
-    WEIR_GIVEN(a);                                                                                 \
+    WEIR_REQUIRE(a);                                                                               \
     return unary(WEIR_OP_##op, out, NULL, a);                                                      \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a)                                                       \
   {                                                                                                \
-    WEIR_GIVEN(a);                                                                                 \
+    WEIR_REQUIRE(a);                                                                               \
     return unary(WEIR_OP_##op, NULL, a, a);                                                        \
   }
 WEIR_UNARY_MAP(UNARY)
 
 weir_status weir_isfinite(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
+  WEIR_REQUIRE(a);
   return unary(WEIR_OP_ISFINITE, out, NULL, a);
 }
 
@@ -460,35 +460,35 @@ static inline weir_status to_number(weir_op op, weir_tensor **out, weir_scalar a
 #define BINARY(name, op)                                                                           \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)           \
   {                                                                                                \
-    WEIR_GIVEN(out);                                                                               \
+    WEIR_REQUIRE(out);                                                                             \
     *out = NULL;                                                                                   \
-    WEIR_GIVEN(a);                                                                                 \
-    WEIR_GIVEN(b);                                                                                 \
+    WEIR_REQUIRE(a);                                                                               \
+    WEIR_REQUIRE(b);                                                                               \
     return tensors(WEIR_OP_##op, out, NULL, a, b);                                                 \
   }                                                                                                \
   weir_status weir_##name##_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b)         \
   {                                                                                                \
-    WEIR_GIVEN(out);                                                                               \
+    WEIR_REQUIRE(out);                                                                             \
     *out = NULL;                                                                                   \
-    WEIR_GIVEN(a);                                                                                 \
+    WEIR_REQUIRE(a);                                                                               \
     return with_number(WEIR_OP_##op, out, NULL, a, b);                                             \
   }                                                                                                \
   weir_status weir_scalar_##name(weir_tensor **out, weir_scalar a, const weir_tensor *b)           \
   {                                                                                                \
-    WEIR_GIVEN(out);                                                                               \
+    WEIR_REQUIRE(out);                                                                             \
     *out = NULL;                                                                                   \
-    WEIR_GIVEN(b);                                                                                 \
+    WEIR_REQUIRE(b);                                                                               \
     return to_number(WEIR_OP_##op, out, a, b);                                                     \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a, const weir_tensor *b)                                 \
   {                                                                                                \
-    WEIR_GIVEN(a);                                                                                 \
-    WEIR_GIVEN(b);                                                                                 \
+    WEIR_REQUIRE(a);                                                                               \
+    WEIR_REQUIRE(b);                                                                               \
     return tensors(WEIR_OP_##op, NULL, a, a, b);                                                   \
   }                                                                                                \
   weir_status weir_##name##_scalar_(weir_tensor *a, weir_scalar b)                                 \
   {                                                                                                \
-    WEIR_GIVEN(a);                                                                                 \
+    WEIR_REQUIRE(a);                                                                               \
     return with_number(WEIR_OP_##op, NULL, a, a, b);                                               \
   }
 WEIR_BINARY_MAP(BINARY)
@@ -505,33 +505,33 @@ static weir_status scaled(weir_op op, weir_tensor **out, weir_tensor *self, cons
 weir_status weir_add_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                            weir_scalar alpha)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   return scaled(WEIR_OP_ADD, out, NULL, a, b, alpha);
 }
 
 weir_status weir_sub_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                            weir_scalar alpha)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   return scaled(WEIR_OP_SUB, out, NULL, a, b, alpha);
 }
 
 weir_status weir_add_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   return scaled(WEIR_OP_ADD, NULL, a, a, b, alpha);
 }
 
 weir_status weir_sub_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   return scaled(WEIR_OP_SUB, NULL, a, a, b, alpha);
 }

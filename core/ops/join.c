@@ -78,9 +78,9 @@ static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(tensors);
+  WEIR_REQUIRE(tensors);
   weir_shape shape = {0, {0}};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   int64_t from = 0;
@@ -118,9 +118,9 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
 weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(tensors);
+  WEIR_REQUIRE(tensors);
   weir_categories c = {0};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_shape shape = {0, {0}};

@@ -304,10 +304,10 @@ static const weir_shape no_batch = {0, {0}};
 weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   *out = NULL;
   weir_status st = weir_same_device(a, b);
   if (!st) st = check_dot(a, b);
@@ -317,10 +317,10 @@ weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   *out = NULL;
   weir_status st = weir_same_device(a, b);
   if (!st && !a->dims)
@@ -348,10 +348,10 @@ static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const ch
 weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   *out = NULL;
   weir_status st = check_mm(a, b, "mm");
   if (!st) st = check_mm_dtypes(a, b);
@@ -361,10 +361,10 @@ weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   *out = NULL;
   weir_status st = weir_same_device(a, b);
   if (st) return st;
@@ -385,11 +385,11 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
                        const weir_tensor *b, double beta, double alpha)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(c);
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(c);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   weir_tensor *wide = NULL;
   *out = NULL;
   weir_status st = weir_same_device(c, b);
@@ -499,10 +499,10 @@ static weir_status matmul_batched(weir_tensor **out, const weir_tensor *a, const
 weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   *out = NULL;
   weir_status st = weir_same_device(a, b);
   if (st) return st;
@@ -529,10 +529,10 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
                         const weir_tensor *bias)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(weight);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(weight);
   WEIR_TENSOR rows = NULL;
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR flat = NULL;

@@ -40,7 +40,7 @@ static uint64_t mask(const weir_generator *g)
 
 weir_status weir_default_generator(weir_generator **out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   device = weir_resolve(device);
   bool cuda = device.type == WEIR_DEVICE_CUDA;
   *out = NULL;
@@ -53,7 +53,7 @@ weir_status weir_default_generator(weir_generator **out, weir_device device)
 
 weir_status weir_generator_new(weir_generator **out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_generator *of;
   weir_status st = weir_default_generator(&of, device);
   *out = NULL;
@@ -250,7 +250,7 @@ static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
 weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator *g)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   weir_random r = {.kind = WEIR_RANDOM_NORMAL, .a = mean, .b = std};
   if (!(std >= 0))
     return weir_fail(WEIR_EINVAL, "normal expects std >= 0.0, but found std %g", std);
@@ -270,7 +270,7 @@ static double largest(weir_dtype d)
 weir_status weir_uniform_(weir_tensor *t, double from, double to, weir_generator *g)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   weir_random r = {.kind = WEIR_RANDOM_UNIFORM, .a = from, .b = to};
   weir_dtype d = (weir_dtype)t->dtype;
   if (weir_is_integral_or_bool(d))
@@ -317,7 +317,7 @@ static weir_status check_range(weir_dtype d, int64_t from, int64_t to)
 weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generator *g)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   weir_random r = {.kind = WEIR_RANDOM_INTEGER, .a = (double)from, .b = (double)to};
   weir_status st = check_range((weir_dtype)t->dtype, from, to);
   return st ? st : fill(&r, t, g);
@@ -326,7 +326,7 @@ weir_status weir_random_(weir_tensor *t, int64_t from, int64_t to, weir_generato
 weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   weir_random r = {.kind = WEIR_RANDOM_BERNOULLI, .a = p};
   if (!(p >= 0 && p <= 1))
     return weir_fail(WEIR_EINVAL, "bernoulli_ expects p to be in [0, 1], but got p=%g", p);
@@ -349,32 +349,32 @@ static weir_status fill_new(weir_tensor **out, weir_status st, filler draw, doub
 weir_status weir_rand(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   return fill_new(out, weir_empty(out, shape, options), weir_uniform_, 0, 1);
 }
 
 weir_status weir_randn(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   return fill_new(out, weir_empty(out, shape, options), weir_normal_, 0, 1);
 }
 
 weir_status weir_rand_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(like);
+  WEIR_REQUIRE(like);
   return fill_new(out, weir_empty_like(out, like, options), weir_uniform_, 0, 1);
 }
 
 weir_status weir_randn_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(like);
+  WEIR_REQUIRE(like);
   return fill_new(out, weir_empty_like(out, like, options), weir_normal_, 0, 1);
 }
 
@@ -382,7 +382,7 @@ weir_status weir_randint(weir_tensor **out, int64_t low, int64_t high, weir_shap
                          const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_options integers = options ? *options : (weir_options){0};
   if (!integers.dtype) integers.dtype = WEIR_INT64;
   weir_status st = weir_empty(out, shape, &integers);

@@ -9,11 +9,11 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
                        const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(condition);
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(condition);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   weir_tensor *truth = NULL;
   weir_elementwise e;
   *out = NULL;
@@ -96,9 +96,9 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
                        const weir_scalar *high)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
+  WEIR_REQUIRE(a);
   weir_tensor *wide = NULL;
   weir_dtype dtype;
   *out = NULL;
@@ -126,10 +126,10 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
                          double atol, bool equal_nan)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   weir_elementwise e;
   *out = NULL;
   if (a->dtype != b->dtype)
@@ -161,9 +161,9 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
                           double atol, bool equal_nan)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   weir_tensor *close = NULL;
   *out = false;
   weir_status st = weir_isclose(&close, a, b, rtol, atol, equal_nan);
@@ -173,9 +173,9 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
 weir_status weir_equal(bool *out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(a);
-  WEIR_GIVEN(b);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(b);
   weir_tensor *same = NULL;
   *out = false;
   weir_status st = weir_same_device(a, b);

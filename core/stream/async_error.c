@@ -23,7 +23,7 @@ typedef struct note {
 static struct ring {
   _Atomic uint64_t count; /* notes made; the next goes to count % NOTES */
   note notes[NOTES];
-  char first[LIST + 100]; /* the late error's first words. Pool's lock */
+  char first[LIST + 100]; /* the asynchronous error's first words. Pool's lock */
   uint64_t first_of;      /* birth of the pool it was met in; 0: none was met */
 } rings[WEIR_DEVICES];
 
@@ -75,12 +75,12 @@ static void note_op(const weir_heap *h, const char *op)
   atomic_store_explicit(&n->stream, h->serial, memory_order_relaxed);
 }
 
-uint64_t weir_late_count(weir_stream *stream)
+uint64_t async_count(weir_stream *stream)
 {
   return atomic_load_explicit(&ring_of(heap_of(stream))->count, memory_order_relaxed);
 }
 
-void weir_late_good(weir_stream *stream, uint64_t count)
+void async_complete(weir_stream *stream, uint64_t count)
 {
   weir_heap *h = (weir_heap *)stream;
   uint64_t before = atomic_load_explicit(&h->good, memory_order_relaxed);
@@ -172,7 +172,7 @@ static void word_first(char *out, size_t room, weir_pool *p, const char *where)
   pthread_mutex_unlock(&p->lock);
 }
 
-weir_status weir_late(weir_stream *stream, const char *where, weir_status st)
+weir_status async_error(weir_stream *stream, const char *where, weir_status st)
 {
   const weir_heap *h = heap_of(stream);
   char sentence[200], first[sizeof rings[0].first];
@@ -192,7 +192,7 @@ static weir_status sync_now(const weir_heap *h)
   weir_status st = b->stream_sync
                        ? b->stream_sync(b->self, h->stream)
                        : weir_fail(WEIR_ENOTSUP, "the %s backend waits for no stream", b->name);
-  if (!st) weir_late_good((weir_stream *)h, count);
+  if (!st) async_complete((weir_stream *)h, count);
   return st;
 }
 
@@ -205,13 +205,13 @@ static weir_status may_wait(const weir_heap *h, const char *where)
   return WEIR_OK;
 }
 
-weir_status weir_late_sync(weir_stream *stream, const char *where)
+weir_status async_sync(weir_stream *stream, const char *where)
 {
   const weir_heap *h = heap_of(stream);
   if (!h) return WEIR_OK;
   where = called(where);
   weir_status st = may_wait(h, where);
-  return st ? st : weir_late(stream, where, sync_now(h));
+  return st ? st : async_error(stream, where, sync_now(h));
 }
 
 /* Under launch blocking all before the operation is known to be good: the error is its own. */
@@ -227,18 +227,18 @@ static weir_status wait_for(const weir_heap *h, const char *op)
   return st ? word_local(op, st) : WEIR_OK;
 }
 
-weir_status weir_late_copy(weir_stream *stream, const char *op, enum weir_copy_way way, void *to,
-                           const void *from, uint64_t bytes)
+weir_status async_copy(weir_stream *stream, const char *op, enum weir_copy_way way, void *to,
+                       const void *from, uint64_t bytes)
 {
   const weir_heap *h = heap_of(stream);
   const weir_backend *b = h->pool->backend;
   op = called(op);
   weir_status st = may_wait(h, op);
   if (st) return st;
-  uint64_t count = weir_late_count(stream);
+  uint64_t count = async_count(stream);
   st = b->copy_done(b->self, h->stream, way, to, from, bytes);
   if (st) return weir_op_note(stream, op, st);
-  weir_late_good(stream, count);
+  async_complete(stream, count);
   return WEIR_OK;
 }
 
@@ -248,7 +248,7 @@ weir_status weir_op_note(weir_stream *stream, const char *op, weir_status st)
   bool wait = weir_launch_blocking();
   op = called(op);
   if (__builtin_expect(st != WEIR_OK, 0))
-    return wait && st == WEIR_ECUDA ? word_local(op, st) : weir_late(stream, op, st);
+    return wait && st == WEIR_ECUDA ? word_local(op, st) : async_error(stream, op, st);
   if (__builtin_expect(wait, 0)) return wait_for(h, op);
   note_op(h, op);
   return WEIR_OK;

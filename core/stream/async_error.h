@@ -2,16 +2,16 @@
  *
  * An operation enqueues its work and returns, so an error of that work shows at some later call.
  * Whoever enqueues says so with weir_op_done(), whoever waits for a stream does it with
- * weir_late_sync(); an error that was met then names where it was first seen and what had been
+ * async_sync(); an error that was met then names where it was first seen and what had been
  * enqueued since the last wait that went well. Under launch blocking (CUDA_LAUNCH_BLOCKING=1,
  * weir_set_launch_blocking()) every operation is waited for, and the error is its own.
  *
- * Words. late: of an error that stays with the device's context ("sticky"), so that all calls meet
- * it; told from a refused call by asking the stream again. note: the name of an operation, kept for
- * the last 64 of a device.
+ * Words. asynchronous: of an error that stays with the device's context ("sticky"), so that all
+ * calls meet it; told from a refused call by asking the stream again. note: the name of an
+ * operation, kept for the last 64 of a device.
  */
-#ifndef WEIR_DEVICE_LATE_H
-#define WEIR_DEVICE_LATE_H
+#ifndef WEIR_STREAM_ASYNC_ERROR_H
+#define WEIR_STREAM_ASYNC_ERROR_H
 
 #include "core/memory/devices.h"
 
@@ -48,20 +48,20 @@ static inline weir_status weir_op_done(weir_stream *stream, const char *op, weir
 
 /* The host waits for all work of the stream (NULL: the cpu). `where` (static): who waits, for the
  * message. Errors: ECUDA; EINVAL: the stream is being captured. */
-weir_status weir_late_sync(weir_stream *stream, const char *where);
+weir_status async_sync(weir_stream *stream, const char *where);
 
 /* A copy of bytes between the stream's device and the host, and the wait for it, at the cost of one
- * wait whatever memory it is. `op` (static): the operation. Errors: as weir_late_sync(). */
-weir_status weir_late_copy(weir_stream *stream, const char *op, enum weir_copy_way way, void *to,
-                           const void *from, uint64_t bytes);
+ * wait whatever memory it is. `op` (static): the operation. Errors: as async_sync(). */
+weir_status async_copy(weir_stream *stream, const char *op, enum weir_copy_way way, void *to,
+                       const void *from, uint64_t bytes);
 
 /* Words an error that the call `where` met in the stream's device: `st` and weir_error_message().
- * What is no late error keeps its sentence. Returns st. */
-weir_status weir_late(weir_stream *stream, const char *where, weir_status st);
+ * What is no asynchronous error keeps its sentence. Returns st. */
+weir_status async_error(weir_stream *stream, const char *where, weir_status st);
 
 /* How many operations of the stream's device have been noted; and, after a wait that went well, up
  * to which the stream's are complete. */
-uint64_t weir_late_count(weir_stream *stream);
-void weir_late_good(weir_stream *stream, uint64_t count);
+uint64_t async_count(weir_stream *stream);
+void async_complete(weir_stream *stream, uint64_t count);
 
 #endif

@@ -98,14 +98,14 @@ static void drop_parts(weir_graph *g)
 
 weir_status weir_graph_new(weir_graph **out)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = calloc(1, sizeof **out);
   return *out ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for a graph");
 }
 
 weir_status weir_stream_is_capturing(bool *out, weir_stream *stream)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_heap *h;
   *out = false;
   weir_status st = weir_stream_or_current(&h, stream);
@@ -155,7 +155,7 @@ static weir_status may_begin(const weir_graph *g, const weir_heap *h)
 weir_status weir_graph_capture_begin(weir_graph *graph, weir_graph_pool *pool,
                                      weir_capture_mode mode)
 {
-  WEIR_GIVEN(graph);
+  WEIR_REQUIRE(graph);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, NULL);
   if (!st) st = may_begin(graph, h);
@@ -197,7 +197,7 @@ static weir_status end(weir_graph *g)
 
 weir_status weir_graph_capture_end(weir_graph *graph)
 {
-  WEIR_GIVEN(graph);
+  WEIR_REQUIRE(graph);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, NULL);
   if (st) return st;
@@ -210,7 +210,7 @@ weir_status weir_graph_capture_end(weir_graph *graph)
 weir_status weir_graph_replay(weir_graph *graph)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(graph);
+  WEIR_REQUIRE(graph);
   weir_heap *h;
   if (!graph->native)
     return weir_fail(WEIR_EINVAL,
@@ -226,9 +226,9 @@ weir_status weir_graph_replay(weir_graph *graph)
 
 weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(graph);
+  WEIR_REQUIRE(graph);
   *out = graph->native ? graph->pool : NULL;
   return *out ? WEIR_OK
               : weir_fail(WEIR_EINVAL,
@@ -237,7 +237,7 @@ weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
 
 weir_status weir_graph_reset(weir_graph *graph)
 {
-  WEIR_GIVEN(graph);
+  WEIR_REQUIRE(graph);
   const weir_backend *b = graph->backend;
   if (weir_device_forked()) return WEIR_ECUDA;
   weir_status st = graph->stream ? end(graph) : WEIR_OK;

@@ -73,14 +73,14 @@ weir_status weir_set_device(weir_device device)
 
 weir_status weir_current_device(weir_device *out)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = WEIR_CUDA_AT(weir_current.device);
   return WEIR_OK;
 }
 
 weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = false;
   if (device.type != WEIR_DEVICE_CUDA || peer.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "only cuda devices can access each other, not %s and %s",
@@ -112,7 +112,7 @@ weir_status weir_set_current_stream(weir_stream *stream)
 
 weir_status weir_current_stream(weir_stream **out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_attached *d = weir_attached_of(device);
   weir_status st = d ? WEIR_OK : weir_attach_now(device, &d);
   if (st) return st;
@@ -168,7 +168,7 @@ void weir_device_enter(weir_guard *out, weir_device device)
 
 weir_status weir_stream_enter(weir_guard *out, weir_stream *stream)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   const weir_heap *h = (const weir_heap *)stream;
   *out = (weir_guard){.todo = true, .device = -1, .of = {-1, -1}};
   if (!h) return WEIR_OK;

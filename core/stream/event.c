@@ -26,7 +26,7 @@ struct weir_event {
 
 weir_status weir_event_new(weir_event **out, const weir_event_options *options)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_event *e = calloc(1, sizeof *e);
   *out = e;
   if (!e) return weir_fail(WEIR_ENOMEM, "no host memory for an event");
@@ -49,7 +49,7 @@ void weir_event_release(weir_event *event)
   free(event);
 }
 
-/* The device's default stream: whom late errors are asked of. */
+/* The device's default stream: whom asynchronous errors are asked of. */
 static weir_stream *plain_of(const weir_event *e)
 {
   return (weir_stream *)weir_devices[e->backend->index].plain;
@@ -76,7 +76,7 @@ static weir_status record(weir_event *e, weir_heap *h)
 {
   const weir_backend *b = e->backend;
   bool captured = weir_epoch_capturing(h);
-  uint64_t count = weir_late_count((weir_stream *)h);
+  uint64_t count = async_count((weir_stream *)h);
   pthread_mutex_lock(&h->pool->lock);
   uint64_t epoch = captured ? 0 : weir_epoch_close(h);
   weir_status st = b->event_record(b->self, e->native, h->stream);
@@ -93,7 +93,7 @@ static weir_status record(weir_event *e, weir_heap *h)
 weir_status weir_event_record(weir_event *event, weir_stream *stream)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(event);
+  WEIR_REQUIRE(event);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, stream);
   if (st) return st;
@@ -108,7 +108,7 @@ weir_status weir_event_record(weir_event *event, weir_stream *stream)
     (void)b->event_destroy(b->self, event->native);
     event->native = NULL;
   }
-  return weir_late((weir_stream *)h, "record", st);
+  return async_error((weir_stream *)h, "record", st);
 }
 
 /* The waiter's pool knows the stream of the record, if it is still the same. */
@@ -124,7 +124,7 @@ static void learn(weir_heap *waiter, const weir_event *e)
 weir_status weir_event_wait(weir_event *event, weir_stream *stream)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(event);
+  WEIR_REQUIRE(event);
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, stream);
   if (st || !is_made(event)) return st;
@@ -134,7 +134,7 @@ weir_status weir_event_wait(weir_event *event, weir_stream *stream)
   if (from && from->serial == event->serial && (st = weir_graph_join(h, from))) return st;
   st = b->event_wait(b->self, h->stream, event->native);
   if (!st && !event->captured && b == event->backend && !weir_epoch_capturing(h)) learn(h, event);
-  return weir_late((weir_stream *)h, "wait", st);
+  return async_error((weir_stream *)h, "wait", st);
 }
 
 static weir_status askable(weir_event *e)
@@ -154,15 +154,15 @@ static void note_good(const weir_event *e)
   pthread_mutex_lock(&p->lock);
   weir_heap *from = weir_heaps[e->number];
   if (from && from->pool == p && from->serial == e->serial)
-    weir_late_good((weir_stream *)from, e->count);
+    async_complete((weir_stream *)from, e->count);
   pthread_mutex_unlock(&p->lock);
 }
 
 weir_status weir_event_query(bool *out, weir_event *event)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(event);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(event);
   *out = false;
   weir_status st = askable(event);
   if (st) return st;
@@ -173,19 +173,19 @@ weir_status weir_event_query(bool *out, weir_event *event)
   const weir_backend *b = event->backend;
   st = b->event_query(b->self, event->native, out);
   if (!st && *out) note_good(event);
-  return weir_late(plain_of(event), "query", st);
+  return async_error(plain_of(event), "query", st);
 }
 
 weir_status weir_event_synchronize(weir_event *event)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(event);
+  WEIR_REQUIRE(event);
   weir_status st = askable(event);
   if (st || !event->native) return st;
   const weir_backend *b = event->backend;
   st = b->event_sync(b->self, event->native);
   if (!st) note_good(event);
-  return weir_late(plain_of(event), "synchronize", st);
+  return async_error(plain_of(event), "synchronize", st);
 }
 
 static weir_status comparable(weir_event *start, weir_event *end)
@@ -205,9 +205,9 @@ static weir_status comparable(weir_event *start, weir_event *end)
 weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *end)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(start);
-  WEIR_GIVEN(end);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(start);
+  WEIR_REQUIRE(end);
   bool first, second;
   float ms = 0;
   *out = 0;
@@ -220,13 +220,13 @@ weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *
   const weir_backend *b = start->backend;
   st = b->event_elapsed(b->self, start->native, end->native, &ms);
   *out = ms;
-  return weir_late(plain_of(start), "elapsed_time", st);
+  return async_error(plain_of(start), "elapsed_time", st);
 }
 
 weir_status weir_event_device(weir_device *out, weir_event *event)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(event);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(event);
   if (!is_made(event))
     return weir_fail(WEIR_EINVAL, "an event is of the device it is first recorded on, and this "
                                   "one has not been recorded");

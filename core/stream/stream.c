@@ -43,7 +43,7 @@ weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
 
 weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   if (st) return st;
@@ -54,7 +54,7 @@ weir_status weir_stream_from_native(weir_stream **out, weir_device device, void 
 
 weir_status weir_default_stream(weir_stream **out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   return st ? st : weir_pool_heap(p, NULL, (weir_heap **)out);
@@ -82,7 +82,7 @@ static weir_status make(weir_heap **out, weir_pool *p, int priority)
 
 weir_status weir_stream_create(weir_stream **out, weir_device device)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   return st ? st : make((weir_heap **)out, p, 0);
@@ -115,7 +115,7 @@ static weir_status nearest(int *priority, const weir_backend *b)
 
 weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   if (!st) st = nearest(&priority, p->backend);
@@ -137,7 +137,7 @@ weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
 
 weir_status weir_stream_release(weir_stream *stream)
 {
-  WEIR_GIVEN(stream);
+  WEIR_REQUIRE(stream);
   weir_heap *h = (weir_heap *)stream;
   weir_pool *p = h->pool;
   const weir_backend *b = p->backend;
@@ -159,16 +159,16 @@ weir_status weir_stream_release(weir_stream *stream)
 
 weir_status weir_stream_native(void **out, weir_stream *stream)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(stream);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(stream);
   *out = ((weir_heap *)stream)->stream;
   return WEIR_OK;
 }
 
 weir_status weir_stream_device(weir_device *out, weir_stream *stream)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(stream);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(stream);
   *out = WEIR_CUDA_AT(((weir_heap *)stream)->pool->backend->index);
   return WEIR_OK;
 }
@@ -180,8 +180,8 @@ static weir_status no_priorities(const weir_backend *b)
 
 weir_status weir_stream_priority(int *out, weir_stream *stream)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(stream);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(stream);
   const weir_heap *h = (const weir_heap *)stream;
   if (weir_device_forked()) return WEIR_ECUDA;
   const weir_backend *b = h->pool->backend;
@@ -190,8 +190,8 @@ weir_status weir_stream_priority(int *out, weir_stream *stream)
 
 weir_status weir_stream_priority_range(int *least, int *greatest, weir_device device)
 {
-  WEIR_GIVEN(least);
-  WEIR_GIVEN(greatest);
+  WEIR_REQUIRE(least);
+  WEIR_REQUIRE(greatest);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   if (st) return st;
@@ -204,8 +204,8 @@ weir_status weir_stream_priority_range(int *least, int *greatest, weir_device de
 
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
-  WEIR_GIVEN(waiter);
-  WEIR_GIVEN(waited);
+  WEIR_REQUIRE(waiter);
+  WEIR_REQUIRE(waited);
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
   if (weir_device_forked()) return WEIR_ECUDA;
   if (a->pool != b->pool) return weir_fail(WEIR_EINVAL, "the two streams are not of one device");
@@ -240,13 +240,13 @@ weir_status weir_stream_wait_stream(weir_stream *stream, weir_stream *other)
   st = waited->left || waiter->left ? weir_fail(WEIR_EINVAL, "the stream has been released")
                                     : wait_now(waiter, waited);
   pthread_mutex_unlock(&waited->pool->lock);
-  return weir_late((weir_stream *)waiter, "wait_stream", st);
+  return async_error((weir_stream *)waiter, "wait_stream", st);
 }
 
 weir_status weir_stream_query(bool *out, weir_stream *stream)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_heap *h;
   *out = false;
   weir_status st = weir_stream_or_current(&h, stream);
@@ -256,10 +256,10 @@ weir_status weir_stream_query(bool *out, weir_stream *stream)
     return weir_fail(WEIR_EINVAL, "stream_query: operation not permitted when stream is capturing");
   if (!b->stream_query)
     return weir_fail(WEIR_ENOTSUP, "streams of the %s backend cannot be asked", b->name);
-  uint64_t count = weir_late_count((weir_stream *)h);
+  uint64_t count = async_count((weir_stream *)h);
   st = b->stream_query(b->self, h->stream, out);
-  if (!st && *out) weir_late_good((weir_stream *)h, count);
-  return weir_late((weir_stream *)h, "query", st);
+  if (!st && *out) async_complete((weir_stream *)h, count);
+  return async_error((weir_stream *)h, "query", st);
 }
 
 weir_status weir_stream_synchronize(weir_stream *stream)
@@ -267,7 +267,7 @@ weir_status weir_stream_synchronize(weir_stream *stream)
   WEIR_OP_HERE;
   weir_heap *h;
   weir_status st = weir_stream_or_current(&h, stream);
-  return st ? st : weir_late_sync((weir_stream *)h, "synchronize");
+  return st ? st : async_sync((weir_stream *)h, "synchronize");
 }
 
 /* Calls `one` for every stream of the pool until one fails. Lock held. */
@@ -305,16 +305,16 @@ weir_status weir_synchronize(weir_device device)
   if (!st) st = weir_default_stream(&plain, device);
   if (st) return st;
   const weir_backend *b = p->backend;
-  uint64_t count = weir_late_count(plain);
+  uint64_t count = async_count(plain);
   pthread_mutex_lock(&p->lock);
   st = each(p, not_captured);
   if (!st && !b->device_sync) st = each(p, sync_one);
   pthread_mutex_unlock(&p->lock);
   if (!st && b->device_sync) st = b->device_sync(b->self);
-  if (st) return weir_late(plain, "synchronize", st);
+  if (st) return async_error(plain, "synchronize", st);
   pthread_mutex_lock(&p->lock);
   for (unsigned i = 0; i < p->heap_count; i++)
-    weir_late_good((weir_stream *)weir_heaps[p->numbers[i]], count);
+    async_complete((weir_stream *)weir_heaps[p->numbers[i]], count);
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }

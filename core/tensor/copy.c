@@ -91,7 +91,7 @@ static weir_status keep_until_done(const weir_tensor *host, const weir_place *p)
   const weir_storage *s = host->storage;
   if (s->kind != STORAGE_PINNED) return WEIR_OK;
   weir_status st = weir_record_stream(s->data, p->stream);
-  return st ? weir_late_sync(p->stream, "copy_") : WEIR_OK;
+  return st ? async_sync(p->stream, "copy_") : WEIR_OK;
 }
 
 static weir_status with_host(const weir_tensor *to, const weir_tensor *from, bool non_blocking)
@@ -102,7 +102,7 @@ static weir_status with_host(const weir_tensor *to, const weir_tensor *from, boo
   weir_status st = weir_place_of(&p, weir_device_of(device));
   if (st) return st;
   if (!non_blocking)
-    return weir_late_copy(p.stream, "copy_", way, to->data, from->data, bytes_of(from));
+    return async_copy(p.stream, "copy_", way, to->data, from->data, bytes_of(from));
   st = enqueue(&p, way, to, from);
   return st ? st : keep_until_done(host, &p);
 }
@@ -120,7 +120,7 @@ static weir_status device_to_device(const weir_tensor *to, const weir_tensor *fr
   st = weir_op_done(
       p.stream, "copy_",
       b->copy_peer(b->self, p.native, to->data, s.backend, from->data, bytes_of(from)));
-  if (!st && weir_stream_wait_stream(s.stream, p.stream)) st = weir_late_sync(p.stream, "copy_");
+  if (!st && weir_stream_wait_stream(s.stream, p.stream)) st = async_sync(p.stream, "copy_");
   return st;
 }
 
@@ -234,8 +234,8 @@ static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
 weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(t);
-  WEIR_GIVEN(src);
+  WEIR_REQUIRE(t);
+  WEIR_REQUIRE(src);
   bool twice;
   if (t == src) return WEIR_OK;
   weir_status st = broadcasts(t, src);
@@ -264,7 +264,7 @@ static weir_status read_unaligned(void *out, size_t bytes, weir_dtype dtype, con
 weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   weir_storage *s;
   WEIR_TENSOR to = NULL;
   if (!weir_dtype_size(dtype)) return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)dtype);
@@ -272,7 +272,7 @@ weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dtype, const we
   if (need != bytes)
     return weir_fail(WEIR_EINVAL, "%lld elements of %s are %llu bytes, not %zu",
                      (long long)t->numel, weir_dtype_name(dtype), (unsigned long long)need, bytes);
-  if (bytes) WEIR_GIVEN(out);
+  if (bytes) WEIR_REQUIRE(out);
   if (bytes && (uintptr_t)out % weir_host_alignment(dtype))
     return read_unaligned(out, bytes, dtype, t);
   weir_status st = weir_storage_over(&s, out, bytes, WEIR_CPU, NULL, NULL);

@@ -51,7 +51,7 @@ static weir_status show(weir_tensor **out, const void *values, weir_dtype dtype,
   weir_storage *s;
   int64_t numel;
   weir_status st = weir_shape_numel(&numel, shape, dtype);
-  if (!st && numel && !values) st = weir_not_given(function, "values");
+  if (!st && numel && !values) st = weir_is_null(function, "values");
   if (!st && numel && (uintptr_t)values % weir_host_alignment(dtype))
     return align(out, values, dtype, shape);
   if (!st)
@@ -74,7 +74,7 @@ weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype o
                              const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_spec s;
   *out = NULL;
   weir_status st = weir_spec_of(&s, options, of);
@@ -85,9 +85,9 @@ weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const vo
                             weir_dtype of, weir_shape shape, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(self);
+  WEIR_REQUIRE(self);
   weir_spec s;
   weir_status st = weir_spec_like(&s, options, self);
   return st ? st : from_values(out, &s, values, of, shape, __func__);
@@ -141,7 +141,7 @@ static weir_status check_over(uint64_t *bytes, const weir_spec *s, const void *d
   if (st) return st;
   if (s->pinned)
     return weir_fail(WEIR_EINVAL, "memory of somebody else's is not pinned by a tensor over it");
-  if (numel && !data) return weir_not_given("weir_tensor_over", "data");
+  if (numel && !data) return weir_is_null("weir_tensor_over", "data");
   *bytes = (uint64_t)numel * weir_itemsize(s->dtype);
   if (numel) st = check_aligned(s, data);
   if (!st && numel && strides) st = extent_of(bytes, shape, strides, s->dtype);
@@ -153,7 +153,7 @@ weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
                              const int64_t *strides, const weir_options *options,
                              void (*release)(void *context), void *context)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_options o = options ? *options : none;
   weir_spec s;
   uint64_t bytes = 0;
@@ -208,14 +208,14 @@ static weir_status filled_by(weir_tensor **out, const weir_options *options, wei
 
 weir_status weir_empty(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   return filled_by(out, options, weir_get_default_dtype(), shape, NULL);
 }
 
 weir_status weir_zeros(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_scalar v = weir_int(0);
   return filled_by(out, options, weir_get_default_dtype(), shape, &v);
 }
@@ -223,7 +223,7 @@ weir_status weir_zeros(weir_tensor **out, weir_shape shape, const weir_options *
 weir_status weir_ones(weir_tensor **out, weir_shape shape, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_scalar v = weir_int(1);
   return filled_by(out, options, weir_get_default_dtype(), shape, &v);
 }
@@ -232,7 +232,7 @@ weir_status weir_full(weir_tensor **out, weir_shape shape, weir_scalar value,
                       const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   return filled_by(out, options, dtype_of(value), shape, &value);
 }
 
@@ -248,18 +248,18 @@ static weir_status filled_like(weir_tensor **out, const weir_tensor *like,
 
 weir_status weir_empty_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(like);
+  WEIR_REQUIRE(like);
   return filled_like(out, like, options, NULL);
 }
 
 weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(like);
+  WEIR_REQUIRE(like);
   weir_scalar v = weir_int(0);
   return filled_like(out, like, options, &v);
 }
@@ -267,9 +267,9 @@ weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const we
 weir_status weir_ones_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(like);
+  WEIR_REQUIRE(like);
   weir_scalar v = weir_int(1);
   return filled_like(out, like, options, &v);
 }
@@ -278,9 +278,9 @@ weir_status weir_full_like(weir_tensor **out, const weir_tensor *like, weir_scal
                            const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(like);
+  WEIR_REQUIRE(like);
   return filled_like(out, like, options, &value);
 }
 
@@ -297,9 +297,9 @@ static weir_status filled_new(weir_tensor **out, const weir_tensor *self, weir_s
 weir_status weir_new_empty(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                            const weir_options *options)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(self);
+  WEIR_REQUIRE(self);
   return filled_new(out, self, shape, options, NULL);
 }
 
@@ -307,9 +307,9 @@ weir_status weir_new_zeros(weir_tensor **out, const weir_tensor *self, weir_shap
                            const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(self);
+  WEIR_REQUIRE(self);
   weir_scalar v = weir_int(0);
   return filled_new(out, self, shape, options, &v);
 }
@@ -318,9 +318,9 @@ weir_status weir_new_ones(weir_tensor **out, const weir_tensor *self, weir_shape
                           const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(self);
+  WEIR_REQUIRE(self);
   weir_scalar v = weir_int(1);
   return filled_new(out, self, shape, options, &v);
 }
@@ -329,9 +329,9 @@ weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape
                           weir_scalar value, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(self);
+  WEIR_REQUIRE(self);
   return filled_new(out, self, shape, options, &value);
 }
 
@@ -399,7 +399,7 @@ weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, w
                         const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   weir_spec s;
   int64_t count = 0;
   const weir_scalar *three[] = {&start, &end, &step};

@@ -44,7 +44,7 @@ weir_device weir_get_default_device(void)
 
 weir_status weir_set_default_tensor_type(const char *type)
 {
-  WEIR_GIVEN(type);
+  WEIR_REQUIRE(type);
   weir_dtype dtype;
   weir_device device;
   weir_status st = weir_type_parse(&dtype, &device, type);

@@ -86,8 +86,8 @@ static weir_dtype dtype_called(const char *name)
 
 weir_status weir_dtype_parse(weir_dtype *out, const char *text)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(text);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(text);
   weir_dtype dtype = dtype_called(without_library(text));
   if (!dtype)
     return weir_fail(WEIR_EINVAL,
@@ -114,9 +114,9 @@ static weir_status no_type(const char *text)
 
 weir_status weir_type_parse(weir_dtype *dtype, weir_device *device, const char *text)
 {
-  WEIR_GIVEN(dtype);
-  WEIR_GIVEN(device);
-  WEIR_GIVEN(text);
+  WEIR_REQUIRE(dtype);
+  WEIR_REQUIRE(device);
+  WEIR_REQUIRE(text);
   const char *name = without_library(text);
   if (name == text) return no_type(text);
   const char *cuda = behind(name, "cuda.");
@@ -154,7 +154,7 @@ static weir_dtype wider_float(weir_dtype a, weir_dtype b)
 
 weir_status weir_promote_types(weir_dtype *out, weir_dtype a, weir_dtype b)
 {
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = WEIR_DTYPE_NONE;
   if (!there(a) || !there(b))
     return weir_fail(WEIR_EINVAL, "%d is not a dtype", (int)(there(a) ? b : a));

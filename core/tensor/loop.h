@@ -67,14 +67,14 @@ const char *weir_device_text(char text[WEIR_DEVICE_TEXT], weir_device device);
 typedef struct weir_target {
   const weir_compute *compute;
   void *self, *stream;
-  weir_place place; /* CUDA; for the report of late errors */
+  weir_place place; /* CUDA; for the report of asynchronous errors */
 } weir_target;
 
 /* Errors: those of weir_place_of(); ENOTSUP: a device that cannot calculate. */
 weir_status weir_target_of(weir_target *out, weir_device device);
 /* ENOTSUP: the device has no function for `op`. */
 weir_status weir_target_lacks(const weir_target *t, const char *op) __attribute__((cold));
-/* After work was enqueued: names it for errors that show late. */
+/* After work was enqueued: names it for asynchronous errors. */
 weir_status weir_target_done(const weir_target *t, weir_status st, const char *op);
 /* A new tensor for the result of a loop whose dims, sizes and inputs are filled: its dimensions lie
  * in memory in the order in which they do in the inputs, as torch's results do; l->out is it. */

@@ -87,7 +87,7 @@ weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype)
 weir_status weir_fill_(weir_tensor *t, weir_scalar value)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   weir_loop l;
   weir_status st = weir_number_for(&value, value, (weir_dtype)t->dtype);
   if (st) return st;
@@ -106,7 +106,7 @@ weir_status weir_fill_(weir_tensor *t, weir_scalar value)
 weir_status weir_zero_(weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   if (t->dense && t->storage->device.type == WEIR_DEVICE_CPU) {
     if (t->numel) memset(t->data, 0, (size_t)t->numel * weir_itemsize((weir_dtype)t->dtype));
     return WEIR_OK;
@@ -165,15 +165,15 @@ weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
   }
   weir_status st = weir_place_of(&p, weir_device_of(t));
   if (!st)
-    st = weir_late_copy(p.stream, "item", WEIR_COPY_TO_HOST, bytes, t->data, weir_itemsize(dtype));
+    st = async_copy(p.stream, "item", WEIR_COPY_TO_HOST, bytes, t->data, weir_itemsize(dtype));
   if (!st) *out = weir_number_at(bytes, dtype);
   return st;
 }
 
 weir_status weir_item(weir_scalar *out, const weir_tensor *t)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(t);
   *out = weir_bool(false);
   if (t->numel == 1) return weir_scalar_of(out, t);
   return weir_fail(WEIR_EINVAL, "a Tensor with %lld elements cannot be converted to Scalar",

@@ -332,9 +332,9 @@ static weir_status print_to(char **out, printer *p, const weir_tensor *t)
 weir_status weir_tensor_to_string(char **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_GIVEN(out);
+  WEIR_REQUIRE(out);
   *out = NULL;
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   printer p = {0};
   WEIR_TENSOR shown = NULL;
   pthread_mutex_lock(&lock);

@@ -66,8 +66,8 @@ weir_status weir_categories_result(weir_dtype *out, const weir_categories *c)
 weir_status weir_result_type(weir_dtype *out, const weir_tensor *a, const weir_tensor *b,
                              weir_scalar number)
 {
-  WEIR_GIVEN(out);
-  WEIR_GIVEN(a);
+  WEIR_REQUIRE(out);
+  WEIR_REQUIRE(a);
   weir_categories c = {0};
   *out = WEIR_DTYPE_NONE;
   weir_status st = weir_categories_tensor(&c, a);

@@ -302,7 +302,7 @@ const char *weir_tensor_type(const weir_tensor *t)
 
 weir_status weir_tensor_set_name(weir_tensor *t, const char *name)
 {
-  WEIR_GIVEN(t);
+  WEIR_REQUIRE(t);
   char *copy = name ? strndup(name, NAME_BYTES - 1) : NULL;
   if (name && !copy) return weir_fail(WEIR_ENOMEM, "no host memory for a tensor's name");
   free(t->name);
@@ -319,8 +319,8 @@ const char *weir_tensor_name(const weir_tensor *t)
 
 weir_status weir_tensor_record_stream(const weir_tensor *t, weir_stream *stream)
 {
-  WEIR_GIVEN(t);
-  WEIR_GIVEN(stream);
+  WEIR_REQUIRE(t);
+  WEIR_REQUIRE(stream);
   const weir_storage *s = t->storage;
   bool ours = s->kind == STORAGE_DEVICE || s->kind == STORAGE_PINNED;
   return ours ? weir_record_stream(s->data, stream) : WEIR_OK;

@@ -193,7 +193,7 @@ static weir_status open_spool(void)
 
 weir_status weir_trace_start(const char *path)
 {
-  WEIR_GIVEN(path);
+  WEIR_REQUIRE(path);
   weir_status st = WEIR_OK;
   (void)pthread_once(&own.once, once);
   pthread_mutex_lock(&own.lock);

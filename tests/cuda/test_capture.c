@@ -183,7 +183,7 @@ START_TEST(what_cannot_be_captured_is_refused_and_the_capture_goes_on)
           "stream_query: operation not permitted when stream is capturing");
   refused(weir_synchronize(cuda0), WEIR_EINVAL,
           "synchronize: operation not permitted when stream is capturing");
-  refused(weir_late_sync(side, "item"), WEIR_EINVAL,
+  refused(async_sync(side, "item"), WEIR_EINVAL,
           "item: operation not permitted when stream is capturing");
   ck_assert_int_eq(b0->copy(b0->self, native_of(side), WEIR_COPY_TO_HOST, plain_memory, p, BYTES),
                    WEIR_EINVAL);

@@ -107,7 +107,7 @@ START_TEST(the_cpu_has_no_streams_and_nothing_to_wait_for)
           "only cuda devices can access each other, not cuda:0 and cpu");
   weir_ok(weir_op_done(NULL, "add", WEIR_OK));
   ck_assert_int_eq(weir_op_done(NULL, "add", WEIR_ENOMEM), WEIR_ENOMEM);
-  weir_ok(weir_late_sync(NULL, "item"));
+  weir_ok(async_sync(NULL, "item"));
 }
 END_TEST
 
