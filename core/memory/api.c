@@ -35,7 +35,7 @@ static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes
   weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(d);
   if (h->pool != d->pool)
     return weir_fail(WEIR_EINVAL, "the stream is not of device cuda:%u", weir_device_at(device));
-  if (bytes) return weir_front_malloc(h, bytes, out);
+  if (bytes) return weir_tcache_malloc(h, bytes, out);
   *out = NULL;
   return WEIR_OK;
 }
@@ -46,7 +46,7 @@ malloc_plain(void **out, size_t bytes, weir_device device, weir_stream *stream)
   const weir_attached *d = weir_attached_of(device);
   weir_heap *h = stream ? (weir_heap *)stream : d ? weir_now_seen(d) : NULL;
   if (__builtin_expect(d && h && bytes && h->pool == d->pool, 1))
-    return weir_front_malloc(h, bytes, out);
+    return weir_tcache_malloc(h, bytes, out);
   return malloc_odd(out, bytes, device, stream);
 }
 
@@ -89,7 +89,7 @@ static __attribute__((noinline)) weir_status free_told(void *ptr)
   weir_told call;
   weir_told_block what = weir_told_free(ptr);
   bool told = l && l->begin(&call);
-  weir_status st = weir_front_free(ptr);
+  weir_status st = weir_tcache_free(ptr);
   what.api = WEIR_TOLD_FREE;
   what.status = weir_told_status(st);
   if (told) l->end(&call, &what);
@@ -99,7 +99,7 @@ static __attribute__((noinline)) weir_status free_told(void *ptr)
 weir_status weir_free(void *ptr)
 {
   if (__builtin_expect(weir_listening != NULL, 0)) return ptr ? free_told(ptr) : WEIR_OK;
-  return ptr ? weir_front_free(ptr) : WEIR_OK;
+  return ptr ? weir_tcache_free(ptr) : WEIR_OK;
 }
 
 weir_status weir_record_stream(void *ptr, weir_stream *stream)
@@ -120,7 +120,7 @@ weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes)
   POOL_OF(device, p);
   uint64_t before = weir_history_enter(p, false);
   pthread_mutex_lock(&p->lock);
-  weir_front_reclaim(p);
+  weir_tcache_reclaim(p);
   weir_epoch_poll(p, true, NULL);
   weir_epoch_pending(p);
   weir_epoch_retire(p, NULL);
@@ -161,7 +161,7 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
   weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(at_);
   *out = 0;
   pthread_mutex_lock(&p->lock);
-  weir_front_reclaim(p);
+  weir_tcache_reclaim(p);
   uint64_t own = weir_heap_largest(h), idle = weir_heap_largest(&p->common[HEAP_IDLE]);
   *out = own > idle ? own : idle;
   pthread_mutex_unlock(&p->lock);

@@ -6,7 +6,7 @@
 
 typedef struct tally {
   uint64_t free_bytes, free_blocks, mapped, chained, leaving, away;
-  int64_t inactive[2], front_bytes, front_blocks, pending[2];
+  int64_t inactive[2], tcache_bytes, tcache_blocks, pending[2];
 } tally;
 
 static bool in_heap(uint8_t state)
@@ -45,9 +45,9 @@ static const char *check_block(const weir_pool *p, block_id id, tally *t)
   bool large = b->bytes > CLASS_LIMIT;
   if (state == BLOCK_FREE && (b->left || b->right)) t->inactive[large] += (int64_t)b->bytes;
   if (state == BLOCK_PENDING) t->pending[large] += (int64_t)b->bytes;
-  REQUIRE("a free block belongs to a front", !in_heap(state) || !b->front);
-  t->front_bytes += b->front ? (int64_t)b->bytes : 0;
-  t->front_blocks += b->front != 0;
+  REQUIRE("a free block belongs to a thread cache", !in_heap(state) || !b->tcache);
+  t->tcache_bytes += b->tcache ? (int64_t)b->bytes : 0;
+  t->tcache_blocks += b->tcache != 0;
   t->chained++;
   if (!b->right) return NULL;
   const weir_block *r = block(b->right);
@@ -179,8 +179,8 @@ static const char *check_all(const weir_pool *p)
           p->inactive[0].current == t.inactive[0] && p->inactive[1].current == t.inactive[1]);
   REQUIRE("the count of pending bytes is wrong",
           p->pending_bytes[0] == t.pending[0] && p->pending_bytes[1] == t.pending[1]);
-  REQUIRE("the count of the fronts' blocks is wrong",
-          p->front_bytes == t.front_bytes && p->front_blocks == t.front_blocks);
+  REQUIRE("the count of the thread caches' blocks is wrong",
+          p->tcache_bytes == t.tcache_bytes && p->tcache_blocks == t.tcache_blocks);
   bytes = blocks = 0;
   const char *wrong = check_pages(p, t.mapped, t.leaving);
   if (!wrong) wrong = check_stitched(p, t.away);
@@ -190,9 +190,9 @@ static const char *check_all(const weir_pool *p)
 const char *weir_pool_check(weir_pool *p)
 {
   pthread_mutex_lock(&p->lock);
-  weir_front_freeze(p);
+  weir_tcache_freeze(p);
   const char *wrong = check_all(p);
-  weir_front_thaw(p);
+  weir_tcache_thaw(p);
   pthread_mutex_unlock(&p->lock);
   return wrong;
 }

@@ -54,7 +54,7 @@ static void forget_devices(void)
   for (int i = 0; i < WEIR_DEVICES; i++)
     atomic_store(&weir_devices[i].pool, NULL);
   weir_tags_forget();
-  weir_front_forget();
+  weir_tcache_forget();
   weir_meta_forget();
 }
 
@@ -65,13 +65,13 @@ static weir_status workspace(void **out, uint64_t bytes, int device, void *strea
   weir_heap *heap;
   weir_status st = weir_pool_of(WEIR_CUDA_AT(device), &pool);
   if (!st) st = weir_pool_heap(pool, stream, &heap);
-  return st ? st : weir_front_malloc(heap, bytes, out);
+  return st ? st : weir_tcache_malloc(heap, bytes, out);
 }
 
 /* Before any device is opened, by us or by hand. */
 static __attribute__((constructor)) void at_load(void)
 {
-  weir_device_workspace(workspace, weir_front_free);
+  weir_device_workspace(workspace, weir_tcache_free);
 }
 
 /* attach_lock held. */

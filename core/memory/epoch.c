@@ -59,7 +59,7 @@ static void look(weir_heap *h)
     bool complete = false;
     if (b->event_query(b->self, m->event, &complete) || !complete) return;
     h->done = m->epoch;
-    h->ripe = true;
+    h->retirable = true;
     h->oldest = (h->oldest + 1) % MARKERS;
     h->flying--;
   }
@@ -94,7 +94,7 @@ static weir_status sync(weir_heap *h)
   if (!st) st = b->event_sync(b->self, latest(h));
   if (st) return st == WEIR_ENOTSUP ? WEIR_OK : st;
   h->done = h->marked;
-  h->ripe = true;
+  h->retirable = true;
   h->flying = 0;
   h->pool->syncs++;
   return WEIR_OK;
@@ -152,8 +152,8 @@ void weir_epoch_retire(weir_pool *p, const weir_heap *except)
 {
   for (unsigned i = 0; i < p->heap_count; i++) {
     weir_heap *h = weir_heaps[p->numbers[i]];
-    if (h == except || !h->ripe) continue;
-    h->ripe = false;
+    if (h == except || !h->retirable) continue;
+    h->retirable = false;
     for (int f = 0; f < TLSF_FIRST; f++)
       for (uint32_t in = h->second[f]; in; in &= in - 1)
         retire_bin(h, h->bins[f][__builtin_ctz(in)]);
@@ -277,11 +277,11 @@ void weir_epoch_breathe(weir_pool *p)
 }
 
 /* ---- streams that come and go ------------------------------------------------------------------
- * A stream that is left gets its last marker, and its heap stays, with its fronts stopped: live
- * blocks still belong to it, and what is freed is covered by that marker. When it is complete the
- * heap serves the next new stream, blocks and all: nothing of the old stream is in flight, so what
- * is freed on the heap from now on may follow the new one. Only what the old one was known to run
- * after is forgotten.
+ * A stream that is left gets its last marker, and its heap stays, with its thread caches stopped:
+ * live blocks still belong to it, and what is freed is covered by that marker. When it is complete
+ * the heap serves the next new stream, blocks and all: nothing of the old stream is in flight, so
+ * what is freed on the heap from now on may follow the new one. Only what the old one was known to
+ * run after is forgotten.
  */
 
 weir_status weir_epoch_leave(weir_heap *h)
@@ -290,11 +290,11 @@ weir_status weir_epoch_leave(weir_heap *h)
   if (h->left) return weir_fail(WEIR_EINVAL, "the stream has been released before");
   if (h->diverted || weir_epoch_capturing(h))
     return weir_fail(WEIR_EINVAL, "the stream is being captured, or allocates to a private pool");
-  weir_front_divert(p, h, 1);
-  weir_front_reclaim(p);
+  weir_tcache_divert(p, h, 1);
+  weir_tcache_reclaim(p);
   weir_status st = record(h);
   if (st) {
-    weir_front_divert(p, h, -1);
+    weir_tcache_divert(p, h, -1);
     return st;
   }
   h->dirty = h->epoch = h->marked; /* what is freed later is covered, too */
@@ -312,6 +312,6 @@ bool weir_epoch_return(weir_heap *h, void *stream)
   h->serial = weir_heap_serial();
   h->epoch = h->marked + 1;
   memset(h->known, 0, HEAPS * sizeof *h->known);
-  weir_front_divert(h->pool, h, -1);
+  weir_tcache_divert(h->pool, h, -1);
   return true;
 }

@@ -16,8 +16,8 @@
  * of them are done the pool is dead: its blocks become ordinary ones. It is forgotten when nothing
  * of it is live.
  *
- * While something allocates to a private pool, the fronts of its streams are stopped, so that every
- * request passes weir_graph_route().
+ * While something allocates to a private pool, the thread caches of its streams are stopped, so
+ * that every request passes weir_graph_route().
  */
 #include <stdlib.h>
 #include "core/base/require.h"
@@ -189,7 +189,7 @@ static weir_status begin(weir_graph_pool *g, weir_heap *stream)
     return weir_fail(WEIR_ELIMIT, "%d captures are underway, the most there can be", CAPTURES);
   p->captures[p->capture_count++] = (weir_capture){.graph = g, .stream = stream};
   g->uses++;
-  weir_front_divert(p, stream, 1);
+  weir_tcache_divert(p, stream, 1);
   return WEIR_OK;
 }
 
@@ -215,7 +215,7 @@ static void end(weir_pool *p, unsigned i)
     if (k != i && (!leader || c.leader != leader)) continue;
     p->captures[k] = p->captures[--p->capture_count];
     if (i == p->capture_count) i = k;
-    weir_front_divert(p, c.stream, -1);
+    weir_tcache_divert(p, c.stream, -1);
   }
 }
 

@@ -70,7 +70,7 @@ void weir_heap_put(weir_heap *h, block_id id)
   h->second[at.first] |= 1u << at.second;
   h->first |= 1u << at.first;
   b->heap = h->number;
-  h->ripe |= b->stamp <= h->done;
+  h->retirable |= b->stamp <= h->done;
   block_set(b, common(h) ? BLOCK_HOLE : BLOCK_FREE);
   count_free(h, 1, b);
 }
@@ -190,11 +190,12 @@ block_id weir_block_give(weir_heap *h, block_id id)
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------
- * Up to CLASS_LIMIT sizes are classes, for the fronts' sake: 8 a doubling up to COARSE_UNITS, 32
- * above. That wastes up to 1/32 of a block, which is nothing to a few blocks and pages to hundreds
- * of one size (a network's rows of weights). So where a pool cuts exactly anyway, a size above
- * COARSE_UNITS that has come down to the heap LEARN_AFTER times, as that of so many blocks at once
- * does, gets a class of its own, while there are any. Larger sizes are exact: no front keeps them.
+ * Up to CLASS_LIMIT sizes are classes, for the thread caches' sake: 8 a doubling up to
+ * COARSE_UNITS, 32 above. That wastes up to 1/32 of a block, which is nothing to a few blocks and
+ * pages to hundreds of one size (a network's rows of weights). So where a pool cuts exactly anyway,
+ * a size above COARSE_UNITS that has come down to the heap LEARN_AFTER times, as that of so many
+ * blocks at once does, gets a class of its own, while there are any. Larger sizes are exact: no
+ * thread cache keeps them.
  */
 
 enum { COARSE_UNITS = 128, COARSE_BITS = 3, FINE_BITS = 5, LEARN_AFTER = 32 };

@@ -256,7 +256,7 @@ static weir_history *stop(weir_pool *p)
   weir_history *h = p->history;
   p->history = NULL;
   atomic_store(&p->recording, 0);
-  if (h) weir_front_divert(p, NULL, -1);
+  if (h) weir_tcache_divert(p, NULL, -1);
   return h;
 }
 
@@ -288,8 +288,8 @@ static void start(weir_pool *p, weir_history **h)
   if (p->history) return;
   p->history = *h;
   *h = NULL;
-  weir_front_divert(p, NULL, 1);
-  weir_front_reclaim(p);
+  weir_tcache_divert(p, NULL, 1);
+  weir_tcache_reclaim(p);
   weir_pool_walk(p, unmark, NULL);
 }
 

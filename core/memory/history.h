@@ -1,7 +1,7 @@
 /* history.h: what the allocator does, written down: hooks, the trace, the stacks of what is live.
  *
- * Off, the slow path tests one flag and the hit path nothing. On, every front is diverted: all
- * calls come down the slow path, under the pool's lock, where the hooks are.
+ * Off, the slow path tests one flag and the hit path nothing. On, every thread cache is diverted:
+ * all calls come down the slow path, under the pool's lock, where the hooks are.
  *
  * The trace is a ring that grows up to its limit. Where host memory is short it overwrites its
  * oldest entries instead of growing: it is always the end of the whole history, without gaps, so
@@ -139,7 +139,7 @@ uint32_t weir_history_block_stack(const weir_pool *p, block_id id);
 uint32_t weir_history_segment_stack(const weir_pool *p, block_id id);
 
 /* Who owns the live bytes: the `most` stacks with the most, by falling bytes; returns how many.
- * Lock held, fronts frozen. Blocks without a stack are nobody's. */
+ * Lock held, thread caches frozen. Blocks without a stack are nobody's. */
 typedef struct weir_owner {
   uint64_t bytes, blocks; /* live */
   uint32_t stack;         /* weir_callers_text() */

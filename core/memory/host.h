@@ -11,9 +11,9 @@
  * a thread in the background locked before anybody asked.
  *
  * Locks, in this order: the list of host pools (pinned.c), a host pool's, a device's pool's, the
- * fronts' list, the records, the table of chunks. Blocks of a host pool name heaps of devices
- * (BLOCK_USE), whose epochs belong to those devices' pools; nothing that holds a device's pool ever
- * asks for a host pool.
+ * thread caches' list, the records, the table of chunks. Blocks of a host pool name heaps of
+ * devices (BLOCK_USE), whose epochs belong to those devices' pools; nothing that holds a device's
+ * pool ever asks for a host pool.
  *
  * While memory is being locked, which takes milliseconds to seconds, no lock is held.
  */

@@ -243,7 +243,7 @@ block_id weir_block_new(void)
   records_used++;
   pthread_mutex_unlock(&meta_lock);
   weir_block *b = block(id);
-  b->next = b->prev = b->left = b->right = b->uses = b->front = 0;
+  b->next = b->prev = b->left = b->right = b->uses = b->tcache = 0;
   b->stamp = b->requested = 0;
   return id;
 }

@@ -234,8 +234,9 @@ static const char *readable(weir_names *n, const char *name)
  * stand beside its own. */
 static bool is_ours(const char *function)
 {
-  static const char *const begin[] = {"weir_callers_", "weir_history_", "weir_front_", "weir_pool_",
-                                      "weir_memory_",  "weir_unwind",   "weir_malloc", "weir_free"};
+  static const char *const begin[] = {"weir_callers_", "weir_history_", "weir_tcache_",
+                                      "weir_pool_",    "weir_memory_",  "weir_unwind",
+                                      "weir_malloc",   "weir_free"};
   for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
     if (!strncmp(function, begin[i], strlen(begin[i]))) return true;
   return false;

@@ -9,7 +9,7 @@
  * A pause first waits for the work of all streams, since any may touch a live block. Then it
  * copies, unmaps, and only then destroys pages, so that it can still be undone; resuming maps,
  * copies, and only then forgets the copies. All under the pool's lock, with all threads out of
- * their fronts.
+ * their thread caches.
  *
  * What becomes of a block that is freed while it is paused: release.c.
  */
@@ -289,14 +289,14 @@ weir_status weir_pause(weir_pool *p, unsigned tag, bool save)
   weir_status st = can_pause(p, save);
   if (!st) st = wait_for_all(p);
   if (st) return st;
-  weir_front_freeze(p);
+  weir_tcache_freeze(p);
   st = over_pages(p, ALL_TAGS, send_back, NULL);
   if (!st) st = mark_blocks(p, tag, save);
   if (!st) {
     st = move_out(p);
     settle_fresh(p, st != WEIR_OK);
   }
-  weir_front_thaw(p);
+  weir_tcache_thaw(p);
   return st;
 }
 
@@ -308,14 +308,14 @@ static weir_status page_for(weir_pool *p, uint64_t *page)
 {
   weir_status st = weir_back_take_page(p, page);
   for (int try = 0; try < 2 && (st == WEIR_EOOM || st == WEIR_ELIMIT); try++) {
-    weir_front_thaw(p);
-    weir_front_reclaim(p);
+    weir_tcache_thaw(p);
+    weir_tcache_reclaim(p);
     if (try) (void)weir_epoch_sync(p);
     weir_epoch_poll(p, true, NULL);
     weir_epoch_pending(p);
     weir_epoch_retire(p, NULL);
     st = weir_back_trim(p, p->clock(), page_bytes(p), true);
-    weir_front_freeze(p);
+    weir_tcache_freeze(p);
     if (!st) st = weir_back_take_page(p, page);
   }
   return st;
@@ -388,7 +388,7 @@ weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes)
 {
   *lost_bytes = 0;
   if (!p->copies) return WEIR_OK;
-  weir_front_freeze(p);
+  weir_tcache_freeze(p);
   weir_status st = over_pages(p, tag, bring_back, NULL);
   if (st) {
     (void)over_pages(p, tag, send_back_if, NULL);
@@ -397,7 +397,7 @@ weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes)
     (void)over_pages(p, tag, keep_page, lost_bytes);
     settle_resumed(p, tag);
   }
-  weir_front_thaw(p);
+  weir_tcache_thaw(p);
   return st;
 }
 

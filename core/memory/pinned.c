@@ -212,7 +212,7 @@ weir_status weir_host_device_ends(weir_pool *device)
 
 static inline weir_status host_malloc(weir_host *s, void **out, size_t bytes)
 {
-  return weir_front_malloc_host(&s->pool->common[HEAP_IDLE], bytes, out);
+  return weir_tcache_malloc_host(&s->pool->common[HEAP_IDLE], bytes, out);
 }
 
 static inline __attribute__((always_inline)) weir_status
@@ -267,7 +267,7 @@ static __attribute__((noinline)) weir_status free_told(void *ptr)
   weir_told call;
   weir_told_block what = weir_told_free(ptr);
   bool told = l && l->begin(&call);
-  weir_status st = weir_front_free_host(ptr);
+  weir_status st = weir_tcache_free_host(ptr);
   what.api = WEIR_TOLD_PINNED_FREE;
   what.status = weir_told_status(st);
   if (told) l->end(&call, &what);
@@ -279,7 +279,7 @@ weir_status weir_pinned_free(void *ptr)
   if (__builtin_expect(!ptr || atomic_load_explicit(&forked, memory_order_relaxed), 0))
     return WEIR_OK; /* a child's copy of a program's objects may well be freed there */
   if (__builtin_expect(weir_listening != NULL, 0)) return free_told(ptr);
-  return weir_front_free_host(ptr);
+  return weir_tcache_free_host(ptr);
 }
 
 weir_status weir_is_pinned(bool *out, const void *ptr)
@@ -422,7 +422,7 @@ static void largest(weir_host *s, void *out)
 {
   weir_pool *p = s->pool;
   pthread_mutex_lock(&p->lock);
-  weir_front_reclaim(p);
+  weir_tcache_reclaim(p);
   weir_epoch_pending(p);
   uint64_t bytes = weir_heap_largest(&p->common[HEAP_IDLE]);
   pthread_mutex_unlock(&p->lock);

@@ -1,17 +1,13 @@
 /* pool.c: the slow path: the reuse order, and a pool's life.
  *
- * A request that no front serves goes down these steps until one gives a block; each is tried only
- * when all before it have nothing:
- *   1 the stream's own free blocks        (stream order makes them safe)
- *   2 idle blocks                         (their work is known to be complete)
- *   3 blocks of other streams whose work this stream already runs after
- *   4 grow, below the soft limit
- *   5 insert a wait for another stream that has enough
- *   6 grow, up to the limit
- *   7 trim and stitch: idle pieces become one (pieces below a page from 7/8 of the limit on)
- *   8 sync with all streams, then 2 and 7 again
- *   9 the out-of-memory callback, then all of it again; else an error that says why
- * What threads keep in their fronts is taken back before anything costs a call to the device.
+ * A request that no thread cache serves goes down these steps until one gives a block; each is
+ * tried only when all before it have nothing: 1 the stream's own free blocks        (stream order
+ * makes them safe) 2 idle blocks                         (their work is known to be complete) 3
+ * blocks of other streams whose work this stream already runs after 4 grow, below the soft limit 5
+ * insert a wait for another stream that has enough 6 grow, up to the limit 7 trim and stitch: idle
+ * pieces become one (pieces below a page from 7/8 of the limit on) 8 sync with all streams, then 2
+ * and 7 again 9 the out-of-memory callback, then all of it again; else an error that says why What
+ * threads keep in their thread caches is taken back before anything costs a call to the device.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +30,7 @@ static bool may_split(const weir_pool *p)
 static bool too_large(const weir_pool *p, const weir_block *b, uint64_t bytes)
 {
   /* A large idle chunk of a host pool could not go back while something small lives in it. */
-  if (p->host) return !p->desperate && b->bytes > HOST_CHUNK && bytes < b->bytes / 16;
+  if (p->host) return !p->last_resort && b->bytes > HOST_CHUNK && bytes < b->bytes / 16;
   uint64_t most = p->config.max_split_bytes;
   return !p->space && b->bytes > most && (bytes <= most || b->bytes - bytes >= (20u << 20));
 }
@@ -44,7 +40,7 @@ bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes)
   return !too_large(p, block(id), bytes);
 }
 
-/* The class of a block that has its size; NO_CLASS where the fronts have no bin for it. */
+/* The class of a block that has its size; NO_CLASS where the thread caches have no bin for it. */
 static uint8_t class_of(const weir_block *b)
 {
   if (b->bytes > CLASS_LIMIT) return NO_CLASS;
@@ -137,9 +133,9 @@ static weir_status reuse_known(weir_heap *h, uint64_t bytes, block_id *out)
 }
 
 /* Takes what threads keep and cannot be had otherwise. */
-static weir_status reuse_fronts(weir_heap *h, uint64_t bytes, block_id *out)
+static weir_status reuse_tcaches(weir_heap *h, uint64_t bytes, block_id *out)
 {
-  weir_front_reclaim(h->pool);
+  weir_tcache_reclaim(h->pool);
   weir_status st = reuse(h, bytes, out);
   return st == WEIR_EOOM ? reuse_known(h, bytes, out) : st;
 }
@@ -175,7 +171,7 @@ static weir_status reuse_after_wait(weir_heap *h, uint64_t bytes, block_id *out)
 static weir_status reuse_pages(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
-  p->desperate = true;
+  p->last_resort = true;
   weir_epoch_poll(p, true, NULL);
   weir_epoch_pending(p);
   weir_epoch_retire(p, NULL);
@@ -223,7 +219,7 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
   uint64_t limit = weir_pool_limit(p), soft = p->config.soft_limit_bytes;
-  p->desperate = false;
+  p->last_resort = false;
   weir_status st = weir_block_ensure(p, 8);
   if (!st) st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
@@ -232,7 +228,7 @@ static weir_status find(weir_heap *h, uint64_t bytes, block_id *out)
   st = reuse_known(h, bytes, out);
   if (!st && p->heap_count > 1) weir_epoch_alert(p);
   if (st != WEIR_EOOM) return st;
-  if ((st = reuse_fronts(h, bytes, out)) != WEIR_EOOM) return st;
+  if ((st = reuse_tcaches(h, bytes, out)) != WEIR_EOOM) return st;
   if ((st = collect_above(h, bytes))) return st;
   st = grow(h, bytes, soft && soft < limit ? soft : limit, out);
   if (!exhausted(st)) return st;
@@ -258,7 +254,7 @@ static weir_status find_or_ask(weir_heap *h, uint64_t bytes, block_id *out)
   return st;
 }
 
-weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out)
+weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_tcache *f, void **out)
 {
   weir_pool *p = h->pool;
   block_id id = 0;
@@ -270,16 +266,16 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
   if (exhausted(st)) return weir_pool_oom(h, bytes, st);
   if (st) return st;
   weir_block *b = block(id);
-  b->front = f && !h->graph && b->class != NO_CLASS ? f->number : 0;
+  b->tcache = f && !h->graph && b->class != NO_CLASS ? f->number : 0;
   b->uses = 0;
   if (h->graph) h->graph->live++;
   b->requested = bytes;
   b->when = weir_tag_now;
   block_set(b, BLOCK_LIVE);
   *out = (void *)b->address;
-  if (b->front) {
-    p->front_bytes += (int64_t)b->bytes;
-    p->front_blocks++;
+  if (b->tcache) {
+    p->tcache_bytes += (int64_t)b->bytes;
+    p->tcache_blocks++;
   } else {
     weir_pool_count_live(p, b, 1);
   }
@@ -295,7 +291,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, vo
 static void make_host_heap(weir_heap *idle)
 {
   idle->clock = idle;
-  idle->by_front = true;
+  idle->by_tcache = true;
   idle->done = UINT64_MAX;
 }
 
@@ -358,7 +354,7 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
   if (h && !st) {
     h->stream = stream;
     h->clock = h;
-    h->by_front = !p->config.whole_block && !p->config.roundup_divisions;
+    h->by_tcache = !p->config.whole_block && !p->config.roundup_divisions;
     h->known = known;
     p->numbers[p->heap_count++] = h->number;
     *out = h;
@@ -374,7 +370,7 @@ weir_status weir_pool_empty(weir_pool *p)
 {
   uint64_t before = weir_history_enter(p, false);
   pthread_mutex_lock(&p->lock);
-  weir_front_reclaim(p);
+  weir_tcache_reclaim(p);
   weir_epoch_poll(p, true, NULL);
   weir_epoch_pending(p);
   weir_epoch_retire(p, NULL);
@@ -386,7 +382,7 @@ weir_status weir_pool_empty(weir_pool *p)
 
 static weir_status drain(weir_pool *p)
 {
-  weir_front_reclaim(p);
+  weir_tcache_reclaim(p);
   weir_status st = weir_epoch_sync(p);
   if (st) return st;
   weir_epoch_pending(p);
@@ -440,7 +436,7 @@ weir_status weir_pool_free(weir_pool *p)
   if (!st) st = weir_back_fini(p);
   if (!st) {
     weir_history_drop(p);
-    weir_front_detach(p);
+    weir_tcache_detach(p);
     weir_graph_forget_pools(p);
     st = drop_heaps(p);
   }

@@ -5,16 +5,16 @@
  * pool's idle heap holds free blocks no work may touch any more, for anybody to take, and its hole
  * heap the address space that has no memory. lend: to map a page at a second place, for later work
  * of the same stream; leaving: the first place, until the work before is complete. stitch: to map a
- * page a second time for a free piece of it; away, foreign: stitch.c. front: what one thread keeps
- * of one heap, by size class. stamp: the epoch of its heap in which a block was freed; the work
- * that may touch it was submitted to the heap's stream before that epoch's marker. 0: none.
+ * page a second time for a free piece of it; away, foreign: stitch.c. thread cache: what one thread
+ * keeps of one heap, by size class. stamp: the epoch of its heap in which a block was freed; the
+ * work that may touch it was submitted to the heap's stream before that epoch's marker. 0: none.
  *
- * Who may touch what. A pool's lock guards its heaps, blocks' chains, pages and counters. A front
- * belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds the
- * pool's lock may stop all fronts (weir_front_reclaim). A live block belongs to its user, whose
- * free finds it by the page map without a lock. The records and the page map are shared by all
- * pools and guarded by a lock of their own, taken last and never held across a call. A pool of host
- * memory (host.h) may be held when a device's pool is taken, never the other way round.
+ * Who may touch what. A pool's lock guards its heaps, blocks' chains, pages and counters. A thread
+ * cache belongs to its thread, which says `busy` while it is in it and takes no lock; whoever holds
+ * the pool's lock may stop all thread caches (weir_tcache_reclaim). A live block belongs to its
+ * user, whose free finds it by the page map without a lock. The records and the page map are shared
+ * by all pools and guarded by a lock of their own, taken last and never held across a call. A pool
+ * of host memory (host.h) may be held when a device's pool is taken, never the other way round.
  *
  * Invariants (check.c proves them in the tests): neighbours touch; no two neighbours are free in
  * the same heap; every free block is in exactly one heap, in the bin of its size; the page map
@@ -39,7 +39,7 @@ typedef uint32_t block_id; /* 0: none */
 enum {
   UNIT_SHIFT = 9, /* blocks are multiples of 512 bytes, the driver's alignment */
   UNIT = 1 << UNIT_SHIFT,
-  CLASS_LIMIT = 1 << 20, /* bytes; larger blocks pass by the fronts */
+  CLASS_LIMIT = 1 << 20, /* bytes; larger blocks pass by the thread caches */
   CLASSES = 255,         /* at most; 168 are fixed, the others learn theirs (heap.c) */
   NO_CLASS = 255,
   TLSF_FIRST = 27, /* first levels; the top one takes blocks up to 512 GiB */
@@ -47,7 +47,7 @@ enum {
   HEAPS = 4096,
   MARKERS = 4,       /* of a stream on their way */
   HOST_HEAPS = 3840, /* heaps numbered from here on are of host pools */
-  FRONTS = 65536,
+  TCACHES = 65536,
   CAPTURES = 64, /* underway at once on a device */
   THREAD_SLOTS = 64,
   HEAP_IDLE = 0, /* of pool->common */
@@ -59,8 +59,9 @@ enum block_state {
   BLOCK_HOLE,    /* address space without memory; of a stream: still mapped, p->leaving */
   BLOCK_FREE,    /* in a heap */
   BLOCK_LIVE,    /* a user's */
-  BLOCK_CACHED,  /* in a front */
-  BLOCK_REMOTE,  /* freed by a thread that is not its front's: on the front's remote list */
+  BLOCK_CACHED,  /* in a thread cache */
+  BLOCK_REMOTE,  /* freed by a thread that is not its thread cache's: on the thread cache's remote
+                    list */
   BLOCK_PENDING, /* freed, but other streams' work may touch it */
   BLOCK_AWAY,    /* address space whose memory serves elsewhere, or is somebody else's: stitch.c */
   BLOCK_USE      /* no memory: what holds a block back (enum use_kind) */
@@ -83,11 +84,11 @@ typedef struct weir_block { /* 64 bytes, one cache line */
   block_id left;      /* neighbour at the lower address, 0: none */
   block_id right;
   _Atomic uint8_t state;
-  uint8_t class;  /* of `bytes`, NO_CLASS: passes by the fronts */
-  uint16_t heap;  /* number of the heap it belongs to (weir_heaps) */
-  uint32_t front; /* number of the front it came through, 0: none */
-  block_id uses;  /* LIVE, PENDING: first USE record */
-  uint32_t when;  /* FREE: ms at which it was freed; LIVE: its tag */
+  uint8_t class;   /* of `bytes`, NO_CLASS: passes by the thread caches */
+  uint16_t heap;   /* number of the heap it belongs to (weir_heaps) */
+  uint32_t tcache; /* number of the thread cache it came through, 0: none */
+  block_id uses;   /* LIVE, PENDING: first USE record */
+  uint32_t when;   /* FREE: ms at which it was freed; LIVE: its tag */
 } weir_block;
 
 typedef struct weir_marker {
@@ -99,14 +100,14 @@ typedef struct weir_heap {
   struct weir_pool *pool;
   uint16_t number;               /* in weir_heaps */
   uint64_t serial;               /* never given twice */
-  bool by_front;                 /* small blocks go through the threads' fronts */
+  bool by_tcache;                /* small blocks go through the thread caches */
   void *stream;                  /* the backend's */
   bool own;                      /* the stream is ours to destroy */
   struct weir_heap *clock;       /* whose epochs stamp its blocks: itself, NULL: none has */
   struct weir_graph_pool *graph; /* private pool it belongs to, NULL: none */
   struct weir_heap *next;        /* of the private pool */
   bool left;                     /* its stream was released: no marker can be recorded any more */
-  unsigned diverted; /* requests to route its mallocs elsewhere: its fronts are stopped */
+  unsigned diverted; /* requests to route its mallocs elsewhere: its thread caches are stopped */
   uint64_t epoch;    /* current, from 1 */
   uint64_t dirty;    /* latest epoch a block was freed or used in */
   uint64_t marked;   /* epoch the latest marker covers, 0: never recorded */
@@ -114,7 +115,7 @@ typedef struct weir_heap {
   weir_marker markers[MARKERS]; /* a ring */
   unsigned oldest, flying;      /* of the ring: the first that may not be complete; how many */
   uint64_t *known; /* owned; known[n]: this stream runs after heap n's work of epochs <= that */
-  bool ripe;       /* may have blocks whose work is complete: for weir_epoch_retire() */
+  bool retirable;  /* may have blocks whose work is complete: for weir_epoch_retire() */
   bool side;       /* one of weir_stream_new()'s, which many share */
   void *mark;      /* owned; the backend's event for others to wait by, NULL: none */
   _Atomic uint64_t good; /* operations noted before this one are complete: async_error.h */
@@ -124,27 +125,27 @@ typedef struct weir_heap {
   block_id bins[TLSF_FIRST][TLSF_SECOND]; /* heads */
 } weir_heap;
 
-/* One class of a front. */
+/* One class of a thread cache. */
 typedef struct weir_bin {
   block_id head;           /* CACHED blocks, linked by `next` */
   uint32_t unused;         /* 0 */
-  _Atomic uint64_t served; /* blocks handed out since the front was made */
+  _Atomic uint64_t served; /* blocks handed out since the thread cache was made */
 } weir_bin;
 
-/* What went through fronts. `live` as a front's. */
+/* What went through thread caches. `live` as a thread cache's. */
 typedef struct weir_tally {
   int64_t live, requested_in, requested_out;
-  int64_t fell; /* units that `live` fell since its highest, in all fronts */
+  int64_t fell; /* units that `live` fell since its highest, in all thread caches */
 } weir_tally;
 
 /* What a thread has of a heap. `live` is what it allocated less what it freed, whosever the blocks
- * were: LIVE_ONE a block, plus their units. It may be below 0; the sum over all fronts and the pool
- * is what lives. What the bins hold is the units that came to the front and did not leave, less
- * `live`: `least` says how low `live` may fall before they hold more than they may. */
-typedef struct weir_front {
+ * were: LIVE_ONE a block, plus their units. It may be below 0; the sum over all thread caches and
+ * the pool is what lives. What the bins hold is the units that came to the thread cache and did not
+ * leave, less `live`: `least` says how low `live` may fall before they hold more than they may. */
+typedef struct weir_tcache {
   _Atomic bool busy;                   /* its thread is inside */
   _Atomic bool stop;                   /* its thread shall take the pool's lock */
-  uint32_t number;                     /* in weir_fronts */
+  uint32_t number;                     /* in weir_tcaches */
   _Atomic(struct weir_heap *) heap;    /* NULL: unused */
   _Atomic(struct weir_thread *) owner; /* NULL: its thread has ended */
   /* Written by the owner, read by anybody: */
@@ -153,18 +154,19 @@ typedef struct weir_front {
   _Atomic int64_t requested_in, requested_out; /* bytes asked for, in all and of what was freed */
   int64_t least;                               /* of live's units before a flush, shifted */
   _Alignas(64) weir_bin bins[CLASSES];
-  struct weir_front *next;              /* of the pool */
+  struct weir_tcache *next;             /* of the pool */
   weir_tally seen;                      /* its part of the pool's `seen` */
   unsigned turn;                        /* class that was flushed last */
   _Alignas(64) _Atomic uint32_t remote; /* blocks freed elsewhere, by id */
-} weir_front;
+} weir_tcache;
 
 #define LIVE_SHIFT 36 /* units below, blocks above */
 #define LIVE_ONE   (INT64_C(1) << LIVE_SHIFT)
 
 typedef struct weir_thread {
-  weir_front *recent[2]; /* the ones it freed device's and host pools' blocks to last; never NULL */
-  weir_front *slots[THREAD_SLOTS]; /* last used, by heap number */
+  weir_tcache
+      *recent[2]; /* the ones it freed device's and host pools' blocks to last; never NULL */
+  weir_tcache *slots[THREAD_SLOTS]; /* last used, by heap number */
 } weir_thread;
 
 /* One figure: now, its highest, and the sums of what came and went. */
@@ -213,15 +215,15 @@ typedef struct weir_pool {
   weir_heap common[2];     /* idle, holes */
   uint16_t numbers[HEAPS]; /* this pool's stream heaps */
   unsigned heap_count;
-  weir_front *fronts;      /* all of this pool */
+  weir_tcache *tcaches;    /* all of this pool */
   block_id pending;        /* blocks that wait for other streams */
   weir_graph_pool *graphs; /* owned */
   weir_capture captures[CAPTURES];
   unsigned capture_count;
-  unsigned diverted; /* requests to stop all fronts */
+  unsigned diverted; /* requests to stop all thread caches */
   block_id *heads;   /* owned: the first block of every range */
   unsigned head_count, head_room, head_spoken;
-  bool desperate;        /* host: no more to be had, so large idle chunks are cut too */
+  bool last_resort;      /* host: no more to be had, so large idle chunks are cut too */
   uint64_t base, space;  /* VMM: the reservation */
   uint64_t *pages;       /* VMM: page of each place, 0: none */
   uint64_t *spare;       /* VMM: pages that are mapped nowhere */
@@ -241,17 +243,19 @@ typedef struct weir_pool {
   uint32_t (*clock)(void); /* ms; tests put their own here */
   double fraction;         /* of `total` we may reserve */
   /* Figures (stats.c). [0]: blocks up to CLASS_LIMIT, [1]: larger ones. */
-  weir_stat by_bytes[2], by_blocks[2], by_requested[2]; /* live blocks that pass by the fronts */
+  weir_stat by_bytes[2], by_blocks[2],
+      by_requested[2];                       /* live blocks that pass by the thread caches */
   weir_stat inactive[2], inactive_blocks[2]; /* free in heaps, and not all of a segment */
   int64_t pending_bytes[2], pending_blocks[2];
   weir_stat reserved_stat, segment_stat, oversize, oversize_segments;
-  int64_t front_bytes, front_blocks; /* blocks that belong to fronts: live, cached, remote */
-  weir_tally gone;                   /* what no front counted */
-  weir_tally seen;                   /* sum of the fronts' when each was last looked at */
-  unsigned front_count;              /* fronts in the list */
-  unsigned unseen;                   /* looks since all were looked at */
-  int64_t peak[WEIR_METRICS][3];     /* seen; all, small, large */
-  weir_memory_stats reset;           /* sums when they were last reset */
+  int64_t tcache_bytes,
+      tcache_blocks;             /* blocks that belong to thread caches: live, cached, remote */
+  weir_tally gone;               /* what no thread cache counted */
+  weir_tally seen;               /* sum of the thread caches' when each was last looked at */
+  unsigned tcache_count;         /* thread caches in the list */
+  unsigned unseen;               /* looks since all were looked at */
+  int64_t peak[WEIR_METRICS][3]; /* seen; all, small, large */
+  weir_memory_stats reset;       /* sums when they were last reset */
   uint64_t retries, ooms, syncs, device_allocs, device_frees, waits, stitches;
   struct weir_history *history;            /* owned; what is recorded (history.h); NULL: nothing */
   _Atomic uint8_t recording;               /* its context + 1, 0: none; read without the lock */
@@ -261,14 +265,15 @@ typedef struct weir_pool {
 
 extern weir_block *weir_blocks; /* all records; [0] is never used */
 extern weir_heap *_Atomic weir_heaps[HEAPS];
-extern weir_front *_Atomic weir_fronts[FRONTS];
+extern weir_tcache *_Atomic weir_tcaches[TCACHES];
 /* The class that serves so many units. Of a size that is learned (heap.c) it changes once, without
  * a lock; who loads it with acquire may read the class's bytes, and so may who got a block of it.
  */
 extern _Atomic uint8_t weir_class_of[CLASS_LIMIT / UNIT + 1];
 extern _Atomic uint8_t weir_host_class_of[CLASS_LIMIT / UNIT + 1]; /* fixed, 8 a doubling */
 extern uint32_t weir_class_bytes[CLASSES];
-extern int64_t weir_class_live[CLASSES]; /* what one block of the class adds to a front's `live` */
+extern int64_t
+    weir_class_live[CLASSES]; /* what one block of the class adds to a thread cache's `live` */
 
 /* meta.c: records and the page map. */
 weir_status weir_meta_init(void);
@@ -360,20 +365,20 @@ weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out);
 void weir_graph_forget_pools(weir_pool *p); /* all; none holds memory */
 
 /* thread_cache.c, threads.c: what threads keep. */
-weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out);
-weir_status weir_front_malloc_host(weir_heap *h, uint64_t bytes, void **out); /* its classes */
-weir_status weir_front_free(void *ptr);                                       /* a device's block */
-weir_status weir_front_free_host(void *ptr);                                  /* a host pool's */
-void weir_front_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
-void weir_front_freeze(weir_pool *p);  /* no thread in any front until thawed; lock held */
-void weir_front_thaw(weir_pool *p);
-/* Adds `by` to the requests that the fronts of `h` (NULL: all) stay stopped; lock held. */
-void weir_front_divert(weir_pool *p, weir_heap *h, int by);
-void weir_front_reset_high(weir_pool *p); /* peaks begin anew; lock held */
-void weir_front_forget(void);             /* in a forked child: its thread keeps nothing */
-void weir_front_detach(weir_pool *p);     /* the pool ends; lock held */
-/* One thread may play several, one at a time: whose fronts it uses from now on. NULL: a new one's,
- * made at the first use. Returns whom it played before, to be played again or ended. */
+weir_status weir_tcache_malloc(weir_heap *h, uint64_t bytes, void **out);
+weir_status weir_tcache_malloc_host(weir_heap *h, uint64_t bytes, void **out); /* its classes */
+weir_status weir_tcache_free(void *ptr);      /* a device's block */
+weir_status weir_tcache_free_host(void *ptr); /* a host pool's */
+void weir_tcache_reclaim(weir_pool *p); /* all threads' caches back into the heaps; lock held */
+void weir_tcache_freeze(weir_pool *p);  /* no thread in any thread cache until thawed; lock held */
+void weir_tcache_thaw(weir_pool *p);
+/* Adds `by` to the requests that the thread caches of `h` (NULL: all) stay stopped; lock held. */
+void weir_tcache_divert(weir_pool *p, weir_heap *h, int by);
+void weir_tcache_reset_high(weir_pool *p); /* peaks begin anew; lock held */
+void weir_tcache_forget(void);             /* in a forked child: its thread keeps nothing */
+void weir_tcache_detach(weir_pool *p);     /* the pool ends; lock held */
+/* One thread may play several, one at a time: whose thread caches it uses from now on. NULL: a new
+ * one's, made at the first use. Returns whom it played before, to be played again or ended. */
 weir_thread *weir_thread_switch(weir_thread *to);
 void weir_thread_end(weir_thread *thread); /* not the one being played; NULL is nothing */
 extern __thread uint32_t weir_tag_now __attribute__((tls_model("initial-exec")));
@@ -387,10 +392,10 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out);
 weir_status weir_heap_number(weir_heap *h, weir_pool *p); /* a number of its own among all heaps */
 void weir_heap_unnumber(const weir_heap *h);
 uint64_t weir_heap_serial(void); /* never given before */
-weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_front *f, void **out);
+weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_tcache *f, void **out);
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
-void weir_pool_leave_front(weir_pool *p, weir_block *b); /* it will not come back there */
+void weir_pool_leave_tcache(weir_pool *p, weir_block *b); /* it will not come back there */
 weir_status weir_pool_empty(weir_pool *p);
 /* Whether a free block may serve a request of `bytes`; it has as many. */
 bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes);
@@ -400,10 +405,11 @@ void weir_pool_forget(weir_pool *p, const uint64_t *gone);
 /* stats.c. Lock held. */
 void weir_pool_stats(weir_pool *p, weir_memory_stats *out);
 void weir_pool_reset_peak(weir_pool *p);
-/* Takes what is now, and the fronts' highest, into the peaks; `own`: the calling thread's front
- * that may have changed, or NULL. */
-void weir_pool_peak(weir_pool *p, weir_front *own);
-void weir_pool_count_live(weir_pool *p, const weir_block *b, int sign); /* passes by the fronts */
+/* Takes what is now, and the thread caches' highest, into the peaks; `own`: the calling thread's
+ * thread cache that may have changed, or NULL. */
+void weir_pool_peak(weir_pool *p, weir_tcache *own);
+void weir_pool_count_live(weir_pool *p, const weir_block *b,
+                          int sign); /* passes by the thread caches */
 
 /* api.c: the pool of an attached device. Errors: EINVAL. */
 weir_status weir_pool_of(weir_device device, weir_pool **out);

@@ -9,12 +9,12 @@
 
 char weir_pause_lost;
 
-void weir_pool_leave_front(weir_pool *p, weir_block *b)
+void weir_pool_leave_tcache(weir_pool *p, weir_block *b)
 {
-  if (!b->front) return;
-  p->front_bytes -= (int64_t)b->bytes;
-  p->front_blocks--;
-  b->front = 0;
+  if (!b->tcache) return;
+  p->tcache_bytes -= (int64_t)b->bytes;
+  p->tcache_blocks--;
+  b->tcache = 0;
 }
 
 /* ---- freed while paused -----------------------------------------------------------------------
@@ -119,7 +119,7 @@ static bool keep_paused(weir_pool *p, block_id id)
   for (uint64_t at = b->address, end = at + b->bytes; at < end; pieces++)
     at = piece_end(p, at, end, &kind);
   if (!weir_block_ensure(p, 2 * pieces)) return false;
-  weir_pool_leave_front(p, b);
+  weir_pool_leave_tcache(p, b);
   block_set(b, BLOCK_PENDING);
   b->next = p->pending;
   p->pending = id;
@@ -170,7 +170,7 @@ void weir_pool_release_at(block_id id, uint64_t stamp)
   weir_heap *h = weir_heaps[b->heap];
   if (b->uses && keep_paused(h->pool, id)) return;
   weir_page_map_remove(id);
-  weir_pool_leave_front(h->pool, b);
+  weir_pool_leave_tcache(h->pool, b);
   b->stamp = stamp = stamp > h->clock->done ? stamp : 0;
   if (stamp > h->clock->dirty) h->clock->dirty = stamp;
   h->pool->unmarked += b->bytes;

@@ -299,14 +299,14 @@ weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why)
   uint64_t known = p->reserved + device_free;
   o.others = p->total > known ? p->total - known : 0;
   census c = {.o = &o};
-  weir_front_freeze(p);
+  weir_tcache_freeze(p);
   weir_pool_walk(p, count_block, &c);
   if (!p->host) {
     name_tags(&c);
     name_streams(&c);
     name_owners(p, &c);
   }
-  weir_front_thaw(p);
+  weir_tcache_thaw(p);
   if (p->host)
     return p->host_calls->oom(p, bytes,
                               &(host_census){o.live, o.waiting, o.free + o.cached, o.largest_free});

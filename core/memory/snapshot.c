@@ -126,7 +126,7 @@ static bool take_history(picture *pic, weir_pool *p)
   return true;
 }
 
-/* Lock held, fronts frozen. */
+/* Lock held, thread caches frozen. */
 static bool take_locked(picture *pic, weir_pool *p)
 {
   counting c = {0};
@@ -151,9 +151,9 @@ static weir_status take(picture *pic, weir_pool *p)
 {
   uint64_t before = weir_history_enter(p, false);
   pthread_mutex_lock(&p->lock);
-  weir_front_freeze(p);
+  weir_tcache_freeze(p);
   bool done = take_locked(pic, p);
-  weir_front_thaw(p);
+  weir_tcache_thaw(p);
   pthread_mutex_unlock(&p->lock);
   weir_history_leave(before);
   return done ? WEIR_OK : weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");

@@ -1,17 +1,17 @@
 /* stats.c: the allocator's figures, with PyTorch's names.
  *
- * Nothing is counted here that is not counted anyway: what goes through a front the front's owner
- * counts (in, out, and the highest live bytes), what passes by the fronts and what the device gave
- * is counted under the pool's lock. A figure is their sum, of all fronts when somebody asks; peaks
- * between, of what was last seen of them. Words: a tally is what went through fronts; a level is a
- * figure's current value; metric, pool and kind are memory.h's, in its order, so that
- * weir_memory_stats is also an array.
+ * Nothing is counted here that is not counted anyway: what goes through a thread cache the thread
+ * cache's owner counts (in, out, and the highest live bytes), what passes by the thread caches and
+ * what the device gave is counted under the pool's lock. A figure is their sum, of all thread
+ * caches when somebody asks; peaks between, of what was last seen of them. Words: a tally is what
+ * went through thread caches; a level is a figure's current value; metric, pool and kind are
+ * memory.h's, in its order, so that weir_memory_stats is also an array.
  */
 #include "core/memory/stats.h"
 
 #include <string.h>
 
-enum { LOOK = 16 }; /* fronts */
+enum { LOOK = 16 }; /* thread caches */
 static const struct figure {
   const char *name;
   size_t offset;
@@ -41,8 +41,8 @@ static void add(weir_tally *sum, const weir_tally *t, int sign)
   sum->fell += sign * t->fell;
 }
 
-/* What the front has now counts from now on. */
-static void see(weir_pool *p, weir_front *f)
+/* What the thread cache has now counts from now on. */
+static void see(weir_pool *p, weir_tcache *f)
 {
   int64_t live = get(&f->live), fell = get(&f->high) - live_units(live);
   add(&p->seen, &f->seen, -1);
@@ -58,19 +58,19 @@ static weir_tally sum_seen(const weir_pool *p)
   return t;
 }
 
-static weir_tally sum_fronts(weir_pool *p)
+static weir_tally sum_tcaches(weir_pool *p)
 {
-  for (weir_front *f = p->fronts; f; f = f->next)
+  for (weir_tcache *f = p->tcaches; f; f = f->next)
     see(p, f);
   p->unseen = 0;
   return sum_seen(p);
 }
 
-/* What the fronts handed out since they were made. */
+/* What the thread caches handed out since they were made. */
 static void sum_served(const weir_pool *p, int64_t *blocks, int64_t *bytes)
 {
   *blocks = *bytes = 0;
-  for (const weir_front *f = p->fronts; f; f = f->next)
+  for (const weir_tcache *f = p->tcaches; f; f = f->next)
     for (int c = 0; c < CLASSES; c++) {
       uint64_t served =
           atomic_load_explicit((_Atomic uint64_t *)&f->bins[c].served, memory_order_relaxed);
@@ -104,12 +104,12 @@ static void find_levels(const weir_pool *p, const weir_tally *t, levels l)
   int64_t small = bytes + p->by_bytes[0].current, large = p->by_bytes[1].current;
   put(l, METRIC_allocated_bytes, small, large);
   put(l, METRIC_active_bytes, small + p->pending_bytes[0], large + p->pending_bytes[1]);
-  put(l, METRIC_inactive_split_bytes, p->inactive[0].current + p->front_bytes - bytes,
+  put(l, METRIC_inactive_split_bytes, p->inactive[0].current + p->tcache_bytes - bytes,
       p->inactive[1].current);
   small = blocks + p->by_blocks[0].current, large = p->by_blocks[1].current;
   put(l, METRIC_allocation, small, large);
   put(l, METRIC_active, small + p->pending_blocks[0], large + p->pending_blocks[1]);
-  put(l, METRIC_inactive_split, p->inactive_blocks[0].current + p->front_blocks - blocks,
+  put(l, METRIC_inactive_split, p->inactive_blocks[0].current + p->tcache_blocks - blocks,
       p->inactive_blocks[1].current);
   put(l, METRIC_requested_bytes, t->requested_in - t->requested_out + p->by_requested[0].current,
       p->by_requested[1].current);
@@ -143,29 +143,29 @@ static void raise_active(weir_pool *p, int64_t small_blocks, int64_t small_bytes
 
 static void raise_all(weir_pool *p, const weir_tally *t)
 {
-  int64_t front_bytes = live_bytes(t->live), front_blocks = live_blocks(t->live);
-  int64_t bytes = front_bytes + p->by_bytes[0].current;
-  int64_t blocks = front_blocks + p->by_blocks[0].current;
+  int64_t tcache_bytes = live_bytes(t->live), tcache_blocks = live_blocks(t->live);
+  int64_t bytes = tcache_bytes + p->by_bytes[0].current;
+  int64_t blocks = tcache_blocks + p->by_blocks[0].current;
   raise(p, METRIC_allocated_bytes, bytes + (t->fell << UNIT_SHIFT), p->by_bytes[1].current);
   raise(p, METRIC_allocation, blocks, p->by_blocks[1].current);
   raise(p, METRIC_requested_bytes, t->requested_in - t->requested_out + p->by_requested[0].current,
         p->by_requested[1].current);
-  raise_both(p, METRIC_inactive_split_bytes, p->inactive[0].current + p->front_bytes - front_bytes,
-             p->inactive[1].current);
+  raise_both(p, METRIC_inactive_split_bytes,
+             p->inactive[0].current + p->tcache_bytes - tcache_bytes, p->inactive[1].current);
   raise_both(p, METRIC_inactive_split,
-             p->inactive_blocks[0].current + p->front_blocks - front_blocks,
+             p->inactive_blocks[0].current + p->tcache_blocks - tcache_blocks,
              p->inactive_blocks[1].current);
   if (p->pending) raise_active(p, blocks, bytes);
 }
 
 /* On every slow path: large blocks' peaks are their counts' own (weir_stat), and only what the
- * fronts have a part in is looked at here. With many fronts not all are looked at each time: LOOK
- * of them a call on the average. Of the others their latest counts, which their threads' own calls
- * renew. */
-void weir_pool_peak(weir_pool *p, weir_front *own)
+ * thread caches have a part in is looked at here. With many thread caches not all are looked at
+ * each time: LOOK of them a call on the average. Of the others their latest counts, which their
+ * threads' own calls renew. */
+void weir_pool_peak(weir_pool *p, weir_tcache *own)
 {
-  if (++p->unseen >= p->front_count / LOOK)
-    (void)sum_fronts(p);
+  if (++p->unseen >= p->tcache_count / LOOK)
+    (void)sum_tcaches(p);
   else if (own)
     see(p, own);
   weir_tally t = sum_seen(p);
@@ -204,7 +204,7 @@ static void put_sums(sums s, int64_t small, int64_t large, int kind)
   s[LARGE][kind] = large;
 }
 
-/* What comes to the fronts' blocks, and what was counted beside. */
+/* What comes to the thread caches' blocks, and what was counted beside. */
 static void put_both(sums s, int64_t in, int64_t out, const weir_stat *by)
 {
   put_sums(s, in + by[0].allocated, by[1].allocated, ALLOCATED);
@@ -224,9 +224,10 @@ static void find_sums(const weir_pool *p, const weir_tally *t, sums *s)
   s[METRIC_active][ALL][FREED] -= p->pending_blocks[1];
   s[METRIC_active_bytes][LARGE][FREED] -= p->pending_bytes[1];
   s[METRIC_active_bytes][ALL][FREED] -= p->pending_bytes[1];
-  /* Every free through a front makes a block inactive; what is so no more was taken again. */
-  put_both(s[METRIC_inactive_split], blocks - live, blocks - p->front_blocks, p->inactive_blocks);
-  put_both(s[METRIC_inactive_split_bytes], bytes - live_in, bytes - p->front_bytes, p->inactive);
+  /* Every free through a thread cache makes a block inactive; what is so no more was taken again.
+   */
+  put_both(s[METRIC_inactive_split], blocks - live, blocks - p->tcache_blocks, p->inactive_blocks);
+  put_both(s[METRIC_inactive_split_bytes], bytes - live_in, bytes - p->tcache_bytes, p->inactive);
   put_sums(s[METRIC_segment], 0, p->segment_stat.allocated, ALLOCATED);
   put_sums(s[METRIC_segment], 0, p->segment_stat.freed, FREED);
   put_sums(s[METRIC_reserved_bytes], 0, p->reserved_stat.allocated, ALLOCATED);
@@ -245,7 +246,7 @@ static void put_stat(int64_t *at, const weir_stat *s)
 static void find_all(weir_pool *p, figures_all *o)
 {
   levels l, peaks;
-  weir_tally t = sum_fronts(p);
+  weir_tally t = sum_tcaches(p);
   raise_all(p, &t);
   o->named = (weir_memory_stats){.max_split_size = (int64_t)p->config.max_split_bytes,
                                  .num_alloc_retries = (int64_t)p->retries,
@@ -294,14 +295,14 @@ void weir_pool_stats(weir_pool *p, weir_memory_stats *out)
 
 void weir_pool_reset_peak(weir_pool *p)
 {
-  weir_front_reset_high(p);
+  weir_tcache_reset_high(p);
   memset(p->peak, 0, sizeof p->peak);
   for (int i = 0; i < 2; i++) {
     weir_stat *own[] = {&p->by_bytes[i], &p->by_blocks[i], &p->by_requested[i]};
     for (int k = 0; k < 3; k++)
       own[k]->peak = own[k]->current;
   }
-  weir_tally t = sum_fronts(p);
+  weir_tally t = sum_tcaches(p);
   raise_all(p, &t);
   p->reserved_stat.peak = p->reserved_stat.current;
   p->segment_stat.peak = p->segment_stat.current;

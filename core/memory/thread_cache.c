@@ -1,44 +1,44 @@
 /* thread_cache.c: the hit path: what a thread keeps of a stream's blocks, by size class.
  *
- * malloc takes a block of the class from the front's bin, free puts it back there: no lock, no
- * system call, no atomic read-modify-write. A free on another thread than the one the block came
- * through pushes it onto that front's remote list (one compare-and-swap), which the owner takes
- * whole when a bin is empty.
+ * malloc takes a block of the class from the thread cache's bin, free puts it back there: no lock,
+ * no system call, no atomic read-modify-write. A free on another thread than the one the block came
+ * through pushes it onto that thread cache's remote list (one compare-and-swap), which the owner
+ * takes whole when a bin is empty.
  *
  * What a hit costs is the way from the pointer to the block and back to the next pointer: one load
- * of the page map, one of the record, and a few words of the front, in one cache line and one of
- * the class. A pair counts `live`, `served` and the bytes asked for; all other figures follow from
- * these when somebody asks (stats.c). What is not plain leaves by a jump to a function of its own,
- * so that the plain case saves no registers. Among a million blocks the two loads are misses of
- * every cache, and they are all a free waits for.
+ * of the page map, one of the record, and a few words of the thread cache, in one cache line and
+ * one of the class. A pair counts `live`, `served` and the bytes asked for; all other figures
+ * follow from these when somebody asks (stats.c). What is not plain leaves by a jump to a function
+ * of its own, so that the plain case saves no registers. Among a million blocks the two loads are
+ * misses of every cache, and they are all a free waits for.
  */
 #include "core/backend/plugin.h"
 #include "core/memory/history.h"
 #include "core/memory/thread_cache.h"
 
-static inline void count_malloc(weir_front *f, weir_block *b, unsigned class, uint64_t bytes)
+static inline void count_malloc(weir_tcache *f, weir_block *b, unsigned class, uint64_t bytes)
 {
   _Atomic uint64_t *served = &f->bins[class].served;
   b->requested = bytes;
   b->when = weir_tag_now;
   atomic_store_explicit(served, atomic_load_explicit(served, memory_order_relaxed) + 1,
                         memory_order_relaxed);
-  cache_set(&f->requested_in, cache_get(&f->requested_in) + (int64_t)bytes);
-  int64_t live = cache_get(&f->live) + weir_class_live[class];
-  cache_set(&f->live, live);
-  if (__builtin_expect(live_units(live) > cache_get(&f->high), 0))
-    cache_set(&f->high, live_units(live));
+  tcache_set(&f->requested_in, tcache_get(&f->requested_in) + (int64_t)bytes);
+  int64_t live = tcache_get(&f->live) + weir_class_live[class];
+  tcache_set(&f->live, live);
+  if (__builtin_expect(live_units(live) > tcache_get(&f->high), 0))
+    tcache_set(&f->high, live_units(live));
 }
 
-static inline int64_t count_free(weir_front *f, const weir_block *b, unsigned class)
+static inline int64_t count_free(weir_tcache *f, const weir_block *b, unsigned class)
 {
-  int64_t live = cache_get(&f->live) - weir_class_live[class];
-  cache_set(&f->live, live);
-  cache_set(&f->requested_out, cache_get(&f->requested_out) + (int64_t)b->requested);
+  int64_t live = tcache_get(&f->live) - weir_class_live[class];
+  tcache_set(&f->live, live);
+  tcache_set(&f->requested_out, tcache_get(&f->requested_out) + (int64_t)b->requested);
   return live;
 }
 
-static void push_remote(weir_front *f, block_id id)
+static void push_remote(weir_tcache *f, block_id id)
 {
   block_id head = atomic_load_explicit(&f->remote, memory_order_relaxed);
   do
@@ -47,10 +47,11 @@ static void push_remote(weir_front *f, block_id id)
                                                 memory_order_relaxed));
 }
 
-/* The thread's front of the heap where it was used lately; NULL: it has none, or must look. */
-static inline weir_front *front_seen(const weir_heap *h)
+/* The thread's cache of the heap where it was used lately; NULL: it has none, or must look.
+ */
+static inline weir_tcache *tcache_seen(const weir_heap *h)
 {
-  weir_front *f = weir_thread_mine ? weir_thread_mine->slots[h->number % THREAD_SLOTS] : NULL;
+  weir_tcache *f = weir_thread_mine ? weir_thread_mine->slots[h->number % THREAD_SLOTS] : NULL;
   if (__builtin_expect(f && atomic_load_explicit(&f->heap, memory_order_relaxed) == h &&
                            atomic_load_explicit(&f->owner, memory_order_relaxed) ==
                                weir_thread_mine,
@@ -59,21 +60,21 @@ static inline weir_front *front_seen(const weir_heap *h)
   return NULL;
 }
 
-static weir_front *front_of(weir_heap *h)
+static weir_tcache *tcache_of(weir_heap *h)
 {
-  weir_front *f = front_seen(h);
-  return f ? f : weir_front_find(h);
+  weir_tcache *f = tcache_seen(h);
+  return f ? f : weir_tcache_find(h);
 }
 
 /* ---- malloc -----------------------------------------------------------------------------------
  */
 
-static inline bool by_front(const weir_heap *h, uint64_t bytes)
+static inline bool by_tcache(const weir_heap *h, uint64_t bytes)
 {
-  return bytes <= CLASS_LIMIT && h->by_front;
+  return bytes <= CLASS_LIMIT && h->by_tcache;
 }
 
-static inline bool hit(weir_front *f, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
+static inline bool hit(weir_tcache *f, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
 {
   unsigned class =
       atomic_load_explicit(&class_of[(bytes + UNIT - 1) >> UNIT_SHIFT], memory_order_relaxed);
@@ -89,25 +90,25 @@ static inline bool hit(weir_front *f, const _Atomic uint8_t *class_of, uint64_t 
 
 /* History knows the names of these two: it leaves them out of stacks. */
 static __attribute__((noinline)) weir_status
-weir_front_miss(weir_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
+weir_tcache_miss(weir_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, void **out)
 {
-  weir_front *f = by_front(h, bytes) ? front_of(h) : NULL;
-  if (f && cache_enter(f)) {
-    cache_take_remote(f);
+  weir_tcache *f = by_tcache(h, bytes) ? tcache_of(h) : NULL;
+  if (f && tcache_enter(f)) {
+    tcache_take_remote(f);
     bool now = hit(f, class_of, bytes, out);
-    cache_leave(f);
+    tcache_leave(f);
     if (now) return WEIR_OK;
   }
   uint64_t before = weir_history_enter(h->pool, false);
   pthread_mutex_lock(&h->pool->lock);
-  weir_front *own = f ? f : front_seen(h);
+  weir_tcache *own = f ? f : tcache_seen(h);
   weir_pool_peak(h->pool, own);
-  if (own) cache_set(&own->high, live_units(cache_get(&own->live)));
+  if (own) tcache_set(&own->high, live_units(tcache_get(&own->live)));
   weir_status st = weir_pool_alloc_slow(h, bytes, f, out);
   if (!st) {
     weir_block *b = block(weir_page_map_find((uint64_t)*out));
-    if (f && b->front) {
-      cache_shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
+    if (f && b->tcache) {
+      tcache_shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
       count_malloc(f, b, b->class, bytes);
     }
   }
@@ -117,26 +118,26 @@ weir_front_miss(weir_heap *h, const _Atomic uint8_t *class_of, uint64_t bytes, v
   return st;
 }
 
-static inline weir_status front_malloc(weir_heap *h, const _Atomic uint8_t *class_of,
-                                       uint64_t bytes, void **out)
+static inline weir_status tcache_malloc(weir_heap *h, const _Atomic uint8_t *class_of,
+                                        uint64_t bytes, void **out)
 {
-  weir_front *f = __builtin_expect(by_front(h, bytes), 1) ? front_seen(h) : NULL;
-  if (__builtin_expect(f && cache_enter(f), 1)) {
+  weir_tcache *f = __builtin_expect(by_tcache(h, bytes), 1) ? tcache_seen(h) : NULL;
+  if (__builtin_expect(f && tcache_enter(f), 1)) {
     bool now = hit(f, class_of, bytes, out);
-    cache_leave(f);
+    tcache_leave(f);
     if (__builtin_expect(now, 1)) return WEIR_OK;
   }
-  return weir_front_miss(h, class_of, bytes, out);
+  return weir_tcache_miss(h, class_of, bytes, out);
 }
 
-weir_status weir_front_malloc(weir_heap *h, uint64_t bytes, void **out)
+weir_status weir_tcache_malloc(weir_heap *h, uint64_t bytes, void **out)
 {
-  return front_malloc(h, weir_class_of, bytes, out);
+  return tcache_malloc(h, weir_class_of, bytes, out);
 }
 
-weir_status weir_front_malloc_host(weir_heap *h, uint64_t bytes, void **out)
+weir_status weir_tcache_malloc_host(weir_heap *h, uint64_t bytes, void **out)
 {
-  return front_malloc(h, weir_host_class_of, bytes, out);
+  return tcache_malloc(h, weir_host_class_of, bytes, out);
 }
 
 /* ---- free -------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ static inline bool is_host(const weir_block *b)
   return b->heap >= HOST_HEAPS;
 }
 
-/* A block of a front's that is freed where no front can count it. Lock held. */
+/* A block of a thread cache's that is freed where no thread cache can count it. Lock held. */
 static void count_gone(weir_pool *p, const weir_block *b)
 {
   p->gone.live -= weir_class_live[b->class];
@@ -159,7 +160,7 @@ static void suspend(weir_pool *p, block_id id)
 {
   weir_block *b = block(id);
   weir_heap *own = weir_heaps[b->heap]->clock;
-  weir_pool_leave_front(p, b);
+  weir_pool_leave_tcache(p, b);
   block_set(b, BLOCK_PENDING);
   if (!p->host) b->stamp = own->dirty = own->epoch;
   for (block_id u = b->uses; u; u = block(u)->next)
@@ -178,8 +179,9 @@ static bool waits(const weir_block *b)
   return u != 0;
 }
 
-/* A block other streams use, one that passes by the fronts, or one no front will take. */
-static __attribute__((noinline)) weir_status weir_front_free_slow(block_id id)
+/* A block other streams use, one that passes by the thread caches, or one no thread cache will
+ * take. */
+static __attribute__((noinline)) weir_status weir_tcache_free_slow(block_id id)
 {
   weir_block *b = block(id);
   weir_pool *p = weir_heaps[b->heap]->pool;
@@ -187,7 +189,7 @@ static __attribute__((noinline)) weir_status weir_front_free_slow(block_id id)
   pthread_mutex_lock(&p->lock);
   weir_pool_peak(p, NULL);
   weir_history_free(p, id, false);
-  if (b->front)
+  if (b->tcache)
     count_gone(p, b);
   else
     weir_pool_count_live(p, b, -1);
@@ -203,12 +205,12 @@ static __attribute__((noinline)) weir_status weir_front_free_slow(block_id id)
   return WEIR_OK;
 }
 
-static __attribute__((noinline)) weir_status overflow(weir_front *f)
+static __attribute__((noinline)) weir_status overflow(weir_tcache *f)
 {
   weir_pool *p = atomic_load_explicit(&f->heap, memory_order_relaxed)->pool;
   pthread_mutex_lock(&p->lock);
-  weir_front_flush(f,
-                   FRONT_ROOM - FRONT_ROOM / 64); /* little by little: nobody waits long for it */
+  weir_tcache_flush(f, TCACHE_ROOM -
+                           TCACHE_ROOM / 64); /* little by little: nobody waits long for it */
   pthread_mutex_unlock(&p->lock);
   return WEIR_OK;
 }
@@ -224,21 +226,21 @@ static __attribute__((noinline)) weir_status not_ours(void *ptr, block_id id, bo
 }
 
 /* The freeing thread's own count of the heap, or the block's owner's where it has none: sums over
- * all fronts of a heap are right either way, and only owners write. */
-static __attribute__((noinline)) weir_status free_remote(weir_front *owner, block_id id)
+ * all thread caches of a heap are right either way, and only owners write. */
+static __attribute__((noinline)) weir_status free_remote(weir_tcache *owner, block_id id)
 {
   weir_heap *h = weir_heaps[block(id)->heap];
-  weir_front *f = front_of(h);
-  if (!f || !cache_enter(f)) return weir_front_free_slow(id);
+  weir_tcache *f = tcache_of(h);
+  if (!f || !tcache_enter(f)) return weir_tcache_free_slow(id);
   weir_block *b = block(id);
-  if (b->uses) { /* looked at inside: whoever pauses blocks stops all fronts */
-    cache_leave(f);
-    return weir_front_free_slow(id);
+  if (b->uses) { /* looked at inside: whoever pauses blocks stops all thread caches */
+    tcache_leave(f);
+    return weir_tcache_free_slow(id);
   }
   (void)count_free(f, b, b->class);
-  cache_shift_room(f, -(int64_t)(b->bytes >> UNIT_SHIFT));
+  tcache_shift_room(f, -(int64_t)(b->bytes >> UNIT_SHIFT));
   push_remote(owner, id);
-  cache_leave(f);
+  tcache_leave(f);
   return WEIR_OK;
 }
 
@@ -248,70 +250,71 @@ static __attribute__((noinline)) weir_status free_held(void *ptr, block_id id)
   uint8_t live = BLOCK_LIVE;
   if (!atomic_compare_exchange_strong(&block(id)->state, &live, BLOCK_REMOTE))
     return not_ours(ptr, id, is_host(block(id)));
-  return weir_front_free_slow(id);
+  return weir_tcache_free_slow(id);
 }
 
-/* Into the bin of this thread's own front, in which it is. */
-static inline weir_status free_own(weir_front *f, block_id id, unsigned class)
+/* Into the bin of this thread's own thread cache, in which it is. */
+static inline weir_status free_own(weir_tcache *f, block_id id, unsigned class)
 {
   weir_block *b = block(id);
   if (__builtin_expect(b->uses != 0, 0)) {
-    cache_leave(f);
+    tcache_leave(f);
     return free_held((void *)b->address, id);
   }
   block_set(b, BLOCK_CACHED);
   int64_t live = count_free(f, b, class);
-  cache_put(f, id, class);
+  tcache_put(f, id, class);
   bool full = live_units(live) < f->least;
-  cache_leave(f);
+  tcache_leave(f);
   return __builtin_expect(full, 0) ? overflow(f) : WEIR_OK;
 }
 
-/* Whatever is not the plain case of front_free(). */
+/* Whatever is not the plain case of tcache_free(). */
 static __attribute__((noinline)) weir_status free_other(void *ptr, bool host)
 {
   block_id id = weir_page_map_find((uint64_t)ptr);
   weir_block *b = block(id);
   uint8_t live = BLOCK_LIVE;
   if (!id || block_state(b) != BLOCK_LIVE || host != is_host(b)) return not_ours(ptr, id, host);
-  weir_front *f =
-      b->front ? atomic_load_explicit(&weir_fronts[b->front], memory_order_relaxed) : NULL;
+  weir_tcache *f =
+      b->tcache ? atomic_load_explicit(&weir_tcaches[b->tcache], memory_order_relaxed) : NULL;
   if (f && weir_thread_mine &&
       atomic_load_explicit(&f->owner, memory_order_relaxed) == weir_thread_mine) {
     weir_thread_mine->recent[host] = f;
-    if (cache_enter(f)) return free_own(f, id, b->class);
+    if (tcache_enter(f)) return free_own(f, id, b->class);
   }
   /* Two threads may free the same block at once; one of them is told. */
   if (!atomic_compare_exchange_strong(&b->state, &live, BLOCK_REMOTE))
     return not_ours(ptr, id, host);
-  return f ? free_remote(f, id) : weir_front_free_slow(id);
+  return f ? free_remote(f, id) : weir_tcache_free_slow(id);
 }
 
-/* The plain case: the block came through the front this thread freed to last. That it is this one
- * is a guess that the block's record confirms, so nothing waits for the record to come from memory.
+/* The plain case: the block came through the thread cache this thread freed to last. That it is
+ * this one is a guess that the block's record confirms, so nothing waits for the record to come
+ * from memory.
  */
-static inline __attribute__((always_inline)) weir_status front_free(void *ptr, bool host)
+static inline __attribute__((always_inline)) weir_status tcache_free(void *ptr, bool host)
 {
   uint64_t entry = map_look((uint64_t)ptr);
   block_id id = map_block(entry);
   weir_block *b = block(id);
   weir_thread *t = weir_thread_mine;
   if (__builtin_expect(!id || !t, 0)) return free_other(ptr, host);
-  weir_front *f = t->recent[host];
-  if (__builtin_expect(b->front == f->number && block_state(b) == BLOCK_LIVE &&
+  weir_tcache *f = t->recent[host];
+  if (__builtin_expect(b->tcache == f->number && block_state(b) == BLOCK_LIVE &&
                            atomic_load_explicit(&f->owner, memory_order_relaxed) == t,
                        1) &&
-      __builtin_expect(cache_enter(f), 1))
+      __builtin_expect(tcache_enter(f), 1))
     return free_own(f, id, map_class(entry));
   return free_other(ptr, host);
 }
 
-weir_status weir_front_free(void *ptr)
+weir_status weir_tcache_free(void *ptr)
 {
-  return front_free(ptr, false);
+  return tcache_free(ptr, false);
 }
 
-weir_status weir_front_free_host(void *ptr)
+weir_status weir_tcache_free_host(void *ptr)
 {
-  return front_free(ptr, true);
+  return tcache_free(ptr, true);
 }

@@ -6,7 +6,7 @@
 #include "core/base/compiler.h"
 #include "core/memory/pool.h"
 
-enum { FRONT_ROOM = 16 << 20 };       /* bytes a front keeps at most */
+enum { TCACHE_ROOM = 16 << 20 };      /* bytes a thread cache keeps at most */
 #define UNITS_SHIFT (64 - LIVE_SHIFT) /* of live_units() */
 
 #pragma GCC visibility push(hidden)
@@ -14,11 +14,11 @@ enum { FRONT_ROOM = 16 << 20 };       /* bytes a front keeps at most */
 extern __thread weir_thread *weir_thread_mine __attribute__((tls_model("initial-exec")));
 extern bool weir_fence_needed;
 
-/* The calling thread's front of the heap, looked for and made; NULL: no memory. */
-weir_front *weir_front_find(weir_heap *h);
+/* The calling thread's cache of the heap, looked for and made; NULL: no memory. */
+weir_tcache *weir_tcache_find(weir_heap *h);
 /* Gives cached blocks back to the heap until at most `keep` bytes are left. Lock held, and in the
- * front alone. */
-void weir_front_flush(weir_front *f, uint64_t keep);
+ * thread cache alone. */
+void weir_tcache_flush(weir_tcache *f, uint64_t keep);
 
 #if WEIR_TSAN
 #define ORDER_FIRST memory_order_seq_cst /* membarrier is nothing a race detector knows */
@@ -29,12 +29,12 @@ void weir_front_flush(weir_front *f, uint64_t keep);
 /* ---- entering ---------------------------------------------------------------------------------
  */
 
-static inline void cache_leave(weir_front *f)
+static inline void tcache_leave(weir_tcache *f)
 {
   atomic_store_explicit(&f->busy, false, memory_order_release);
 }
 
-static inline bool cache_enter(weir_front *f)
+static inline bool tcache_enter(weir_tcache *f)
 {
   atomic_store_explicit(&f->busy, true, ORDER_FIRST);
   atomic_signal_fence(memory_order_seq_cst);
@@ -44,16 +44,16 @@ static inline bool cache_enter(weir_front *f)
 #else
   if (!atomic_load(&f->stop)) return true;
 #endif
-  cache_leave(f);
+  tcache_leave(f);
   return false;
 }
 
-static inline int64_t cache_get(const _Atomic int64_t *n)
+static inline int64_t tcache_get(const _Atomic int64_t *n)
 {
   return atomic_load_explicit((_Atomic int64_t *)n, memory_order_relaxed);
 }
 
-static inline void cache_set(_Atomic int64_t *n, int64_t value)
+static inline void tcache_set(_Atomic int64_t *n, int64_t value)
 {
   atomic_store_explicit(n, value, memory_order_relaxed);
 }
@@ -62,18 +62,18 @@ static inline void cache_set(_Atomic int64_t *n, int64_t value)
  */
 
 /* Units come to the bins, or leave them, otherwise than by the owner's malloc and free. */
-static inline void cache_shift_room(weir_front *f, int64_t units)
+static inline void tcache_shift_room(weir_tcache *f, int64_t units)
 {
   f->least += (int64_t)((uint64_t)units << UNITS_SHIFT);
 }
 
-static inline void cache_put(weir_front *f, block_id id, unsigned class)
+static inline void tcache_put(weir_tcache *f, block_id id, unsigned class)
 {
   block(id)->next = f->bins[class].head;
   f->bins[class].head = id;
 }
 
-static inline void cache_take_remote(weir_front *f)
+static inline void tcache_take_remote(weir_tcache *f)
 {
   if (!atomic_load_explicit(&f->remote, memory_order_relaxed)) return;
   block_id id = atomic_exchange_explicit(&f->remote, 0, memory_order_acquire);
@@ -81,8 +81,8 @@ static inline void cache_take_remote(weir_front *f)
     weir_block *b = block(id);
     next = b->next;
     block_set(b, BLOCK_CACHED);
-    cache_put(f, id, b->class);
-    cache_shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
+    tcache_put(f, id, b->class);
+    tcache_shift_room(f, (int64_t)(b->bytes >> UNIT_SHIFT));
   }
 }
 

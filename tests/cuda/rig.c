@@ -127,14 +127,14 @@ void rig_check(rig *r)
 void *rig_malloc(rig *r, int at, uint64_t bytes)
 {
   void *out = NULL;
-  weir_ok(weir_front_malloc(r->lanes[at].heap, bytes, &out));
+  weir_ok(weir_tcache_malloc(r->lanes[at].heap, bytes, &out));
   return out;
 }
 
 void rig_free(rig *r, void *ptr)
 {
   (void)r;
-  weir_ok(weir_front_free(ptr));
+  weir_ok(weir_tcache_free(ptr));
 }
 
 int64_t rig_stat(rig *r, size_t offset)

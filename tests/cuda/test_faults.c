@@ -70,11 +70,11 @@ static int pieces(weir_status expected)
   void *at[4] = {0}, *all = NULL;
   int failed = 0;
   for (int i = 0; i < 4; i++)
-    failed += count(weir_front_malloc(r.lanes[1 + i % 2].heap, bytes / 4, &at[i]), expected);
+    failed += count(weir_tcache_malloc(r.lanes[1 + i % 2].heap, bytes / 4, &at[i]), expected);
   for (int i = 0; i < 4; i++)
-    if (at[i]) weir_ok(weir_front_free(at[i]));
-  failed += count(weir_front_malloc(r.lanes[0].heap, bytes, &all), expected);
-  if (all) weir_ok(weir_front_free(all));
+    if (at[i]) weir_ok(weir_tcache_free(at[i]));
+  failed += count(weir_tcache_malloc(r.lanes[0].heap, bytes, &all), expected);
+  if (all) weir_ok(weir_tcache_free(all));
   return failed;
 }
 
@@ -90,13 +90,13 @@ static void one_step(void **at, int i, uint64_t *seed, int *failed, weir_status 
   int k = (int)(rig_random(seed) % SLOTS), s = (int)(rig_random(seed) % 3);
   if (at[k]) {
     if (i % 3 == 0) *failed += count(weir_pool_use(at[k], r.lanes[s].heap), expected);
-    weir_ok(weir_front_free(at[k]));
+    weir_ok(weir_tcache_free(at[k]));
     at[k] = NULL;
     return;
   }
   uint64_t bytes = 1 + rig_random(seed) % (i % 4 ? 5 * MIB : 40 * KIB);
   void *out = NULL;
-  *failed += count(weir_front_malloc(r.lanes[s].heap, bytes, &out), expected);
+  *failed += count(weir_tcache_malloc(r.lanes[s].heap, bytes, &out), expected);
   at[k] = out;
 }
 
@@ -112,7 +112,7 @@ static int program(uint64_t seed, weir_status expected)
     if (i % 4 == 0) rig_check(&r);
   }
   for (int k = 0; k < SLOTS; k++)
-    if (at[k]) weir_ok(weir_front_free(at[k]));
+    if (at[k]) weir_ok(weir_tcache_free(at[k]));
   failed += count(weir_pool_empty(r.p), expected);
   rig_check(&r);
   return failed;

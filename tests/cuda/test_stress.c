@@ -79,7 +79,7 @@ static weir_status unmap_released(void *self, uint64_t address, uint64_t bytes)
 static bool allocate(piece *p, int stream, uint64_t bytes, uint32_t mark)
 {
   void *out;
-  weir_status st = weir_front_malloc(r.lanes[stream].heap, bytes, &out);
+  weir_status st = weir_tcache_malloc(r.lanes[stream].heap, bytes, &out);
   if (st == WEIR_EOOM) return false;
   weir_ok(st);
   *p = (piece){(CUdeviceptr)(uintptr_t)out, bytes / 4, mark};
@@ -104,7 +104,7 @@ static void finish(const piece *p, int stream, int other, CUevent told)
                              p->at + 4 * (p->words - 1) * (unsigned)i / 7 / 4 * 4, 4,
                              r.lanes[other].stream));
   }
-  weir_ok(weir_front_free(at));
+  weir_ok(weir_tcache_free(at));
 }
 
 static struct box {

@@ -44,7 +44,7 @@ void rig_check(rig *r)
 void *rig_malloc(rig *r, int stream, uint64_t bytes)
 {
   void *out = NULL;
-  ck_assert_msg(weir_front_malloc(rig_stream(r, stream), bytes, &out) == WEIR_OK, "%s",
+  ck_assert_msg(weir_tcache_malloc(rig_stream(r, stream), bytes, &out) == WEIR_OK, "%s",
                 weir_error_message());
   rig_check(r);
   return out;
@@ -52,7 +52,7 @@ void *rig_malloc(rig *r, int stream, uint64_t bytes)
 
 void rig_free(rig *r, void *ptr)
 {
-  ck_assert_msg(weir_front_free(ptr) == WEIR_OK, "%s", weir_error_message());
+  ck_assert_msg(weir_tcache_free(ptr) == WEIR_OK, "%s", weir_error_message());
   rig_check(r);
 }
 

@@ -29,15 +29,15 @@ static int capture(rig *r)
   ck_assert_int_eq(weir_graph_pool_begin(g, (weir_stream *)h), WEIR_OK);
   r->f.streams[1].capturing = true;
   for (int i = 0; i < 4; i++) {
-    failed += weir_front_malloc(h, i % 2 ? 3 * MIB : 9 * KIB, &at[i]) != WEIR_OK;
-    if (i == 1 && at[1]) ck_assert_int_eq(weir_front_free(at[1]), WEIR_OK);
+    failed += weir_tcache_malloc(h, i % 2 ? 3 * MIB : 9 * KIB, &at[i]) != WEIR_OK;
+    if (i == 1 && at[1]) ck_assert_int_eq(weir_tcache_free(at[1]), WEIR_OK);
     rig_check(r);
   }
   r->f.streams[1].capturing = false;
   ck_assert_int_eq(weir_graph_pool_end(g, (weir_stream *)h), WEIR_OK);
   ck_assert_int_eq(weir_graph_pool_release(g), WEIR_OK);
   for (int i = 0; i < 4; i++)
-    if (at[i] && i != 1) ck_assert_int_eq(weir_front_free(at[i]), WEIR_OK);
+    if (at[i] && i != 1) ck_assert_int_eq(weir_tcache_free(at[i]), WEIR_OK);
   ck_assert_int_eq(weir_graph_pool_release(g), WEIR_OK);
   rig_check(r);
   return failed;
@@ -60,12 +60,12 @@ static int program(rig *r)
     if (at[k]) {
       if (i % 3 == 0) failed += weir_pool_use(at[k], h) != WEIR_OK;
       fake_submit(&r->f, s, nothing, NULL);
-      ck_assert_int_eq(weir_front_free(at[k]), WEIR_OK);
+      ck_assert_int_eq(weir_tcache_free(at[k]), WEIR_OK);
       at[k] = NULL;
     } else {
       uint64_t bytes = 1 + rig_random(&seed) % (i % 4 ? 3 * MIB : 40 * KIB);
       void *out = &at[k];
-      if (weir_front_malloc(h, bytes, &out))
+      if (weir_tcache_malloc(h, bytes, &out))
         failed++;
       else
         at[k] = out;
@@ -77,7 +77,7 @@ static int program(rig *r)
     seen = failed;
   }
   for (int k = 0; k < SLOTS; k++)
-    if (at[k]) ck_assert_int_eq(weir_front_free(at[k]), WEIR_OK);
+    if (at[k]) ck_assert_int_eq(weir_tcache_free(at[k]), WEIR_OK);
   rig_check(r);
   return failed;
 }

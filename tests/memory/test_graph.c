@@ -113,7 +113,7 @@ START_TEST(a_living_pool_gives_nothing_back_whatever_happens)
   ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
   ck_assert_int_eq(RIG_STAT(&r, reserved_bytes), 30 * MIB);
   memset(a, 1, 30 * MIB); /* what a replay does */
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 2), 40 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 2), 40 * MIB, &out), WEIR_EOOM);
   rig_check(&r);
   memset(a, 2, 30 * MIB);
   begin(g, 1);
@@ -122,13 +122,13 @@ START_TEST(a_living_pool_gives_nothing_back_whatever_happens)
   end(g, 1);
   for (int i = 0; i < 3; i++)
     release(g);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 2), 40 * MIB, &out), WEIR_OK);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 2), 40 * MIB, &out), WEIR_OK);
   rig_free(&r, out);
   rig_stop(&r);
 }
 END_TEST
 
-START_TEST(small_blocks_pass_by_the_fronts_while_a_stream_is_captured)
+START_TEST(small_blocks_pass_by_the_thread_caches_while_a_stream_is_captured)
 {
   start(64 * MIB, 0);
   weir_graph_pool *g = new_pool();
@@ -146,7 +146,7 @@ START_TEST(small_blocks_pass_by_the_fronts_while_a_stream_is_captured)
   ck_assert_ptr_ne(rig_malloc(&r, 1, 1000), a);
   ck_assert_uint_eq(stats(g).allocated_bytes, 0);
   ck_assert_int_eq(RIG_STAT(&r, allocated_bytes_small), 3 * 1024);
-  weir_front_reclaim(r.p);
+  weir_tcache_reclaim(r.p);
   rig_check(&r);
   release(g);
   release(g);
@@ -210,7 +210,7 @@ START_TEST(memory_of_a_released_pool_waits_for_the_replays)
   ck_assert(!inside(out, a, 40 * MIB));
   rig_free(&r, out);
   fake_release(&r.f, 2);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 3), 60 * MIB, &out), WEIR_OK);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 3), 60 * MIB, &out), WEIR_OK);
   ck_assert_uint_eq(r.f.syncs, 0);
   rig_free(&r, out);
   rig_stop(&r);
@@ -254,9 +254,9 @@ START_TEST(two_graphs_share_a_pool_until_the_last_is_gone)
   ck_assert_uint_eq(stats(g).uses, 2);
   release(g);
   void *out;
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 60 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 60 * MIB, &out), WEIR_EOOM);
   release(g);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 60 * MIB, &out), WEIR_OK);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 60 * MIB, &out), WEIR_OK);
   rig_free(&r, out);
   rig_stop(&r);
 }
@@ -325,7 +325,7 @@ START_TEST(a_capture_without_a_pool_is_not_disturbed)
   rig_free(&r, keep);
   /* Steals, waits and syncs are tried in vain; the device counts each that breaks the capture. */
   void *a = rig_malloc(&r, 1, 4 * MIB);
-  (void)weir_front_malloc(rig_stream(&r, 1), 20 * MIB, &out);
+  (void)weir_tcache_malloc(rig_stream(&r, 1), 20 * MIB, &out);
   rig_check(&r);
   ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
   ck_assert_uint_eq(r.f.waits, 0);
@@ -365,12 +365,12 @@ START_TEST(budgets_hold_for_private_pools_too)
   void *out;
   begin(g, 1);
   void *a = rig_malloc(&r, 1, 30 * MIB);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 30 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 30 * MIB, &out), WEIR_EOOM);
   end(g, 1);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 30 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 30 * MIB, &out), WEIR_EOOM);
   r.p->fraction = 0.125;
   begin(g, 1);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 10 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 10 * MIB, &out), WEIR_EOOM);
   end(g, 1);
   r.p->fraction = 1;
   rig_free(&r, a);
@@ -484,11 +484,11 @@ static void churn(int s, uint64_t *seed)
   void *at[12];
   for (int i = 0; i < 12; i++) {
     uint64_t bytes = 1 + rig_random(seed) % (i % 4 ? 5000 : 3 * MIB);
-    ck_assert_int_eq(weir_front_malloc(r.s[s], bytes, &at[i]), WEIR_OK);
+    ck_assert_int_eq(weir_tcache_malloc(r.s[s], bytes, &at[i]), WEIR_OK);
     *(volatile char *)at[i] = 1;
   }
   for (int i = 0; i < 12; i++)
-    ck_assert_int_eq(weir_front_free(at[i]), WEIR_OK);
+    ck_assert_int_eq(weir_tcache_free(at[i]), WEIR_OK);
 }
 
 /* Half of the threads capture on streams of their own, the others allocate on one that is shared.
@@ -537,7 +537,7 @@ int main(void)
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, what_is_freed_in_a_capture_serves_the_capture_only, 0, WAYS);
   tcase_add_loop_test(t, a_living_pool_gives_nothing_back_whatever_happens, 0, WAYS);
-  tcase_add_test(t, small_blocks_pass_by_the_fronts_while_a_stream_is_captured);
+  tcase_add_test(t, small_blocks_pass_by_the_thread_caches_while_a_stream_is_captured);
   tcase_add_loop_test(t, all_captures_of_a_device_can_share_a_pool, 0, WAYS);
   tcase_add_loop_test(t, memory_of_a_released_pool_waits_for_the_replays, 0, WAYS);
   tcase_add_loop_test(t, blocks_may_outlive_the_pool, 0, WAYS);

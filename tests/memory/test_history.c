@@ -384,7 +384,7 @@ START_TEST(the_largest_owners_are_found)
   ptr[10] = inner_function(16 * MIB);
   ptr[11] = inner_function(1000);
   pthread_mutex_lock(&p->lock);
-  weir_front_freeze(p);
+  weir_tcache_freeze(p);
   ck_assert_uint_eq(weir_history_owners(p, owner, 2), 2);
   ck_assert_uint_eq(weir_history_owners(p, owner, 4), 3);
   size_t length = weir_history_owners_text(p, text, sizeof text);
@@ -395,7 +395,7 @@ START_TEST(the_largest_owners_are_found)
     length = weir_history_owners_text(p, text, room);
     ck_assert(length < room && length == strlen(text));
   }
-  weir_front_thaw(p);
+  weir_tcache_thaw(p);
   pthread_mutex_unlock(&p->lock);
   ck_assert(owner[0].bytes == 40 * MIB && owner[0].blocks == 10);
   ck_assert(owner[1].bytes == 16 * MIB && owner[1].blocks == 1);

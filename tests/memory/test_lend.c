@@ -61,7 +61,7 @@ static void begin(uint64_t capacity)
 static bool take(int i, int stream, uint64_t bytes)
 {
   slot *s = &slots[i];
-  if (s->at || weir_front_malloc(rig_stream(&r, stream), bytes, &s->at)) return false;
+  if (s->at || weir_tcache_malloc(rig_stream(&r, stream), bytes, &s->at)) return false;
   s->bytes = bytes;
   s->number = ++numbers;
   s->home = stream;

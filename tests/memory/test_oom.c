@@ -20,7 +20,7 @@ static weir_oom_info expect_oom(int stream, uint64_t bytes, weir_oom_reason reas
 {
   void *out;
   weir_oom_info o;
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, stream), bytes, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, stream), bytes, &out), WEIR_EOOM);
   rig_check(&r);
   ck_assert_int_eq(weir_memory_last_oom(&o), WEIR_OK);
   ck_assert_msg(o.reason == reason, "%s", weir_error_message());
@@ -303,7 +303,7 @@ static void step(promise *q, uint64_t most, bool pages)
   (void)rig_stream(&r, s);
   fake_submit(&r.f, s, nothing, NULL);
   if (q->at[k]) {
-    ck_assert_int_eq(weir_front_free(q->at[k]), WEIR_OK);
+    ck_assert_int_eq(weir_tcache_free(q->at[k]), WEIR_OK);
     q->at[k] = NULL;
     q->live -= q->size[k];
     return;
@@ -311,7 +311,7 @@ static void step(promise *q, uint64_t most, bool pages)
   q->size[k] = weir_round(r.p, some_size(q, pages));
   if (q->live + q->size[k] > most) return;
   q->tight += q->live + q->size[k] > most - most / 20;
-  ck_assert_msg(weir_front_malloc(rig_stream(&r, s), q->size[k], &q->at[k]) == WEIR_OK,
+  ck_assert_msg(weir_tcache_malloc(rig_stream(&r, s), q->size[k], &q->at[k]) == WEIR_OK,
                 "with %.2f MiB live: %s", (double)q->live / MIB, weir_error_message());
   q->live += q->size[k];
 }
@@ -329,7 +329,7 @@ START_TEST(a_request_that_fits_in_98_percent_succeeds)
   }
   ck_assert_uint_gt(q.tight, 20);
   for (int k = 0; k < 300; k++)
-    if (q.at[k]) ck_assert_int_eq(weir_front_free(q.at[k]), WEIR_OK);
+    if (q.at[k]) ck_assert_int_eq(weir_tcache_free(q.at[k]), WEIR_OK);
   for (int s = 0; s < 6; s++)
     fake_release(&r.f, s);
   rig_stop(&r);

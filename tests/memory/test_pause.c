@@ -84,7 +84,7 @@ START_TEST(an_exported_block_waits_for_the_end_of_its_exports)
   ck_assert_int_eq(RIG_STAT(&r, active_bytes), 20 * MIB);
   void *b = rig_malloc(&r, 1, 20 * MIB), *out;
   ck_assert_ptr_ne(a, b);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 2), 40 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 2), 40 * MIB, &out), WEIR_EOOM);
   ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
   memset(a, 1, 20 * MIB); /* still there for the other side */
   ck_assert_int_eq(weir_memory_unexport(a), WEIR_OK);
@@ -109,10 +109,10 @@ START_TEST(an_exported_small_block_is_kept_too)
   ck_assert_int_eq(weir_memory_export(a), WEIR_OK);
   rig_free(&r, a);
   ck_assert_ptr_ne(rig_malloc(&r, 1, 1000), a);
-  ck_assert_int_eq(weir_front_free(a), WEIR_EINVAL);
+  ck_assert_int_eq(weir_tcache_free(a), WEIR_EINVAL);
   ck_assert_int_eq(RIG_STAT(&r, allocation), 1);
   ck_assert_int_eq(weir_memory_unexport(a), WEIR_OK);
-  weir_front_reclaim(r.p);
+  weir_tcache_reclaim(r.p);
   rig_check(&r);
   rig_free(&r, (char *)a + 1024);
   rig_stop(&r);
@@ -170,7 +170,7 @@ START_TEST(stitching_goes_around_exported_blocks)
   void *large = rig_malloc(&r, 0, 16 * MIB), *out; /* the eight that are not exported */
   ck_assert_int_gt(RIG_STAT(&r, num_stitches), 0);
   memset(large, 99, 16 * MIB);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 0), 2 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 0), 2 * MIB, &out), WEIR_EOOM);
   for (int i = 0; i < 32; i += 4) {
     ck_assert(filled(at[i], 2 * MIB, i + 1));
     ck_assert_int_eq(weir_memory_unexport(at[i]), WEIR_OK);
@@ -504,7 +504,7 @@ static bool life(uint64_t n, bool and_after, weir_status error)
   (void)try_pause(WEIGHTS, true);
   (void)try_pause(CACHE, true);
   for (int i = 0; i < N; i += 3) {
-    ck_assert_int_eq(weir_front_free(at[i]), WEIR_OK);
+    ck_assert_int_eq(weir_tcache_free(at[i]), WEIR_OK);
     rig_check(&r);
   }
   (void)try_resume(WEIGHTS, &lost);
@@ -568,8 +568,8 @@ END_TEST
 
 enum { THREADS = 6, ROUNDS = SANITIZED ? 80 : 600 };
 
-/* Small blocks of a tag come and go on fronts while another thread pauses and resumes that tag;
- * their memory is touched only where pausing cannot reach it: never. */
+/* Small blocks of a tag come and go on thread caches while another thread pauses and resumes that
+ * tag; their memory is touched only where pausing cannot reach it: never. */
 static void *churn(void *number)
 {
   uint64_t seed = (uint64_t)(uintptr_t)number;
@@ -578,16 +578,16 @@ static void *churn(void *number)
   for (int i = 0; i < ROUNDS * 20; i++) {
     int k = (int)(rig_random(&seed) % 32);
     if (at[k]) {
-      ck_assert_int_eq(weir_front_free(at[k]), WEIR_OK);
+      ck_assert_int_eq(weir_tcache_free(at[k]), WEIR_OK);
       at[k] = NULL;
     } else {
       ck_assert_int_eq(
-          weir_front_malloc(r.s[1 + seed % 2], 1 + rig_random(&seed) % (900 * KIB), &at[k]),
+          weir_tcache_malloc(r.s[1 + seed % 2], 1 + rig_random(&seed) % (900 * KIB), &at[k]),
           WEIR_OK);
     }
   }
   for (int k = 0; k < 32; k++)
-    if (at[k]) ck_assert_int_eq(weir_front_free(at[k]), WEIR_OK);
+    if (at[k]) ck_assert_int_eq(weir_tcache_free(at[k]), WEIR_OK);
   return NULL;
 }
 

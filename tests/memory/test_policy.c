@@ -142,7 +142,7 @@ START_TEST(the_cache_gives_way_before_memory_is_out)
   for (int i = 0; i < 8; i++)
     rig_free(&r, at[i]);
   void *all = rig_malloc(&r, 1, 64 * MIB); /* as the bare driver would give */
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 1, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 1, &out), WEIR_EOOM);
   rig_check(&r);
   rig_free(&r, all);
   rig_stop(&r);
@@ -155,7 +155,7 @@ START_TEST(limits_hold_whatever_the_policy)
   start(100 * MIB, conf[_i]);
   if (!_i) r.p->fraction = 0.4;
   void *out, *a = rig_malloc(&r, 1, 30 * MIB);
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 20 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 20 * MIB, &out), WEIR_EOOM);
   weir_oom_info o;
   ck_assert_int_eq(weir_memory_last_oom(&o), WEIR_OK);
   ck_assert_int_eq(o.reason, _i ? WEIR_OOM_BUDGET : WEIR_OOM_FRACTION);
@@ -174,7 +174,7 @@ START_TEST(tags_are_counted_whatever_the_policy)
   void *a = rig_malloc(&r, 1, 20 * MIB);
   weir_tag_now = 0;
   void *b = rig_malloc(&r, 1, 30 * MIB), *out;
-  ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 20 * MIB, &out), WEIR_EOOM);
+  ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 20 * MIB, &out), WEIR_EOOM);
   weir_oom_info o;
   ck_assert_int_eq(weir_memory_last_oom(&o), WEIR_OK);
   ck_assert_uint_eq(o.tag_count, 2);

@@ -96,7 +96,7 @@ START_TEST(all_freed_coalesces_fully)
   ck_assert_int_eq(RIG_STAT(&r, allocation), 0);
   ck_assert_int_eq(RIG_STAT(&r, requested_bytes), 0);
   pthread_mutex_lock(&r.p->lock);
-  weir_front_reclaim(r.p);
+  weir_tcache_reclaim(r.p);
   weir_epoch_poll(r.p, true, NULL);
   weir_epoch_retire(r.p, NULL);
   for (unsigned i = 0; i < r.p->head_count; i++) { /* every range is one block, and holes */
@@ -191,13 +191,13 @@ START_TEST(freed_twice_and_foreign_pointers_are_refused)
 {
   rig_start(&r, 512 * MIB, ways[_i].page, ways[_i].conf);
   char *small = rig_malloc(&r, 0, 1000), *large = rig_malloc(&r, 0, 5 * MIB);
-  ck_assert_int_eq(weir_front_free(small + 512), WEIR_EINVAL);
-  ck_assert_int_eq(weir_front_free(&r), WEIR_EINVAL);
-  ck_assert_int_eq(weir_front_free((void *)UINTPTR_MAX), WEIR_EINVAL);
+  ck_assert_int_eq(weir_tcache_free(small + 512), WEIR_EINVAL);
+  ck_assert_int_eq(weir_tcache_free(&r), WEIR_EINVAL);
+  ck_assert_int_eq(weir_tcache_free((void *)UINTPTR_MAX), WEIR_EINVAL);
   rig_free(&r, small);
   rig_free(&r, large);
-  ck_assert_int_eq(weir_front_free(small), WEIR_EINVAL);
-  ck_assert_int_eq(weir_front_free(large), WEIR_EINVAL);
+  ck_assert_int_eq(weir_tcache_free(small), WEIR_EINVAL);
+  ck_assert_int_eq(weir_tcache_free(large), WEIR_EINVAL);
   rig_check(&r);
   rig_stop(&r);
 }
@@ -245,10 +245,10 @@ START_TEST(metadata_is_small)
   for (int k = 0; k < 4; k++) {
     uint64_t before = weir_meta_bytes();
     for (int i = 0; i < N; i++)
-      ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 0), sizes[k], &at[i]), WEIR_OK);
+      ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 0), sizes[k], &at[i]), WEIR_OK);
     ck_assert_uint_le(weir_meta_bytes() - before, 96 * N + 16 * KIB);
     for (int i = 0; i < N; i++)
-      ck_assert_int_eq(weir_front_free(at[i]), WEIR_OK);
+      ck_assert_int_eq(weir_tcache_free(at[i]), WEIR_OK);
     ck_assert_int_eq(weir_pool_empty(r.p), WEIR_OK);
   }
   rig_check(&r);

@@ -236,10 +236,10 @@ START_TEST(streams_may_come_and_go_without_end)
   void *kept = NULL;
   for (int i = 0; i < 3 * HEAPS; i++) {
     void *at;
-    ck_assert_int_eq(weir_front_malloc(rig_stream(&r, 1), 700, &at), WEIR_OK);
+    ck_assert_int_eq(weir_tcache_malloc(rig_stream(&r, 1), 700, &at), WEIR_OK);
     ck_assert_int_eq(weir_stream_release((weir_stream *)r.s[1]), WEIR_OK);
     r.s[1] = NULL;
-    if (kept) ck_assert_int_eq(weir_front_free(kept), WEIR_OK);
+    if (kept) ck_assert_int_eq(weir_tcache_free(kept), WEIR_OK);
     kept = at;
   }
   rig_check(&r);
@@ -264,7 +264,7 @@ START_TEST(a_released_stream_is_refused_and_its_heap_waits_for_its_work)
   ck_assert_int_eq(weir_stream_release((weir_stream *)old), WEIR_ECUDA);
   leave(1);
   ck_assert_int_eq(weir_stream_release((weir_stream *)old), WEIR_EINVAL);
-  ck_assert_int_eq(weir_front_malloc(old, 100, &out), WEIR_EINVAL);
+  ck_assert_int_eq(weir_tcache_malloc(old, 100, &out), WEIR_EINVAL);
   ck_assert_int_eq(weir_pool_use(b, old), WEIR_EINVAL);
   ck_assert_ptr_ne(rig_stream(&r, 3), old); /* its work is still running */
   fake_release(&r.f, 1);
@@ -334,7 +334,7 @@ static bool do_malloc(int b, int stream)
   if (m.at[b]) return false;
   if (m.captures > MODEL_GRAPH - 3 && m.capturing) return false;
   m.bytes[b] = (uint64_t)(b + 1) * 2 * MIB;
-  weir_status st = weir_front_malloc(rig_stream(&r, stream), m.bytes[b], &m.at[b]);
+  weir_status st = weir_tcache_malloc(rig_stream(&r, stream), m.bytes[b], &m.at[b]);
   rig_check(&r);
   ck_assert(!st || (st == WEIR_EOOM && m.graph)); /* only what a graph keeps may be missing */
   if (st) m.at[b] = NULL;

@@ -323,7 +323,7 @@ START_TEST(segments_count_oversize_and_are_no_split_while_whole)
 }
 END_TEST
 
-START_TEST(blocks_count_by_their_size_where_no_front_is)
+START_TEST(blocks_count_by_their_size_where_no_thread_cache_is)
 {
   attach(256 * MIB, 2 * MIB, "whole_block:on");
   void *a, *b;
@@ -370,7 +370,7 @@ static void sum(count to[3], const count from[3])
   }
 }
 
-/* Blocks of one worker freed by another are what the fronts' remote lists are for. */
+/* Blocks of one worker freed by another are what the thread caches' remote lists are for. */
 static void free_rest(worker *w)
 {
   for (int i = 0; i < THREADS; i++)
@@ -446,9 +446,9 @@ START_TEST(the_summary_is_pytorchs_table)
 }
 END_TEST
 
-/* More fronts than are looked at on every call: 60 of one thread. What they hand out of what they
- * keep passes by the pool, and is in the figures as soon as somebody asks. */
-START_TEST(many_fronts_counts_and_peaks_are_right_when_asked_for)
+/* More thread caches than are looked at on every call: 60 of one thread. What they hand out of what
+ * they keep passes by the pool, and is in the figures as soon as somebody asks. */
+START_TEST(many_thread_caches_counts_and_peaks_are_right_when_asked_for)
 {
   enum { N = 60, BYTES = 1024 };
   weir_stream *s[N];
@@ -501,9 +501,9 @@ int main(void)
   tcase_add_test(t, a_block_that_other_streams_use_is_active_and_not_allocated);
   tcase_add_test(t, resets_begin_anew_and_leave_what_is_now);
   tcase_add_test(t, segments_count_oversize_and_are_no_split_while_whole);
-  tcase_add_test(t, blocks_count_by_their_size_where_no_front_is);
+  tcase_add_test(t, blocks_count_by_their_size_where_no_thread_cache_is);
   tcase_add_test(t, the_threads_counts_add_up);
-  tcase_add_test(t, many_fronts_counts_and_peaks_are_right_when_asked_for);
+  tcase_add_test(t, many_thread_caches_counts_and_peaks_are_right_when_asked_for);
   tcase_add_test(t, the_summary_is_pytorchs_table);
   tcase_add_test(t, without_a_device_the_short_ways_say_0);
   suite_add_tcase(s, t);

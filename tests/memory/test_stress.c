@@ -38,7 +38,7 @@ static void verify(void *argument)
 static piece *allocate(int stream, uint64_t bytes, uint64_t mark)
 {
   void *out;
-  weir_status st = weir_front_malloc(r.s[stream], bytes, &out);
+  weir_status st = weir_tcache_malloc(r.s[stream], bytes, &out);
   if (st) {
     ck_assert_int_eq(st, WEIR_EOOM);
     return NULL;
@@ -58,7 +58,7 @@ static void finish(piece *p, int stream, int other)
     ck_assert_int_eq(weir_pool_use(at, r.s[other]), WEIR_OK);
   }
   fake_submit(&r.f, other, verify, p);
-  ck_assert_int_eq(weir_front_free(at), WEIR_OK);
+  ck_assert_int_eq(weir_tcache_free(at), WEIR_OK);
 }
 
 static struct box {

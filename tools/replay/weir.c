@@ -3,8 +3,8 @@
  * with segments as from cudaMalloc.
  *
  * - A stream of the list is a stream of the pool; each thread of the list has its own identity
- *   among the engine's fronts, so a block that one thread frees and another allocated goes the same
- *   way as in a program with those threads. The list's order is the order of the calls.
+ *   among the engine's thread caches, so a block that one thread frees and another allocated goes
+ * the same way as in a program with those threads. The list's order is the order of the calls.
  * - A block freed on another stream than its own gets weir_record_stream() for it first.
  * - The engine's clock is the list's, so memory decays as it would have.
  * - An event is complete at the next allocation after its record, not in the same call: an engine
@@ -301,7 +301,7 @@ static weir_status engine_alloc(void *at, const rp_op *op, void **block, uint64_
   weir_status s = play(h, op->thread);
   if (!s) s = stream_of(h, op, &stream);
   if (s) return s;
-  s = weir_front_malloc(stream, op->bytes, block);
+  s = weir_tcache_malloc(stream, op->bytes, block);
   *address = (uint64_t)*block;
   return s == WEIR_ELIMIT ? WEIR_EOOM : s;
 }
@@ -314,7 +314,7 @@ static weir_status engine_free(void *at, const rp_op *op, void *block)
   weir_status s = play(h, op->thread);
   if (!s) s = stream_of(h, op, &stream);
   if (!s) s = weir_pool_use(block, stream);
-  return s ? s : weir_front_free(block);
+  return s ? s : weir_tcache_free(block);
 }
 
 typedef struct some {
@@ -338,7 +338,7 @@ static void free_rest(heap *h)
     weir_pool_walk(h->pool, collect, &s);
     pthread_mutex_unlock(&h->pool->lock);
     for (size_t i = 0; i < s.count; i++)
-      (void)weir_front_free(s.block[i]);
+      (void)weir_tcache_free(s.block[i]);
   }
 }
 
