@@ -111,8 +111,8 @@ static weir_status find_plugin(const weir_cuda_plugin **out)
 
 static weir_status start(void)
 {
-  weir_told_start();
-  core.listener = weir_told_preload();
+  weir_notify_start();
+  core.listener = weir_notify_preload();
   weir_status st = find_plugin(&cuda.plugin);
   atomic_store(&cuda.state, TRYING); /* from here on the driver may be awake */
   if (!st) st = cuda.plugin->start(&core, &cuda.devices);

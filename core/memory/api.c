@@ -58,47 +58,48 @@ static uint64_t native_of(weir_device device, const weir_stream *stream)
   return h ? (uint64_t)(uintptr_t)h->stream : 0;
 }
 
-/* Somebody listens: the call is told, with what came of it. */
-static __attribute__((noinline)) weir_status malloc_told(void **out, size_t bytes,
-                                                         weir_device device, weir_stream *stream)
+/* Somebody listens: it is notified of the call, with what came of it. */
+static __attribute__((noinline)) weir_status
+malloc_notified(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
   const weir_listener *l = weir_listening;
-  weir_told call;
-  bool told = l && l->begin(&call);
+  weir_notice call;
+  bool notified = l && l->begin(&call);
   weir_status st = malloc_plain(out, bytes, device, stream);
-  if (told)
-    l->end(&call, &(weir_told_block){.api = WEIR_TOLD_MALLOC,
-                                     .status = weir_told_status(st),
-                                     .address = st ? 0 : (uint64_t)(uintptr_t)*out,
-                                     .bytes = bytes,
-                                     .stream = native_of(device, stream),
-                                     .device = (int)weir_device_at(device)});
+  if (notified)
+    l->end(&call, &(weir_block_notice){.api = WEIR_NOTICE_MALLOC,
+                                       .status = weir_notify_status(st),
+                                       .address = st ? 0 : (uint64_t)(uintptr_t)*out,
+                                       .bytes = bytes,
+                                       .stream = native_of(device, stream),
+                                       .device = (int)weir_device_at(device)});
   return st;
 }
 
 weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_stream *stream)
 {
   WEIR_REQUIRE(out);
-  if (__builtin_expect(weir_listening != NULL, 0)) return malloc_told(out, bytes, device, stream);
+  if (__builtin_expect(weir_listening != NULL, 0))
+    return malloc_notified(out, bytes, device, stream);
   return malloc_plain(out, bytes, device, stream);
 }
 
-static __attribute__((noinline)) weir_status free_told(void *ptr)
+static __attribute__((noinline)) weir_status free_notified(void *ptr)
 {
   const weir_listener *l = weir_listening;
-  weir_told call;
-  weir_told_block what = weir_told_free(ptr);
-  bool told = l && l->begin(&call);
+  weir_notice call;
+  weir_block_notice what = weir_notice_of_free(ptr);
+  bool notified = l && l->begin(&call);
   weir_status st = weir_tcache_free(ptr);
-  what.api = WEIR_TOLD_FREE;
-  what.status = weir_told_status(st);
-  if (told) l->end(&call, &what);
+  what.api = WEIR_NOTICE_FREE;
+  what.status = weir_notify_status(st);
+  if (notified) l->end(&call, &what);
   return st;
 }
 
 weir_status weir_free(void *ptr)
 {
-  if (__builtin_expect(weir_listening != NULL, 0)) return ptr ? free_told(ptr) : WEIR_OK;
+  if (__builtin_expect(weir_listening != NULL, 0)) return ptr ? free_notified(ptr) : WEIR_OK;
   return ptr ? weir_tcache_free(ptr) : WEIR_OK;
 }
 

@@ -35,7 +35,7 @@ static weir_status attach(const weir_backend *backend, const char *conf)
 {
   weir_config config = weir_config_default;
   weir_attached *d = &weir_devices[backend->index];
-  weir_told_start();
+  weir_notify_start();
   if (d->pool) return weir_fail(WEIR_EINVAL, "cuda:%d has a backend already", backend->index);
   weir_status st = weir_config_parse(&config, "WEIR_ALLOC_CONF", getenv("WEIR_ALLOC_CONF"));
   if (!st) st = weir_config_parse(&config, "conf", conf);

@@ -211,9 +211,9 @@ void weir_history_put_segment(weir_pool *p, enum weir_action action, block_id id
   put(p, e, stack);
 }
 
-weir_told_block weir_told_free(const void *ptr)
+weir_block_notice weir_notice_of_free(const void *ptr)
 {
-  weir_told_block what = {.address = (uint64_t)(uintptr_t)ptr, .device = -1};
+  weir_block_notice what = {.address = (uint64_t)(uintptr_t)ptr, .device = -1};
   block_id id = weir_page_map_find(what.address);
   if (!id || block_state(block(id)) != BLOCK_LIVE) return what;
   const weir_heap *h = weir_heaps[block(id)->heap];

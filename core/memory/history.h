@@ -121,8 +121,8 @@ static inline void weir_history_oom(const weir_heap *h, uint64_t bytes, uint64_t
     weir_history_put(h->pool, ACTION_OOM, device_free, bytes, h);
 }
 
-/* What a listener is told of a free of ptr that is about to be: all but how it went. */
-weir_told_block weir_told_free(const void *ptr);
+/* What a listener is notified of: a free of ptr that is about to be: all but how it went. */
+weir_block_notice weir_notice_of_free(const void *ptr);
 
 /* weir_memory_record_history(), weir_memory_annotate() and weir_memory_history_info() of a pool. */
 weir_status weir_history_set(weir_pool *p, weir_history_mode mode, weir_history_context context,

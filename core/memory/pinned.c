@@ -232,26 +232,27 @@ malloc_plain(void **out, size_t bytes, weir_device device, unsigned flags)
   return host_malloc(s, out, bytes);
 }
 
-static __attribute__((noinline)) weir_status malloc_told(void **out, size_t bytes,
-                                                         weir_device device, unsigned flags)
+static __attribute__((noinline)) weir_status malloc_notified(void **out, size_t bytes,
+                                                             weir_device device, unsigned flags)
 {
   const weir_listener *l = weir_listening;
-  weir_told call;
-  bool told = l && l->begin(&call);
+  weir_notice call;
+  bool notified = l && l->begin(&call);
   weir_status st = malloc_plain(out, bytes, device, flags);
-  if (told)
-    l->end(&call, &(weir_told_block){.api = WEIR_TOLD_PINNED_MALLOC,
-                                     .status = weir_told_status(st),
-                                     .address = st ? 0 : (uint64_t)(uintptr_t)*out,
-                                     .bytes = bytes,
-                                     .device = -1});
+  if (notified)
+    l->end(&call, &(weir_block_notice){.api = WEIR_NOTICE_PINNED_MALLOC,
+                                       .status = weir_notify_status(st),
+                                       .address = st ? 0 : (uint64_t)(uintptr_t)*out,
+                                       .bytes = bytes,
+                                       .device = -1});
   return st;
 }
 
 weir_status weir_pinned_malloc_flags(void **out, size_t bytes, weir_device device, unsigned flags)
 {
   WEIR_REQUIRE(out);
-  if (__builtin_expect(weir_listening != NULL, 0)) return malloc_told(out, bytes, device, flags);
+  if (__builtin_expect(weir_listening != NULL, 0))
+    return malloc_notified(out, bytes, device, flags);
   return malloc_plain(out, bytes, device, flags);
 }
 
@@ -261,16 +262,16 @@ weir_status weir_pinned_malloc(void **out, size_t bytes)
   return weir_pinned_malloc_flags(out, bytes, WEIR_CUDA, 0);
 }
 
-static __attribute__((noinline)) weir_status free_told(void *ptr)
+static __attribute__((noinline)) weir_status free_notified(void *ptr)
 {
   const weir_listener *l = weir_listening;
-  weir_told call;
-  weir_told_block what = weir_told_free(ptr);
-  bool told = l && l->begin(&call);
+  weir_notice call;
+  weir_block_notice what = weir_notice_of_free(ptr);
+  bool notified = l && l->begin(&call);
   weir_status st = weir_tcache_free_host(ptr);
-  what.api = WEIR_TOLD_PINNED_FREE;
-  what.status = weir_told_status(st);
-  if (told) l->end(&call, &what);
+  what.api = WEIR_NOTICE_PINNED_FREE;
+  what.status = weir_notify_status(st);
+  if (notified) l->end(&call, &what);
   return st;
 }
 
@@ -278,7 +279,7 @@ weir_status weir_pinned_free(void *ptr)
 {
   if (__builtin_expect(!ptr || atomic_load_explicit(&forked, memory_order_relaxed), 0))
     return WEIR_OK; /* a child's copy of a program's objects may well be freed there */
-  if (__builtin_expect(weir_listening != NULL, 0)) return free_told(ptr);
+  if (__builtin_expect(weir_listening != NULL, 0)) return free_notified(ptr);
   return weir_tcache_free_host(ptr);
 }
 

@@ -80,12 +80,12 @@ __attribute__((cold)) void weir_announce_tensor(enum weir_tensor_fact fact, cons
   char module[WEIR_TENSOR_TEXT];
   if (!l || s->kind == STORAGE_OVER) return;
   bool host = s->device.type == WEIR_DEVICE_CPU;
-  weir_told_tensor what = {.fact = fact,
-                           .storage = (uint64_t)(uintptr_t)s,
-                           .mem = !host       ? WEIR_MEM_DEVICE
-                                  : s->pinned ? WEIR_MEM_PINNED
-                                              : WEIR_MEM_PAGEABLE,
-                           .device = weir_device_index(s->device)};
+  weir_tensor_notice what = {.fact = fact,
+                             .storage = (uint64_t)(uintptr_t)s,
+                             .mem = !host       ? WEIR_MEM_DEVICE
+                                    : s->pinned ? WEIR_MEM_PINNED
+                                                : WEIR_MEM_PAGEABLE,
+                             .device = weir_device_index(s->device)};
   if (fact == WEIR_TENSOR_MADE) {
     weir_module_path_text(module);
     what.module = module;

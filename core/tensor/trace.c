@@ -26,7 +26,7 @@ static struct {
   pthread_key_t key; /* a thread's end */
   bool started;
   bool aside; /* the preload library has it all */
-  uint16_t api[WEIR_TOLD_APIS];
+  uint16_t api[WEIR_NOTICE_APIS];
   pid_t pid;            /* of who started it */
   char path[PATH_MAX];  /* where it is to be */
   char spool[PATH_MAX]; /* where it is */
@@ -59,7 +59,7 @@ static void in_child(void)
   atomic_store(&inside, 0);
   weir_spool_after_fork();
   if (pen) memset(pen, 0, sizeof *pen);
-  (void)weir_told_record(NULL);
+  (void)weir_notify_record(NULL);
 }
 
 static void once(void)
@@ -103,15 +103,15 @@ static weir_writer *writer(void)
   return pen;
 }
 
-static void block_done(weir_told *call, const weir_told_block *what)
+static void block_done(weir_notice *call, const weir_block_notice *what)
 {
   int kept = errno;
   if (!enter()) return;
   weir_writer *w = writer();
   weir_trace_event *e = w ? weir_writer_slots(w, 1) : NULL;
   if (e) {
-    bool pinned = what->api == WEIR_TOLD_PINNED_MALLOC || what->api == WEIR_TOLD_PINNED_FREE;
-    bool alloc = what->api == WEIR_TOLD_MALLOC || what->api == WEIR_TOLD_PINNED_MALLOC;
+    bool pinned = what->api == WEIR_NOTICE_PINNED_MALLOC || what->api == WEIR_NOTICE_PINNED_FREE;
+    bool alloc = what->api == WEIR_NOTICE_MALLOC || what->api == WEIR_NOTICE_PINNED_MALLOC;
     uint32_t commit = atomic_load_explicit(&e->commit, memory_order_relaxed);
     weir_trace_event fact = {.kind = alloc ? WEIR_EV_ALLOC : WEIR_EV_FREE,
                              .api = own.api[what->api],
@@ -134,7 +134,7 @@ static void block_done(weir_told *call, const weir_told_block *what)
   errno = kept;
 }
 
-static void tensor_fact(const weir_told_tensor *what)
+static void tensor_fact(const weir_tensor_notice *what)
 {
   if (!enter()) return;
   weir_trace_event head = {.start = weir_ticks()};
@@ -182,7 +182,7 @@ static weir_status open_spool(void)
   static const char *const names[] = {"weir_malloc", "weir_free", "weir_pinned_malloc",
                                       "weir_pinned_free"};
   weir_clock_init();
-  for (int i = 0; i < WEIR_TOLD_APIS; i++)
+  for (int i = 0; i < WEIR_NOTICE_APIS; i++)
     own.api[i] = (uint16_t)weir_api_find_name(names[i]);
   weir_spool_options o = {.directory = own.folder,
                           .alone = true,
@@ -199,7 +199,7 @@ weir_status weir_trace_start(const char *path)
   pthread_mutex_lock(&own.lock);
   if (own.started)
     st = weir_fail(WEIR_EINVAL, "a trace is being written already: %s", own.path);
-  else if (weir_told_preload())
+  else if (weir_notify_preload())
     own.aside = true;
   else if (!(st = make_folder(path)) && (st = open_spool()))
     (void)rmdir(own.folder);
@@ -207,7 +207,7 @@ weir_status weir_trace_start(const char *path)
     own.started = true;
     own.pid = getpid();
     atomic_store(&active, !own.aside);
-    if (!own.aside) own.aside = !weir_told_record(&listener);
+    if (!own.aside) own.aside = !weir_notify_record(&listener);
   }
   pthread_mutex_unlock(&own.lock);
   return st;
@@ -235,7 +235,7 @@ weir_status weir_trace_stop(void)
   pthread_mutex_lock(&own.lock);
   if (!own.started) st = weir_fail(WEIR_EINVAL, "no trace was started");
   if (!st && !own.aside) {
-    (void)weir_told_record(NULL);
+    (void)weir_notify_record(NULL);
     atomic_store(&active, false);
     while (atomic_load(&inside))
       (void)sched_yield();

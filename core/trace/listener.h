@@ -20,32 +20,32 @@
 #define WEIR_LISTENER_VERSION 2u
 
 /* The functions of the engine that a trace names. Rows of api.def; gen.py lists them as well. */
-enum weir_told_api {
-  WEIR_TOLD_MALLOC,
-  WEIR_TOLD_FREE,
-  WEIR_TOLD_PINNED_MALLOC,
-  WEIR_TOLD_PINNED_FREE,
-  WEIR_TOLD_APIS
+enum weir_notice_api {
+  WEIR_NOTICE_MALLOC,
+  WEIR_NOTICE_FREE,
+  WEIR_NOTICE_PINNED_MALLOC,
+  WEIR_NOTICE_PINNED_FREE,
+  WEIR_NOTICE_APIS
 };
 
-typedef struct weir_told { /* one call, on its thread's stack; the listener's own */
+typedef struct weir_notice { /* one call, on its thread's stack; the listener's own */
   uint64_t room[12];
   uint64_t start; /* ticks, where the library itself writes them down */
   bool passed_on; /* the preload library's begin() said true */
-} weir_told;
+} weir_notice;
 
-typedef struct weir_told_block {
-  enum weir_told_api api;
+typedef struct weir_block_notice {
+  enum weir_notice_api api;
   unsigned status;  /* a cudaError_t's number: 0, 1 invalid value, 2 out of memory, 999 unknown */
   uint64_t address; /* 0: none */
   uint64_t bytes;   /* as asked for; 0 of a free */
   uint64_t stream;  /* of an allocation: native handle, 0 the legacy default one */
   int device;       /* of an allocation: ordinal; -1: host memory */
   uint64_t freed;   /* of a free: the bytes that were asked for */
-} weir_told_block;
+} weir_block_notice;
 
 /* What there is to say of a tensor's storage, made, named, gone: views are not told of. */
-typedef struct weir_told_tensor {
+typedef struct weir_tensor_notice {
   enum weir_tensor_fact fact;
   uint64_t storage;     /* which: an address that no other storage has meanwhile */
   uint64_t address;     /* of the elements; MADE only, as all that follows but the name */
@@ -56,12 +56,12 @@ typedef struct weir_told_tensor {
   const int64_t *size;  /* borrowed; dims of them */
   const char *name;     /* borrowed; NAMED; else NULL */
   const char *module;   /* borrowed: where in the modules the thread is, "" nowhere */
-} weir_told_tensor;
+} weir_tensor_notice;
 
 typedef struct weir_listener {
   /* Around a call of the program's into the engine. False: nobody listens, end() is not called. */
-  bool (*begin)(weir_told *call);
-  void (*end)(weir_told *call, const weir_told_block *what);
+  bool (*begin)(weir_notice *call);
+  void (*end)(weir_notice *call, const weir_block_notice *what);
   /* Around the engine's own calls into the driver, which are made by functions called from the one
    * that has `scope` on its stack. True: unhush() must follow. */
   bool (*hush)(const void *scope);
@@ -75,7 +75,7 @@ typedef struct weir_listener {
    * (`device` is then the one it was locked for), in all, after a change. */
   void (*reserved)(int device, weir_mem mem, uint64_t bytes);
   /* A storage was made, named, or is about to go. */
-  void (*tensor)(const weir_told_tensor *what);
+  void (*tensor)(const weir_tensor_notice *what);
 } weir_listener;
 
 /* NULL: of another version, or not to be told (set-uid programs). The preload library's. */

@@ -22,14 +22,14 @@ static struct {
   pthread_mutex_t lock;
   const weir_listener *preload, *own; /* static; NULL: not there */
   weir_watch *all;                    /* every callback there was */
-} told = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} listeners = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-const weir_listener *weir_told_preload(void)
+const weir_listener *weir_notify_preload(void)
 {
-  return told.preload;
+  return listeners.preload;
 }
 
-unsigned weir_told_status(weir_status st)
+unsigned weir_notify_status(weir_status st)
 {
   switch (st) {
   case WEIR_OK:
@@ -46,10 +46,10 @@ unsigned weir_told_status(weir_status st)
 /* ---- several listeners ------------------------------------------------------------------------
  */
 
-static void tell_program(const weir_told_block *what)
+static void tell_program(const weir_block_notice *what)
 {
   weir_watch *w = atomic_load_explicit(&weir_memory_watch, memory_order_acquire);
-  bool alloc = what->api == WEIR_TOLD_MALLOC || what->api == WEIR_TOLD_PINNED_MALLOC;
+  bool alloc = what->api == WEIR_NOTICE_MALLOC || what->api == WEIR_NOTICE_PINNED_MALLOC;
   if (!w || what->status || !what->address) return;
   weir_memory_event e = {.action = alloc ? WEIR_MEMORY_ALLOC : WEIR_MEMORY_FREE,
                          .device = what->device < 0 ? WEIR_CPU : WEIR_CUDA_AT(what->device),
@@ -70,25 +70,25 @@ void weir_watch_segment(int device, bool came, uint64_t address, uint64_t bytes)
   w->call(w->user, &e);
 }
 
-static bool begin(weir_told *call)
+static bool begin(weir_notice *call)
 {
-  call->passed_on = told.preload && told.preload->begin(call);
+  call->passed_on = listeners.preload && listeners.preload->begin(call);
   call->start = weir_ticks();
   return true;
 }
 
-static void end(weir_told *call, const weir_told_block *what)
+static void end(weir_notice *call, const weir_block_notice *what)
 {
-  if (call->passed_on) told.preload->end(call, what);
-  const weir_listener *own = __atomic_load_n(&told.own, __ATOMIC_ACQUIRE);
+  if (call->passed_on) listeners.preload->end(call, what);
+  const weir_listener *own = __atomic_load_n(&listeners.own, __ATOMIC_ACQUIRE);
   if (own) own->end(call, what);
   tell_program(what);
 }
 
-static void tensor(const weir_told_tensor *what)
+static void tensor(const weir_tensor_notice *what)
 {
-  if (told.preload) told.preload->tensor(what);
-  const weir_listener *own = __atomic_load_n(&told.own, __ATOMIC_ACQUIRE);
+  if (listeners.preload) listeners.preload->tensor(what);
+  const weir_listener *own = __atomic_load_n(&listeners.own, __ATOMIC_ACQUIRE);
   if (own) own->tensor(what);
 }
 
@@ -96,32 +96,32 @@ static void tensor(const weir_told_tensor *what)
 static void choose(void)
 {
   static const weir_listener several = {.begin = begin, .end = end, .tensor = tensor};
-  bool more = told.own || atomic_load(&weir_memory_watch);
-  __atomic_store_n(&weir_listening, more ? &several : told.preload, __ATOMIC_RELEASE);
+  bool more = listeners.own || atomic_load(&weir_memory_watch);
+  __atomic_store_n(&weir_listening, more ? &several : listeners.preload, __ATOMIC_RELEASE);
 }
 
-/* Before main(), so that tensors of the cpu, which opens no device, are told of as well. */
+/* Before main(), so that tensors of the cpu, which opens no device, are announced as well. */
 static __attribute__((constructor)) void at_load(void)
 {
-  weir_told_start();
+  weir_notify_start();
 }
 
-void weir_told_start(void)
+void weir_notify_start(void)
 {
   if (!weir_note_engine) return;
-  pthread_mutex_lock(&told.lock);
-  told.preload = weir_note_engine(WEIR_LISTENER_VERSION);
+  pthread_mutex_lock(&listeners.lock);
+  listeners.preload = weir_note_engine(WEIR_LISTENER_VERSION);
   choose();
-  pthread_mutex_unlock(&told.lock);
+  pthread_mutex_unlock(&listeners.lock);
 }
 
-bool weir_told_record(const weir_listener *own)
+bool weir_notify_record(const weir_listener *own)
 {
-  pthread_mutex_lock(&told.lock);
-  bool free = !own || !told.preload;
-  if (free) __atomic_store_n(&told.own, own, __ATOMIC_RELEASE);
+  pthread_mutex_lock(&listeners.lock);
+  bool free = !own || !listeners.preload;
+  if (free) __atomic_store_n(&listeners.own, own, __ATOMIC_RELEASE);
   choose();
-  pthread_mutex_unlock(&told.lock);
+  pthread_mutex_unlock(&listeners.lock);
   return free;
 }
 
@@ -129,13 +129,13 @@ weir_status weir_memory_set_callback(weir_memory_callback callback, void *user)
 {
   weir_watch *w = callback ? malloc(sizeof *w) : NULL;
   if (callback && !w) return weir_fail(WEIR_ENOMEM, "no host memory for a callback");
-  pthread_mutex_lock(&told.lock);
+  pthread_mutex_lock(&listeners.lock);
   if (w) {
-    *w = (weir_watch){callback, user, told.all};
-    told.all = w;
+    *w = (weir_watch){callback, user, listeners.all};
+    listeners.all = w;
   }
   atomic_store_explicit(&weir_memory_watch, w, memory_order_release);
   choose();
-  pthread_mutex_unlock(&told.lock);
+  pthread_mutex_unlock(&listeners.lock);
   return WEIR_OK;
 }

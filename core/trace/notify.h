@@ -17,16 +17,16 @@ struct weir_watch;
 extern const weir_listener *weir_listening; /* static; NULL: nobody */
 
 /* Looks for the preload library; any thread, any number of times. */
-void weir_told_start(void);
-/* It alone; NULL: it is not there. What the engine has from the driver is told to nobody else. */
-const weir_listener *weir_told_preload(void);
+void weir_notify_start(void);
+/* It alone; NULL: it is not there. What the engine has from the driver is said to it alone. */
+const weir_listener *weir_notify_preload(void);
 
 /* What a trace calls the outcome: the number of the CUDA error that says the same. */
-unsigned weir_told_status(weir_status st);
+unsigned weir_notify_status(weir_status st);
 
 /* The library's own trace, NULL: none; static. Refused (false) where the preload library listens.
  */
-bool weir_told_record(const weir_listener *own);
+bool weir_notify_record(const weir_listener *own);
 
 /* The program's callback; NULL: none. */
 extern _Atomic(struct weir_watch *) weir_memory_watch;

@@ -17,7 +17,7 @@ static inline uint16_t weir_tensor_text(char *to, const char *text)
 
 /* `head` has start and context; false: dropped. */
 static inline bool weir_tensor_record(weir_writer *w, weir_trace_event *head,
-                                      const weir_told_tensor *what)
+                                      const weir_tensor_notice *what)
 {
   struct {
     weir_tensor_info info;

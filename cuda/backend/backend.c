@@ -32,15 +32,15 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
 static CUresult device_take(const weir_cuda_device *d, CUdeviceptr *at, uint64_t bytes)
 {
   CUresult r = weir_cuda.cuMemAlloc(at, bytes);
-  weir_cuda_told_mapped(d, r, *at, bytes, WEIR_MEM_DEVICE);
+  weir_cuda_notify_mapped(d, r, *at, bytes, WEIR_MEM_DEVICE);
   return r;
 }
 
 static CUresult device_give(const weir_cuda_device *d, CUdeviceptr at, uint64_t bytes)
 {
-  weir_cuda_told_unmapped(at);
+  weir_cuda_notify_unmapped(at);
   CUresult r = weir_cuda.cuMemFree(at);
-  if (r) weir_cuda_told_mapped(d, CUDA_SUCCESS, at, bytes, WEIR_MEM_DEVICE);
+  if (r) weir_cuda_notify_mapped(d, CUDA_SUCCESS, at, bytes, WEIR_MEM_DEVICE);
   return r;
 }
 
@@ -51,23 +51,23 @@ static CUresult host_lock(const weir_cuda_device *d, void *at, uint64_t bytes, u
 {
   flags |= CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   CUresult r = weir_cuda.cuMemHostRegister(at, bytes, flags);
-  weir_cuda_told_mapped(d, r, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
+  weir_cuda_notify_mapped(d, r, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
   return r;
 }
 
 static CUresult host_take(const weir_cuda_device *d, void **at, uint64_t bytes, unsigned flags)
 {
   CUresult r = weir_cuda.cuMemHostAlloc(at, bytes, flags);
-  weir_cuda_told_mapped(d, r, r ? 0 : (uint64_t)(uintptr_t)*at, bytes, WEIR_MEM_PINNED);
+  weir_cuda_notify_mapped(d, r, r ? 0 : (uint64_t)(uintptr_t)*at, bytes, WEIR_MEM_PINNED);
   return r;
 }
 
 static CUresult host_give(const weir_cuda_device *d, void *at, uint64_t bytes,
                           CUresult (*give)(void *))
 {
-  weir_cuda_told_unmapped((uint64_t)(uintptr_t)at);
+  weir_cuda_notify_unmapped((uint64_t)(uintptr_t)at);
   CUresult r = give(at);
-  if (r) weir_cuda_told_mapped(d, CUDA_SUCCESS, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
+  if (r) weir_cuda_notify_mapped(d, CUDA_SUCCESS, (uint64_t)(uintptr_t)at, bytes, WEIR_MEM_PINNED);
   return r;
 }
 
@@ -76,7 +76,7 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
   weir_cuda_device *d = self;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, device_give(d, address, bytes));
-  weir_cuda_told_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)bytes);
+  weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemFree of %llu bytes at 0x%llx on cuda:%d",
                           (unsigned long long)bytes, (unsigned long long)address, d->index);
 }
@@ -87,7 +87,7 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
   CUdeviceptr at = 0;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, device_take(d, &at, bytes));
-  weir_cuda_told_taken(d, r, WEIR_MEM_DEVICE, (int64_t)bytes);
+  weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, (int64_t)bytes);
   if (r)
     return weir_driver_fail(r, "cuMemAlloc of %llu bytes on cuda:%d", (unsigned long long)bytes,
                             d->index);
@@ -113,7 +113,7 @@ static weir_status host_register(void *self, void *memory, uint64_t bytes, unsig
   weir_cuda_device *d = self;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, host_lock(d, memory, bytes, flags));
-  weir_cuda_told_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
+  weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostRegister of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
 }
@@ -123,7 +123,7 @@ static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
   weir_cuda_device *d = self;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, host_give(d, memory, bytes, weir_cuda.cuMemHostUnregister));
-  weir_cuda_told_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
+  weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostUnregister of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
 }
@@ -133,7 +133,7 @@ static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void *
   weir_cuda_device *d = self;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, host_take(d, out, bytes, flags));
-  weir_cuda_told_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
+  weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostAlloc of %llu bytes for cuda:%d", (unsigned long long)bytes,
                           d->index);
 }
@@ -143,7 +143,7 @@ static weir_status host_free(void *self, void *memory, uint64_t bytes)
   weir_cuda_device *d = self;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, host_give(d, memory, bytes, weir_cuda.cuMemFreeHost));
-  weir_cuda_told_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
+  weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemFreeHost of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
 }

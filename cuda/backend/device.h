@@ -52,12 +52,12 @@ bool weir_cuda_again(CUresult r);
  * stream. */
 #define WEIR_CUDA_SEEN(d, result, call) WEIR_CUDA_DO(d, result, call, false)
 
-/* What the engine takes from the driver, told to who listens (notify.c). Gone: ahead of the call.
+/* What the engine takes from the driver, said to who listens (notify.c). Gone: ahead of the call.
  */
-void weir_cuda_told_mapped(const weir_cuda_device *d, CUresult r, uint64_t address, uint64_t bytes,
-                           weir_mem mem);
-void weir_cuda_told_unmapped(uint64_t address);
-void weir_cuda_told_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t bytes);
+void weir_cuda_notify_mapped(const weir_cuda_device *d, CUresult r, uint64_t address,
+                             uint64_t bytes, weir_mem mem);
+void weir_cuda_notify_unmapped(uint64_t address);
+void weir_cuda_notify_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t bytes);
 
 /* copy.c: copies for tensors. */
 weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to,

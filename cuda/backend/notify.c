@@ -1,4 +1,4 @@
-/* notify.c: what the engine takes from the driver, told to the preload library where there is one
+/* notify.c: what the engine takes from the driver, said to the preload library where there is one
  * (core/trace/listener.h): ranges of memory, so that it knows what a pointer of the program is, and
  * how much it is in all. */
 #include "cuda/backend/device.h"
@@ -14,18 +14,18 @@ bool weir_cuda_again(CUresult r)
 }
 
 /* Within the context. */
-void weir_cuda_told_mapped(const weir_cuda_device *d, CUresult r, uint64_t address, uint64_t bytes,
-                           weir_mem mem)
+void weir_cuda_notify_mapped(const weir_cuda_device *d, CUresult r, uint64_t address,
+                             uint64_t bytes, weir_mem mem)
 {
   if (!r && listener()) listener()->mapped(address, bytes, mem, d->index);
 }
 
-void weir_cuda_told_unmapped(uint64_t address)
+void weir_cuda_notify_unmapped(uint64_t address)
 {
   if (listener()) listener()->unmapped(address);
 }
 
-void weir_cuda_told_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t bytes)
+void weir_cuda_notify_taken(weir_cuda_device *d, CUresult r, weir_mem mem, int64_t bytes)
 {
   if (r || !listener()) return;
   _Atomic uint64_t *sum = &d->taken[mem == WEIR_MEM_PINNED];

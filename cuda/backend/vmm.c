@@ -105,7 +105,7 @@ static weir_status create(void *self, uint64_t *page)
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemCreate(&handle, d->backend.source.page_bytes, &d->page, 0));
   if (!r) *page = handle;
-  weir_cuda_told_taken(d, r, WEIR_MEM_DEVICE, (int64_t)d->backend.source.page_bytes);
+  weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, (int64_t)d->backend.source.page_bytes);
   return weir_driver_fail(r, "cuMemCreate of a page of %llu bytes on cuda:%d",
                           (unsigned long long)d->backend.source.page_bytes, d->index);
 }
@@ -115,7 +115,7 @@ static weir_status destroy(void *self, uint64_t page)
   weir_cuda_device *d = self;
   CUresult r;
   WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemRelease(page));
-  weir_cuda_told_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)d->backend.source.page_bytes);
+  weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)d->backend.source.page_bytes);
   return weir_driver_fail(r, "cuMemRelease of a page on cuda:%d", d->index);
 }
 
@@ -127,7 +127,7 @@ static CUresult page_map(weir_cuda_device *d, uint64_t address, uint64_t page)
   CUresult r = weir_cuda.cuMemMap(address, bytes, 0, page, 0);
   if (!r) note_pages(d, address, bytes, true);
   pthread_mutex_unlock(&lock);
-  weir_cuda_told_mapped(d, r, address, bytes, WEIR_MEM_DEVICE);
+  weir_cuda_notify_mapped(d, r, address, bytes, WEIR_MEM_DEVICE);
   return r;
 }
 
@@ -136,13 +136,13 @@ static CUresult pages_unmap(weir_cuda_device *d, uint64_t address, uint64_t byte
 {
   uint64_t page = d->backend.source.page_bytes;
   for (uint64_t at = 0; at < bytes; at += page)
-    weir_cuda_told_unmapped(address + at);
+    weir_cuda_notify_unmapped(address + at);
   pthread_mutex_lock(&lock);
   CUresult r = weir_cuda.cuMemUnmap(address, bytes);
   if (!r) note_pages(d, address, bytes, false);
   pthread_mutex_unlock(&lock);
   for (uint64_t at = 0; r && at < bytes; at += page)
-    weir_cuda_told_mapped(d, CUDA_SUCCESS, address + at, page, WEIR_MEM_DEVICE);
+    weir_cuda_notify_mapped(d, CUDA_SUCCESS, address + at, page, WEIR_MEM_DEVICE);
   return r;
 }
 

@@ -16,17 +16,17 @@
 #include "interpose/record/pointers.h"
 #include "interpose/record/stats.h"
 
-_Static_assert(sizeof(weir_call) <= sizeof(weir_told), "a told call is a call");
+_Static_assert(sizeof(weir_call) <= sizeof(weir_notice), "a told call is a call");
 
 static const struct told_row {
   uint16_t api; /* core/trace/api.def */
   bool alloc, pinned;
-} rows[WEIR_TOLD_APIS] = {[WEIR_TOLD_MALLOC] = {WEIR_API_weir_malloc, true, false},
-                          [WEIR_TOLD_FREE] = {WEIR_API_weir_free, false, false},
-                          [WEIR_TOLD_PINNED_MALLOC] = {WEIR_API_weir_pinned_malloc, true, true},
-                          [WEIR_TOLD_PINNED_FREE] = {WEIR_API_weir_pinned_free, false, true}};
+} rows[WEIR_NOTICE_APIS] = {[WEIR_NOTICE_MALLOC] = {WEIR_API_weir_malloc, true, false},
+                            [WEIR_NOTICE_FREE] = {WEIR_API_weir_free, false, false},
+                            [WEIR_NOTICE_PINNED_MALLOC] = {WEIR_API_weir_pinned_malloc, true, true},
+                            [WEIR_NOTICE_PINNED_FREE] = {WEIR_API_weir_pinned_free, false, true}};
 
-static bool begin(weir_told *told)
+static bool begin(weir_notice *told)
 {
   weir_call *c = (weir_call *)(void *)told->room;
   if (!weir_enter_from(c, 0, 0, WEIR_BANK_DRIVER, NULL)) return false;
@@ -35,7 +35,7 @@ static bool begin(weir_told *told)
 }
 
 /* The block's place is that of the memory it was cut from. */
-static weir_fill fill(const weir_call *c, const weir_told_block *what, const struct told_row *row)
+static weir_fill fill(const weir_call *c, const weir_block_notice *what, const struct told_row *row)
 {
   weir_tag tag = weir_pointer_tag(what->address);
   weir_fill e = {.kind = row->alloc ? WEIR_EV_ALLOC : WEIR_EV_FREE,
@@ -55,7 +55,7 @@ static weir_fill fill(const weir_call *c, const weir_told_block *what, const str
   return e;
 }
 
-static void end(weir_told *told, const weir_told_block *what)
+static void end(weir_notice *told, const weir_block_notice *what)
 {
   weir_call *c = (weir_call *)(void *)told->room;
   const struct told_row *row = &rows[what->api];
@@ -111,7 +111,7 @@ static void reserved(int device, weir_mem mem, uint64_t bytes)
 }
 
 /* A fact of a tensor is no event: it is written wherever the thread is, within a call or not. */
-static void tensor(const weir_told_tensor *what)
+static void tensor(const weir_tensor_notice *what)
 {
   weir_thread *t = &weir_self;
   if (!weir_thread_ready(t)) return;

@@ -83,7 +83,7 @@ static const char *make_trace(void)
   synth_copy(0, 20, 5, WEIR_COPY_HTOD, 64, 0, (int)WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
              WEIR_MEM_PINNED, 0);
   weir_trace_event head = {.start = weir_spool_current()->clock_first.ticks + 30};
-  weir_told_tensor tensor = {.fact = WEIR_TENSOR_MADE, .bytes = 8, .device = -1, .module = "net"};
+  weir_tensor_notice tensor = {.fact = WEIR_TENSOR_MADE, .bytes = 8, .device = -1, .module = "net"};
   ck_assert(weir_tensor_record(synth_thread(0), &head, &tensor));
   synth_close();
   one[0] = synth_spool();
