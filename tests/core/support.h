@@ -21,7 +21,8 @@
 
 enum { KEYS = 64 };
 
-/* A new folder under /dev/shm, $TMPDIR or /tmp, 0700; the path is in `out`. */
+/* A new folder under /dev/shm, $TMPDIR or /tmp, whichever has room first, 0700; the path is in
+ * `out`. */
 void make_folder(char out[256]);
 
 /* Removes a folder and the files in it. */
