@@ -11,8 +11,8 @@
 #define WEIR_PRAGMA(text) _Pragma(#text)
 
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed" /* a loop that calls the C library stays a loop   \
-                                                  */
+/* A loop that calls the C library stays a loop. */
+#pragma clang diagnostic ignored "-Wpass-failed"
 #define WEIR_IVDEP     WEIR_PRAGMA(clang loop vectorize(assume_safety))
 #define WEIR_UNROLL(n) WEIR_PRAGMA(clang loop unroll_count(n))
 #else

@@ -92,10 +92,11 @@ WEIR_PUBLIC weir_status weir_memory_set_callback(weir_memory_callback callback, 
  *
  * A metric has a pool and a kind. Pools: small_pool are blocks up to 1 MiB, large_pool larger ones,
  * all both. Kinds: current; peak, the highest since the last reset; allocated and freed, the sums
- * of all increases and decreases since the last reset of sums. allocation, allocated_bytes  blocks
- * handed out, and their sizes requested_bytes              what was asked for, of these active,
- * active_bytes         the same, and blocks that were freed while other streams use them segment,
- * reserved_bytes      what the device gave: segments, or VMM pages, mapped or kept
+ * of all increases and decreases since the last reset of sums.
+ *   allocation, allocated_bytes  blocks handed out, and their sizes
+ *   requested_bytes              what was asked for, of these
+ *   active, active_bytes         the same, and blocks that were freed while other streams use them
+ *   segment, reserved_bytes      what the device gave: segments, or VMM pages, mapped or kept
  *   inactive_split(_bytes)       free blocks we hold, in heaps and with threads; not a segment that
  *                                is free as a whole
  * Where this allocator is not PyTorch's:

@@ -732,8 +732,8 @@ START_TEST(threads_capture_while_libraries_come_and_go)
 {
   enum { THREADS = 4 };
   pthread_t threads[THREADS];
-#if defined(__SANITIZE_THREAD__) /* its mutexes cannot be had any more when libunwind's key is     \
-                                    destroyed */
+#if defined(__SANITIZE_THREAD__)
+  /* its mutexes cannot be had any more when libunwind's key is destroyed */
   weir_stack_init(NULL, no_library, dlsym, 32);
 #else
   start(32);

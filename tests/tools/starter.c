@@ -1,8 +1,6 @@
 /* starter.c: HOW PROGRAM: starts PROGRAM without arguments by the function HOW and waits for it:
  * each exec in a child of vfork() (fork() for "fork"), with the environment as it is, or, where HOW
- * ends in
- * "-bare", without any.
- */
+ * ends in "-bare", without any. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>

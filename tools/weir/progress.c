@@ -8,9 +8,9 @@
 
 #define NS_PATIENCE UINT64_C(1000000000)
 #define NS_REDRAW   UINT64_C(200000000)
-#define MUCH_LEFT                                                                                  \
-  UINT64_C(400000) /* events: half a second's work or more; a count, so that it                    \
-                      does not hang on the machine whether the line is there */
+/* Events: half a second's work or more; a count, so that it does not hang on the machine whether the
+ * line is there. */
+#define MUCH_LEFT UINT64_C(400000)
 
 static void tell_once(progress *p, uint64_t left)
 {
