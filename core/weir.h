@@ -38,9 +38,9 @@ extern "C" {
 #endif
 
 #define WEIR_VERSION_MAJOR 0
-#define WEIR_VERSION_MINOR 1
+#define WEIR_VERSION_MINOR 2
 #define WEIR_VERSION_PATCH 0
-#define WEIR_VERSION       "0.1.0"
+#define WEIR_VERSION       "0.2.0"
 
 /* The version of the library that is linked, "MAJOR.MINOR.PATCH" (borrowed, static). */
 WEIR_PUBLIC const char *weir_version(void);
