@@ -1,7 +1,6 @@
 /* level.h: how much of the same a suite tries. A suite whose checks repeat is built for each level
  * that its folder's rules.mk names: as test_NAME (make test), test_NAME_all (make test-all),
- * test_NAME_long (make test-long). What is checked is the same at each; only how often differs.
- */
+ * test_NAME_long (make test-long). What is checked is the same at each; only how often differs. */
 #ifndef WEIR_TESTS_LEVEL_H
 #define WEIR_TESTS_LEVEL_H
 

@@ -8,8 +8,7 @@
  * submitted to that stream before it is. An event holds its latest record only.
  *
  * All functions may be called from any thread, and while streams are being captured, of whatever
- * mode (CUDA: under cudaStreamCaptureModeRelaxed). None may call back into the allocator.
- */
+ * mode (CUDA: under cudaStreamCaptureModeRelaxed). None may call back into the allocator. */
 #ifndef WEIR_DEVICE_BACKEND_H
 #define WEIR_DEVICE_BACKEND_H
 

@@ -1,8 +1,7 @@
 /* cpu.c: the host as a device: memory, copies, and streams that are always done.
  *
  * Its one stream is NULL and everything is complete when the call returns, so an event has nothing
- * to remember. Memory is the C library's, aligned for vectors and cache lines.
- */
+ * to remember. Memory is the C library's, aligned for vectors and cache lines. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,7 @@
 
 enum { ALIGNMENT = 512, COPY_GRAIN = 1 << 20 /* bytes a thread copies at a time */ };
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
@@ -54,8 +52,7 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
   return WEIR_OK;
 }
 
-/* ---- streams and events: nothing is ever pending ----------------------------------------------
- */
+/* ---- streams and events: nothing is ever pending --------------------------------------------- */
 
 static weir_status event_create(void *self, void **event)
 {
@@ -84,8 +81,7 @@ static weir_status is_complete(void *self, void *event_or_stream, bool *complete
   return WEIR_OK;
 }
 
-/* ---- copies -----------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 typedef struct bytes {
   char *to;
@@ -129,8 +125,7 @@ static weir_status copy_to_device(void *self, uint64_t to, const void *from, uin
   return copy(self, NULL, WEIR_COPY_WITHIN, (void *)(uintptr_t)to, from, count);
 }
 
-/* ---- random numbers ---------------------------------------------------------------------------
- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 static void random_part(void *arg, int64_t from, int64_t to)
 {

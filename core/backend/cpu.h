@@ -3,8 +3,7 @@
  * Kernels (cpu_kernels.h) are loops over contiguous elements of one type, compiled once for every
  * level of processor: weir_cpu_level() is the table for this machine. What is strided, of another
  * dtype or a number is brought into that form in blocks of CPU_BLOCK elements (cpu_walk.c), which
- * stay in the first cache. Arithmetic is the same at all levels, to the bit.
- */
+ * stay in the first cache. Arithmetic is the same at all levels, to the bit. */
 #ifndef WEIR_DEVICE_CPU_H
 #define WEIR_DEVICE_CPU_H
 
@@ -58,8 +57,7 @@ const cpu_level *weir_cpu_level(void); /* of this machine (borrowed, static) */
 /* The highest level that is used: 0 base, 1 AVX2, 2 AVX-512. Tests lower it. */
 extern int weir_cpu_level_most;
 
-/* ---- cpu_walk.c: operands, block by block -----------------------------------------------------
- */
+/* ---- cpu_walk.c: operands, block by block ---------------------------------------------------- */
 
 typedef struct cpu_walk {
   char *at;                 /* the next element */
@@ -91,8 +89,7 @@ static inline weir_dtype weir_cpu_kernel_dtype(weir_dtype compute)
 const void *weir_cpu_widen(const void *x, weir_dtype from, weir_dtype compute, int64_t n,
                            void *room);
 
-/* ---- the functions of weir_compute ------------------------------------------------------------
- */
+/* ---- the functions of weir_compute ----------------------------------------------------------- */
 
 weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l);
 weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r);

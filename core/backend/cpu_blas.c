@@ -3,8 +3,7 @@
  * Looked for at the first product that may be one's; never closed. Its interface is CBLAS with
  * 32-bit integers. An OpenBLAS that does not know the processor takes its kernels for old ones (its
  * core name says which); then Weir's own are several times as fast, and "auto" takes those. So it
- * is with the reference BLAS, which is used where it is asked for only.
- */
+ * is with the reference BLAS, which is used where it is asked for only. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -43,8 +42,7 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic int setting = -1; /* enum weir_blas; -1: the environment has not been asked */
 
-/* ---- which ------------------------------------------------------------------------------------
- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 weir_status weir_set_blas(weir_blas which)
 {
@@ -67,8 +65,7 @@ weir_blas weir_get_blas(void)
   return (weir_blas)(atomic_compare_exchange_strong(&setting, &unread, now) ? now : unread);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* Whether OpenBLAS uses what the processor has. */
 static bool knows_processor(void *handle)
@@ -122,8 +119,7 @@ const char *weir_cpu_blas_name(void)
   return wanted() ? library.is->file : "builtin";
 }
 
-/* ---- products ---------------------------------------------------------------------------------
- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 static void tell_threads(void)
 {

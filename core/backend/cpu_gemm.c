@@ -11,8 +11,7 @@
  * float16 and bfloat16: C is summed in a float32 matrix of its own, and rounded once. complex64:
  * four real products, of real and imaginary parts.
  *
- * Words. product: one of real matrices, all of one batch place. step: an index of k.
- */
+ * Words. product: one of real matrices, all of one batch place. step: an index of k. */
 #include <complex.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -71,8 +70,7 @@ static int64_t in_units(int64_t n, int64_t unit)
   return (n + unit - 1) / unit;
 }
 
-/* ---- room for panels: kept for the next product -----------------------------------------------
- */
+/* ---- room for panels: kept for the next product ---------------------------------------------- */
 
 typedef struct room {
   size_t bytes;
@@ -102,8 +100,7 @@ static __attribute__((destructor)) void room_end(void)
   free(atomic_exchange(&kept, NULL));
 }
 
-/* ---- a product --------------------------------------------------------------------------------
- */
+/* ---- a product ------------------------------------------------------------------------------- */
 
 static void pack_b(void *arg, int64_t from, int64_t to)
 {
@@ -216,8 +213,7 @@ static weir_status multiply(product *p)
   return WEIR_OK;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* Rows of C times beta; beta 0: zero, whatever was there. */
 static void scale(const weir_gemm *g)

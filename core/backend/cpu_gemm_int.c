@@ -1,8 +1,7 @@
 /* cpu_gemm_int.c: matrix products of integers.
  *
  * A tile of C is summed in int64, which wraps. Each row of B in the tile's columns is converted
- * once and added, times an element of A, to all rows of the tile.
- */
+ * once and added, times an element of A, to all rows of the tile. */
 #include <string.h>
 #include "core/backend/cpu_gemm.h"
 #include "core/backend/threads.h"

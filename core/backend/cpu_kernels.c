@@ -1,6 +1,5 @@
 /* cpu_kernels.c: the cpu's loops for any processor of the architecture, and which of the levels
- * this machine has.
- */
+ * this machine has. */
 #define CPU_LEVEL weir_cpu_level_base
 #include "core/backend/cpu_kernels.h"
 

@@ -9,8 +9,7 @@
  *
  * Groups of types: integers (wrap: sums and products are calculated unsigned, in W), bool (as bytes
  * that are 0 or 1), float32 (functions in double, cpu_math.h; float16 and bfloat16 come as
- * float32), float64 (functions are the C library's), complex64 (calculated in double).
- */
+ * float32), float64 (functions are the C library's), complex64 (calculated in double). */
 #include <complex.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -42,8 +41,7 @@ TYPES(COMPLEX64, complex64, complex128, complex128)
 TYPES(FLOAT16, uint16_t, float, float)
 TYPES(BFLOAT16, uint16_t, float, float)
 
-/* ---- what integers need ------------------------------------------------------------------------
- */
+/* ---- what integers need ---------------------------------------------------------------------- */
 
 /* Rounds towards minus infinity. By zero: 0, and says so. The most negative by -1 wraps. */
 static inline int64_t floor_div(int64_t x, int64_t y, const cpu_args *s)
@@ -121,8 +119,7 @@ static inline double any_sine(double x, uint64_t quarter)
   return fabs(x) > 0x1p20 ? (quarter ? cos(x) : sin(x)) : cpu_sine(x, quarter);
 }
 
-/* ---- tables: X(extra, op, type of the result: T or bool, expression) --------------------------
- */
+/* ---- tables: X(extra, op, type of the result: T or bool, expression) ------------------------- */
 
 #define INT_OPS(X, E)                                                                              \
   X(E, NEG, T, (T)(0 - (W)x))                                                                      \
@@ -232,8 +229,7 @@ static inline double any_sine(double x, uint64_t quarter)
   X(E, LOGICAL_OR, bool, x != 0 || y != 0)                                                         \
   X(E, CLOSE, bool, complex_close(x, y, s))
 
-/* ---- tables made functions --------------------------------------------------------------------
- */
+/* ---- tables made functions ------------------------------------------------------------------- */
 
 enum {
 #define OP_ROW(name, text, inputs) CPU_OP_##name = WEIR_OP_##name, INPUTS_##name = inputs,
@@ -316,8 +312,7 @@ SINE(COS, 1)
 
 /* ---- conversions ------------------------------------------------------------------------------
  * Floating point to integers cuts towards zero; the int64 that gives is wrapped to what is shorter.
- * What is no int64 (NaN too) is the most negative one. Complex numbers give their real part.
- */
+ * What is no int64 (NaN too) is the most negative one. Complex numbers give their real part. */
 
 #define GET_UINT8(v)     (v)
 #define GET_INT8(v)      (v)
@@ -387,8 +382,7 @@ ALL_CASTS(CAST)
 
 /* ---- folds -------------------------------------------------------------------------------------
  * Real sums are compensated (Moller, Knuth): what an addition loses is exact and summed beside, so
- * the error does not grow with the count. LANES sums go side by side.
- */
+ * the error does not grow with the count. LANES sums go side by side. */
 
 enum { LANES = 16 };
 
@@ -527,8 +521,7 @@ static void int_any(cpu_sum *s, const void *in, int64_t n, int64_t first)
   s->i |= some;
 }
 
-/* ---- random numbers ---------------------------------------------------------------------------
- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 enum { HALVES = CPU_BLOCK / 2 };
 
@@ -603,8 +596,7 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
     out[i] = i % 2 ? odd[i / 2] : even[i / 2];
 }
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 #define FOLD(op, int, real, complex) [WEIR_REDUCE_##op] = {int, real, complex},
 #define WHERE_ENTRY(type)            ENTRY(type, WHERE, )

@@ -3,8 +3,7 @@
  * A loop is cut into pieces for the threads, a piece into blocks. A block of each input is brought
  * into the compute dtype (where it is not already), the kernel writes its result straight into out
  * or into a buffer that is converted and spread. Inputs that are the same everywhere are converted
- * once a piece. Every element's result comes from the same arithmetic, wherever it stands.
- */
+ * once a piece. Every element's result comes from the same arithmetic, wherever it stands. */
 #include <stdatomic.h>
 #include <string.h>
 #include "core/backend/cpu.h"
@@ -60,8 +59,7 @@ static bool takes_parameters(const weir_loop *l)
   return l->has_alpha || l->op == WEIR_OP_CLOSE || l->op == WEIR_OP_RANGE;
 }
 
-/* ---- inputs -----------------------------------------------------------------------------------
- */
+/* ---- inputs ---------------------------------------------------------------------------------- */
 
 static bool is_same(const weir_operand *o, const weir_loop *l)
 {
@@ -140,8 +138,7 @@ static const void *take(input *in, const work *w, int64_t n)
   return convert(weir_cpu_take(&in->walk, n, in->room), in->o->dtype, in, w, n, in->wide);
 }
 
-/* ---- a piece ----------------------------------------------------------------------------------
- */
+/* ---- a piece --------------------------------------------------------------------------------- */
 
 /* The result, n elements at `x`, into out. */
 static void give(cpu_walk *out, weir_dtype dtype, const void *x, weir_dtype from, int64_t n,
@@ -214,8 +211,7 @@ static void piece(void *arg, int64_t from, int64_t to)
   }
 }
 
-/* ---- the request ------------------------------------------------------------------------------
- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static weir_number converted(const weir_number *n, weir_dtype compute)
 {

@@ -3,8 +3,7 @@
  * They calculate in double, with polynomials that are exact to some 1e-11, so that rounding to
  * float32 is the only error that shows: at most 0.51 units in the last place, everywhere. No
  * branch, no table, no library call. All take a float's value; x + 0x1.8p52 leaves the nearest
- * integer in the low bits.
- */
+ * integer in the low bits. */
 #ifndef WEIR_DEVICE_CPU_MATH_H
 #define WEIR_DEVICE_CPU_MATH_H
 

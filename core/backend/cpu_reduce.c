@@ -8,8 +8,7 @@
  * Sums whose elements are few, or far apart where the results' are not: a tile of results is summed
  * at once, a row of elements at a time. Else, many results: the threads share the results. Few
  * results of many elements each: they share the elements, in pieces of PIECE (more where there
- * would be more than PIECES), whose sums are then put together in order.
- */
+ * would be more than PIECES), whose sums are then put together in order. */
 #include <math.h>
 #include <string.h>
 #include "core/backend/cpu.h"
@@ -74,8 +73,7 @@ static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t t
   return s;
 }
 
-/* ---- results ----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static double total(const cpu_sum *s, int part)
 {
@@ -116,8 +114,7 @@ static void finish(const work *w, int64_t output, const cpu_sum *s)
     store(&out, w, complex, WEIR_COMPLEX64);
 }
 
-/* ---- pieces put together ----------------------------------------------------------------------
- */
+/* ---- pieces put together --------------------------------------------------------------------- */
 
 static bool better(const work *w, const cpu_sum *a, const cpu_sum *b)
 {
@@ -200,8 +197,7 @@ static void large_results(work *w)
   w->sums = NULL;
 }
 
-/* ---- tiles of results -------------------------------------------------------------------------
- */
+/* ---- tiles of results ------------------------------------------------------------------------ */
 
 static bool is_tiled(const work *w)
 {

@@ -7,8 +7,7 @@
  *
  * Threads are started by the first job that wants them, block all signals, and end when the library
  * goes (its destructor joins them). After a fork the child has none and starts its own: all state
- * is set to zero there, whoever held the locks.
- */
+ * is set to zero there, whoever held the locks. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -47,8 +46,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static __thread bool within __attribute__((tls_model("initial-exec"))); /* in a part */
 static __thread int self __attribute__((tls_model("initial-exec")));    /* in a job: which */
 
-/* ---- how many ---------------------------------------------------------------------------------
- */
+/* ---- how many -------------------------------------------------------------------------------- */
 
 static int count_cores(void)
 {
@@ -74,8 +72,7 @@ weir_status weir_set_num_threads(int n)
   return WEIR_OK;
 }
 
-/* ---- workers ----------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static void take_pieces(job *j)
 {

@@ -7,8 +7,7 @@
  * (-ffp-contract=fast, in these files alone), so results differ between levels by rounding.
  *
  * Panels: A's has TILE_ROWS elements for each of k steps, B's two vectors; what the matrix does not
- * have is 0 there.
- */
+ * have is 0 there. */
 #include "core/base/compiler.h"
 #include "core/backend/cpu_gemm.h"
 #include "core/backend/half.h"

@@ -2,8 +2,7 @@
  *
  * A walk stands at one element of an operand and goes row by row (a row: the last dimension). As
  * long as a row's elements follow each other a block is taken where it lies; else it is copied
- * together, by element size alone: the type does not matter here.
- */
+ * together, by element size alone: the type does not matter here. */
 #include <string.h>
 #include "core/backend/cpu.h"
 

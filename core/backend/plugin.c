@@ -2,8 +2,7 @@
  *
  * libweir-cuda.so is looked for beside the file this code is in, then by the loader. The outcome,
  * good or bad, is kept for the process: `state` is stored last, so that who reads it needs no lock.
- * The library is never unloaded: the driver's threads and the allocator's pointers stay.
- */
+ * The library is never unloaded: the driver's threads and the allocator's pointers stay. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -34,8 +33,7 @@ void (*weir_device_on_fork)(void);
 
 /* ---- fork -------------------------------------------------------------------------------------
  * A child inherits our memory but not the driver's state ("fork() ... not supported", CUDA C++
- * Programming Guide), nor the threads that may hold our locks.
- */
+ * Programming Guide), nor the threads that may hold our locks. */
 
 static void fork_child(void)
 {
@@ -61,8 +59,7 @@ bool weir_device_forked(void)
   return true;
 }
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* "DIR/libweir-cuda.so", DIR being ours; "" where it is not known. */
 static void path_beside(char *path, size_t room)
@@ -149,8 +146,7 @@ static weir_status device_there(int index)
   return st;
 }
 
-/* ---- for all ----------------------------------------------------------------------------------
- */
+/* ---- for all --------------------------------------------------------------------------------- */
 
 bool weir_cuda_is_available(void)
 {

@@ -10,8 +10,7 @@
  * then goes on down its reuse order; any other status is passed to the user with its sentence. A
  * function that failed has changed nothing.
  *
- * Addresses are numbers below 2^48. The allocator never reads or writes what they point to.
- */
+ * Addresses are numbers below 2^48. The allocator never reads or writes what they point to. */
 #ifndef WEIR_MEMORY_SEGMENT_H
 #define WEIR_MEMORY_SEGMENT_H
 

@@ -14,8 +14,7 @@
  * the kernel has no membarrier.
  *
  * Not recursive, and a thread is inside of one such lock at a time. After a fork it is the child's
- * only if its thread could have had it, as with a mutex.
- */
+ * only if its thread could have had it, as with a mutex. */
 #ifndef WEIR_BASE_BIAS_H
 #define WEIR_BASE_BIAS_H
 

@@ -1,8 +1,7 @@
 /* clock.c: choosing the event clock and turning its ticks into nanoseconds.
  *
  * The processor is asked once: a hypervisor answers for it, which takes microseconds, and each
- * forked child, and whoever reads its spool, wants to know again.
- */
+ * forked child, and whoever reads its spool, wants to know again. */
 #include "core/base/clock.h"
 
 #include <stdatomic.h>

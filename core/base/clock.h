@@ -4,8 +4,7 @@
  * virtual counter on aarch64, and CLOCK_MONOTONIC nanoseconds elsewhere. A hot path reads ticks and
  * nothing else. The conversion needs two (tick, CLOCK_MONOTONIC) pairs far enough apart; the writer
  * takes one when it opens its spool and later ones whenever it is on a slow path, and any process
- * of the same boot can take one more, so nobody ever spins to calibrate.
- */
+ * of the same boot can take one more, so nobody ever spins to calibrate. */
 #ifndef WEIR_BASE_CLOCK_H
 #define WEIR_BASE_CLOCK_H
 

@@ -52,8 +52,7 @@ void weir_dump_end(weir_dump *d, char bracket)
   if (d->depth) d->depth--;
 }
 
-/* ---- text -------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Bytes of the UTF-8 sequence at `s`, 0: it is none. */
 static unsigned sequence(const unsigned char *s)
@@ -127,8 +126,7 @@ void weir_dump_key(weir_dump *d, const char *name)
   d->comma = false;
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* LONG1 is little-endian two's complement: eight bytes whose top bit is set need a ninth. */
 static void put_long(FILE *out, uint64_t n, bool negative)
@@ -208,8 +206,7 @@ void weir_dump_pair(weir_dump *d, uint64_t a, uint64_t b)
   (void)fputc(d->pickle ? '\x86' : ']', d->out);
 }
 
-/* ---- sharing ----------------------------------------------------------------------------------
- */
+/* ---- sharing --------------------------------------------------------------------------------- */
 
 uint32_t weir_dump_remember(weir_dump *d)
 {

@@ -9,8 +9,7 @@
  *
  * RLIMIT_MEMLOCK is charged by mlock(2) and by io_uring, RDMA and such. NVIDIA's kernel module pins
  * by pin_user_pages (kernel-open/nvidia/os-mlock.c) and charges nothing: the limit is named in
- * messages, where a driver might do otherwise, and does not stop anybody.
- */
+ * messages, where a driver might do otherwise, and does not stop anybody. */
 #include "core/base/host_memory.h"
 
 #include <fcntl.h>
@@ -49,8 +48,7 @@ static uint64_t after(const char *text, const char *key)
   return 0;
 }
 
-/* ---- control groups ---------------------------------------------------------------------------
- */
+/* ---- control groups -------------------------------------------------------------------------- */
 
 static const struct version {
   const char *prefix;        /* of the line in /proc/self/cgroup */
@@ -122,8 +120,7 @@ static void read_groups(weir_host_room *r)
     }
 }
 
-/* ---- memory nodes -----------------------------------------------------------------------------
- */
+/* ---- memory nodes ---------------------------------------------------------------------------- */
 
 /* Calls `visit` for every number of a list as in "0-3,8". */
 static bool each_number(const char *list, void (*visit)(void *user, unsigned n), void *user)
@@ -161,8 +158,7 @@ bool weir_host_node_cpus(int node, void *cpu_set)
          CPU_COUNT((cpu_set_t *)cpu_set) > 0;
 }
 
-/* ---- all --------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 void weir_host_room_read(weir_host_room *r)
 {

@@ -2,8 +2,7 @@
  * exec'd?
  *
  * What says no is the file: it has no dynamic linker, it gains privileges, or it is another
- * processor's. Only system calls and the caller's stack: it may be asked in a vfork()ed child.
- */
+ * processor's. Only system calls and the caller's stack: it may be asked in a vfork()ed child. */
 #ifndef WEIR_BASE_IMAGE_H
 #define WEIR_BASE_IMAGE_H
 

@@ -15,8 +15,7 @@ weir_status weir_json_fail(const weir_json *j, const char *what)
   return weir_fail(WEIR_ECORRUPT, "JSON, byte %zu: %s", (size_t)(j->at - j->start), what);
 }
 
-/* ---- UTF-8 ------------------------------------------------------------------------------------
- */
+/* ---- UTF-8 ----------------------------------------------------------------------------------- */
 
 static bool within(const unsigned char *s, unsigned from, unsigned to)
 {
@@ -69,8 +68,7 @@ static char *utf8_put(char *to, unsigned code)
   return to;
 }
 
-/* ---- marks ------------------------------------------------------------------------------------
- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 static void space(weir_json *j)
 {
@@ -112,8 +110,7 @@ weir_status weir_json_finish(weir_json *j)
   return j->at == j->end ? WEIR_OK : weir_json_fail(j, "nothing more is expected");
 }
 
-/* ---- strings ----------------------------------------------------------------------------------
- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 /* Four hexadecimal digits at j->at, or -1. */
 static int hex4(weir_json *j)
@@ -189,8 +186,7 @@ weir_status weir_json_key(weir_json *j, char **text)
   return st;
 }
 
-/* ---- numbers, and what nobody asks for --------------------------------------------------------
- */
+/* ---- numbers, and what nobody asks for ------------------------------------------------------- */
 
 static bool digit(const weir_json *j)
 {

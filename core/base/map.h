@@ -1,6 +1,5 @@
 /* map.h: a small hash map from a 64-bit number to a 64-bit number (open addressing, linear probing,
- * grows by doubling, no removal). For the reading side: it uses malloc.
- */
+ * grows by doubling, no removal). For the reading side: it uses malloc. */
 #ifndef WEIR_BASE_MAP_H
 #define WEIR_BASE_MAP_H
 

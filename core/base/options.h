@@ -3,8 +3,7 @@
  *
  * Every parser takes the option's name as the user wrote it ("WEIR_STACKS", "--mode"), so that its
  * message says which option is wrong, what was given, and what would be right. On failure *out is
- * untouched and WEIR_EINVAL is returned. Leading or trailing blanks are errors, as is "".
- */
+ * untouched and WEIR_EINVAL is returned. Leading or trailing blanks are errors, as is "". */
 #ifndef WEIR_BASE_OPTIONS_H
 #define WEIR_BASE_OPTIONS_H
 

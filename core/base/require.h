@@ -1,8 +1,7 @@
 /* require.h: pointers that a public function cannot do without.
  *
  * WEIR_REQUIRE(t); as a function's first statement: where t is NULL the function returns
- * WEIR_EINVAL, and the sentence names both ("weir_view: t is NULL"). Costs a branch.
- */
+ * WEIR_EINVAL, and the sentence names both ("weir_view: t is NULL"). Costs a branch. */
 #ifndef WEIR_BASE_REQUIRE_H
 #define WEIR_BASE_REQUIRE_H
 

@@ -1,8 +1,7 @@
 /* status.c: the thread's failure message.
  *
  * One fixed buffer a thread, so that wording a failure needs no memory and no lock. Formatting
- * keeps errno: the caller may still want it.
- */
+ * keeps errno: the caller may still want it. */
 #include "core/base/require.h"
 
 #include <errno.h>

@@ -2,8 +2,7 @@
  *
  * A fallible function returns a weir_status; 0 is success. Who detects a failure first words it
  * with weir_fail(): one sentence with the cause and the numbers, kept per thread. Everyone above
- * passes the status on and leaves the sentence alone. Nothing here prints, aborts or allocates.
- */
+ * passes the status on and leaves the sentence alone. Nothing here prints, aborts or allocates. */
 #ifndef WEIR_BASE_STATUS_H
 #define WEIR_BASE_STATUS_H
 

@@ -3,8 +3,7 @@
  * For work that one thread may do for all (writing the module map, refreshing a clock pair): who
  * finds the guard taken goes on without. The word holds the owner's epoch, so that in a forked
  * child, whose epoch is new, a guard left taken by a thread that does not exist there counts as
- * free.
- */
+ * free. */
 #ifndef WEIR_BASE_TRYLOCK_H
 #define WEIR_BASE_TRYLOCK_H
 

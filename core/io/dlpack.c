@@ -4,8 +4,7 @@
  * and what gives it all back. Its memory is kept by a count of the storage, and a block of device
  * memory is exported as well, so that weir_memory_pause() leaves it where it is.
  *
- * What comes in is checked as any file is: another library fills it in, and may be wrong.
- */
+ * What comes in is checked as any file is: another library fills it in, and may be wrong. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/require.h"
@@ -24,8 +23,7 @@ static const struct row {
     [WEIR_COMPLEX64] = {WEIR_DLPACK_COMPLEX, 64}, [WEIR_BOOL] = {WEIR_DLPACK_BOOL, 8},
     [WEIR_BFLOAT16] = {WEIR_DLPACK_BFLOAT, 16}};
 
-/* ---- giving -----------------------------------------------------------------------------------
- */
+/* ---- giving ---------------------------------------------------------------------------------- */
 
 typedef struct given {
   union {
@@ -179,8 +177,7 @@ weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir
   return WEIR_OK;
 }
 
-/* ---- taking -----------------------------------------------------------------------------------
- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 static weir_status dtype_of(weir_dtype *out, const weir_dlpack_tensor *d)
 {

@@ -6,8 +6,7 @@
  * SIGBUS.
  *
  * A new file is made beside the old one, with the old one's mode, and is on the disk before it
- * takes its name: after a crash there is the old file or the new one.
- */
+ * takes its name: after a crash there is the old file or the new one. */
 #include "core/io/file.h"
 
 #include <errno.h>
@@ -21,8 +20,7 @@
 
 enum { PIECE = 8 << 20, ONE_READ = 1 << 30 };
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 weir_status weir_file_open(weir_file *out, const char *path)
 {
@@ -57,8 +55,7 @@ weir_status weir_file_read(const weir_file *f, void *to, uint64_t at, uint64_t b
   return WEIR_OK;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static weir_status no_memory(void)
 {
@@ -136,8 +133,7 @@ weir_status weir_file_end(weir_file *f, weir_status st)
   return st;
 }
 
-/* ---- elements ---------------------------------------------------------------------------------
- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 /* Makes of bytes from a file elements of ours: this machine's byte order, and bools that are 0 or
  * 1, whatever stood there. */

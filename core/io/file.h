@@ -1,6 +1,5 @@
 /* file.h: files of tensors: reading what nobody vouches for, and writing so that the old file stays
- * until the new one is whole.
- */
+ * until the new one is whole. */
 #ifndef WEIR_TENSOR_FILE_H
 #define WEIR_TENSOR_FILE_H
 

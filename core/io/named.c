@@ -1,6 +1,5 @@
 /* named.c: tensors by name (core/weir/io.h): a list in the order of arrival, and an open hash table
- * of places in it.
- */
+ * of places in it. */
 #include "core/base/require.h"
 #include "core/io/named.h"
 
@@ -41,8 +40,7 @@ void weir_tensors_release(weir_tensors *set)
   free(set);
 }
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* FNV-1a, mixed once more: names differ at their ends. */
 static size_t hash(const char *name)
@@ -104,8 +102,7 @@ weir_status weir_named_add(weir_named_list *l, const char *name, void *value)
   return WEIR_OK;
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 static weir_status check_name(const char *name, const char *what)
 {
@@ -152,8 +149,7 @@ weir_tensor *weir_tensors_at(const weir_tensors *set, size_t place)
   return place < weir_tensors_count(set) ? set->tensors.items[place].value : NULL;
 }
 
-/* ---- metadata ---------------------------------------------------------------------------------
- */
+/* ---- metadata -------------------------------------------------------------------------------- */
 
 static void take_away(weir_named_list *l, weir_named_item *item)
 {

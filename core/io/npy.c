@@ -3,8 +3,7 @@
  *
  * The header is a Python literal, a dict with three keys: descr, fortran_order and shape. Only that
  * is read, not Python: what does not look like it is an error that names the byte. Structured and
- * object types, and numbers that no tensor has, are told from damage by WEIR_ENOTSUP.
- */
+ * object types, and numbers that no tensor has, are told from damage by WEIR_ENOTSUP. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/io/file.h"
@@ -26,8 +25,7 @@ static const struct kind {
              {"f2", WEIR_FLOAT16},  {"f4", WEIR_FLOAT32}, {"f8", WEIR_FLOAT64},
              {"c8", WEIR_COMPLEX64}};
 
-/* ---- the header -------------------------------------------------------------------------------
- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 typedef struct literal {
   const char *start, *at, *end; /* borrowed; a NUL stands at the end */
@@ -159,8 +157,7 @@ static weir_status parse(literal *l, weir_file_array *array)
   return l->at == l->end ? WEIR_OK : wrong(l, "nothing more is expected");
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Where the header is, and how long. */
 static weir_status find_header(const weir_file *f, uint64_t *at, uint64_t *bytes)
@@ -227,8 +224,7 @@ weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_option
   return weir_file_end(&f, st);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Dense with the first dimension innermost, and not both ways. */
 static bool is_fortran(const weir_tensor *t)

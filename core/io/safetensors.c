@@ -6,8 +6,7 @@
  * What the format demands is checked before a byte of a tensor is read: at most 100 MB of header,
  * which begins with {; no key twice; offsets that follow from dtype and shape, and together cover
  * all bytes to the end of the file, with neither hole nor overlap. As the format's own reader does,
- * unknown keys within a tensor's entry are skipped.
- */
+ * unknown keys within a tensor's entry are skipped. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,8 +44,7 @@ typedef struct header {
   weir_tensors *set; /* borrowed: gets the metadata */
 } header;
 
-/* ---- the header, read -------------------------------------------------------------------------
- */
+/* ---- the header, read ------------------------------------------------------------------------ */
 
 static weir_status wrong(const header *h, const entry *e, const char *what)
 {
@@ -192,8 +190,7 @@ static weir_status parse(header *h)
   return st ? st : weir_json_finish(&j);
 }
 
-/* ---- the header as a whole --------------------------------------------------------------------
- */
+/* ---- the header as a whole ------------------------------------------------------------------- */
 
 static int by_place(const void *a, const void *b)
 {

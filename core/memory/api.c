@@ -20,8 +20,7 @@ weir_status weir_memory_detach(weir_device device)
   return weir_device_detach(device, weir_host_device_ends);
 }
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Whatever is not the plain case of weir_malloc(). */
 static __attribute__((noinline)) weir_status malloc_odd(void **out, size_t bytes,
@@ -169,8 +168,7 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
   return WEIR_OK;
 }
 
-/* ---- history, pauses, private pools -----------------------------------------------------------
- */
+/* ---- history, pauses, private pools ---------------------------------------------------------- */
 
 weir_status weir_memory_record_history(weir_device device, weir_history_mode mode,
                                        weir_history_context context, uint64_t max_entries)

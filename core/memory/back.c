@@ -18,8 +18,7 @@
  *   4 new pages; where less than 1/8 of the limit is left, pieces of pages first (stitch.c)
  * So what is reserved exceeds what lives by pieces below a page and by what other streams have not
  * finished with. In a program that repeats itself the pieces fall into place and moving ends.
- * Memory of a captured graph's pool never moves: the graph knows its addresses.
- */
+ * Memory of a captured graph's pool never moves: the graph knows its addresses. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "core/base/pages.h"
@@ -124,8 +123,7 @@ static void count_reserved(weir_pool *p, int64_t bytes, int64_t ranges)
     p->device_frees++;
 }
 
-/* ---- pages ------------------------------------------------------------------------------------
- */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 uint64_t *weir_back_place(const weir_pool *p, uint64_t address)
 {
@@ -204,8 +202,7 @@ static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes, uin
   return WEIR_OK;
 }
 
-/* ---- leaving ----------------------------------------------------------------------------------
- */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 /* A block that is in no heap becomes a hole that is still mapped, for the work of its heap up to
  * `stamp` that may touch it. */
@@ -298,8 +295,7 @@ static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t
   return st;
 }
 
-/* ---- growing ----------------------------------------------------------------------------------
- */
+/* ---- growing --------------------------------------------------------------------------------- */
 
 /* How much of a free neighbour serves heap h: its own blocks and idle ones. */
 uint64_t weir_back_helps(const weir_heap *h, block_id id)
@@ -592,8 +588,7 @@ weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t 
   return vmm(p) ? grow_pages(p, h, bytes, limit) : grow_segment(p, h, bytes, limit);
 }
 
-/* ---- giving back ------------------------------------------------------------------------------
- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 /* Takes an idle range out of the books; its record stays. */
 static void range_remove(weir_pool *p, block_id id)

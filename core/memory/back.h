@@ -1,5 +1,4 @@
-/* back.h: what back.c and stitch.c know of each other. All with the pool's lock held.
- */
+/* back.h: what back.c and stitch.c know of each other. All with the pool's lock held. */
 #ifndef WEIR_MEMORY_BACK_H
 #define WEIR_MEMORY_BACK_H
 

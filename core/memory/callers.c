@@ -56,8 +56,7 @@ static void init(void)
   (void)weir_stack_init(*beside ? beside : NULL, open_library, dlsym, CALLERS_DEPTH);
 }
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 void weir_callers_hold(void)
 {
@@ -175,8 +174,7 @@ weir_callers_figures weir_callers_count(void)
   return f;
 }
 
-/* ---- for people -------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 unsigned weir_callers_own(uint32_t id, weir_names *names)
 {

@@ -3,8 +3,7 @@
  * A stack is captured before a pool's lock is taken and interned under a lock of its own; the
  * thread carries its token through the call. The table lives while somebody holds it and begins
  * anew after the last one let go: a token of an earlier table is none. Memory is bounded
- * (CALLERS_BYTES); what finds no room has no stack and is counted.
- */
+ * (CALLERS_BYTES); what finds no room has no stack and is counted. */
 #ifndef WEIR_MEMORY_CALLERS_H
 #define WEIR_MEMORY_CALLERS_H
 

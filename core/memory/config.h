@@ -1,8 +1,7 @@
 /* config.h: the allocator's options, as text in WEIR_ALLOC_CONF: "key:value,key:value".
  *
  * Keys that PyTorch has mean what they mean there; the rest are ours. A key that is not in the
- * table and a value that its key does not take are errors that name the valid ones.
- */
+ * table and a value that its key does not take are errors that name the valid ones. */
 #ifndef WEIR_MEMORY_CONFIG_H
 #define WEIR_MEMORY_CONFIG_H
 

@@ -28,8 +28,7 @@ weir_heap *weir_now_again(weir_attached *d, weir_now_stream *s)
   return there ? s->heap : d->plain;
 }
 
-/* ---- devices ----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static weir_status attach(const weir_backend *backend, const char *conf)
 {

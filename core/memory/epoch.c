@@ -14,8 +14,7 @@
  * work of those epochs, because a wait was inserted.
  *
  * Host memory is in no stream's order: only the work that was recorded (USE) gates it, in heaps of
- * devices' pools, whose locks are taken one by one while the host pool's is held.
- */
+ * devices' pools, whose locks are taken one by one while the host pool's is held. */
 #include <string.h>
 #include "core/memory/history.h"
 
@@ -281,8 +280,7 @@ void weir_epoch_breathe(weir_pool *p)
  * live blocks still belong to it, and what is freed is covered by that marker. When it is complete
  * the heap serves the next new stream, blocks and all: nothing of the old stream is in flight, so
  * what is freed on the heap from now on may follow the new one. Only what the old one was known to
- * run after is forgotten.
- */
+ * run after is forgotten. */
 
 weir_status weir_epoch_leave(weir_heap *h)
 {

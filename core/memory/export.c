@@ -5,8 +5,7 @@
  * an export says that somebody we do not know (another process by IPC, another library by DLPack)
  * has the block, as often as it was exported. A block with a USE record is freed under the lock and
  * waits in pool->pending; an exported one is there until its last export ends, so that its memory
- * is never given out, moved, unmapped or paused meanwhile.
- */
+ * is never given out, moved, unmapped or paused meanwhile. */
 #include "core/base/require.h"
 #include "core/memory/devices.h"
 #include "core/weir/pools.h"
@@ -74,8 +73,7 @@ weir_status weir_memory_unexport(void *ptr)
   return u ? WEIR_OK : weir_fail(WEIR_EINVAL, "the block at %p is not exported", ptr);
 }
 
-/* ---- streams that are gone ---------------------------------------------------------------------
- */
+/* ---- streams that are gone ------------------------------------------------------------------- */
 
 static void forget(weir_block *b, const uint64_t *gone)
 {

@@ -17,8 +17,7 @@
  * of it is live.
  *
  * While something allocates to a private pool, the thread caches of its streams are stopped, so
- * that every request passes weir_graph_route().
- */
+ * that every request passes weir_graph_route(). */
 #include <stdlib.h>
 #include "core/base/require.h"
 #include "core/backend/plugin.h"
@@ -27,8 +26,7 @@
 
 static _Atomic uint64_t ids; /* given so far */
 
-/* ---- routing ----------------------------------------------------------------------------------
- */
+/* ---- routing --------------------------------------------------------------------------------- */
 
 static weir_status heap_new(weir_graph_pool *g, weir_heap *clock, weir_heap **out)
 {
@@ -64,8 +62,7 @@ weir_status weir_graph_route(weir_heap **h)
   return heap_new(g, *h, h);
 }
 
-/* ---- retiring ---------------------------------------------------------------------------------
- */
+/* ---- retiring -------------------------------------------------------------------------------- */
 
 /* Moves what is complete to `idle`, and the rest to `rest` (NULL: it stays). */
 static void sort_bin(weir_heap *h, block_id id, weir_heap *idle, weir_heap *rest)
@@ -141,8 +138,7 @@ void weir_graph_forget_pools(weir_pool *p)
   p->graphs = NULL;
 }
 
-/* ---- the public side --------------------------------------------------------------------------
- */
+/* ---- the public side ------------------------------------------------------------------------- */
 
 weir_status weir_graph_pool_new(weir_pool *p, weir_graph_pool **out)
 {

@@ -3,8 +3,7 @@
  * A free block of n units (512 bytes) is in bin (first, second): first by the power of two, second
  * one of 32 even steps in it. Bitmaps find the next bin with a block in constant time. The bin of
  * the asked size may hold blocks that fit and blocks that don't, so a few of it are looked at
- * before the next bin, whose every block fits.
- */
+ * before the next bin, whose every block fits. */
 #include "core/memory/host.h"
 #include "core/memory/pool.h"
 
@@ -195,8 +194,7 @@ block_id weir_block_give(weir_heap *h, block_id id)
  * pages to hundreds of one size (a network's rows of weights). So where a pool cuts exactly anyway,
  * a size above COARSE_UNITS that has come down to the heap LEARN_AFTER times, as that of so many
  * blocks at once does, gets a class of its own, while there are any. Larger sizes are exact: no
- * thread cache keeps them.
- */
+ * thread cache keeps them. */
 
 enum { COARSE_UNITS = 128, COARSE_BITS = 3, FINE_BITS = 5, LEARN_AFTER = 32 };
 
@@ -292,8 +290,7 @@ __attribute__((constructor)) static void fill_classes(void)
     weir_host_class_of[u] = weir_class_of[step_up(u, COARSE_BITS)];
 }
 
-/* ---- all heaps --------------------------------------------------------------------------------
- */
+/* ---- all heaps ------------------------------------------------------------------------------- */
 
 weir_heap *_Atomic weir_heaps[HEAPS];
 

@@ -35,8 +35,7 @@ static bool asked(const weir_pool *p, uint64_t bytes)
   return !s->host_commit || s->host_commit(p->backend->self, bytes) == WEIR_OK;
 }
 
-/* ---- the ring ---------------------------------------------------------------------------------
- */
+/* ---- the ring -------------------------------------------------------------------------------- */
 
 const void *weir_ring_at(const weir_ring *r, uint64_t i)
 {
@@ -83,8 +82,7 @@ static void ring_empty(weir_ring *r)
   *r = (weir_ring){.item = r->item, .most = r->most};
 }
 
-/* ---- the stacks of what is live ---------------------------------------------------------------
- */
+/* ---- the stacks of what is live -------------------------------------------------------------- */
 
 /* Makes sure that record `id` has a mark. */
 static bool mark_ensure(const weir_pool *p, block_id id)
@@ -123,8 +121,7 @@ static void unmark(void *user, const weir_block *b)
   if (id < atomic_load(&marked)) marks[id] = (mark){0, 0};
 }
 
-/* ---- hooks ------------------------------------------------------------------------------------
- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 uint64_t weir_history_capture(const weir_pool *p, bool is_free)
 {
@@ -223,8 +220,7 @@ weir_block_notice weir_notice_of_free(const void *ptr)
   return what;
 }
 
-/* ---- on and off -------------------------------------------------------------------------------
- */
+/* ---- on and off ------------------------------------------------------------------------------ */
 
 static void destroy(weir_history *h)
 {
@@ -352,8 +348,7 @@ void weir_history_figures(weir_pool *p, weir_history_info *out)
   pthread_mutex_unlock(&p->lock);
 }
 
-/* ---- owners -----------------------------------------------------------------------------------
- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 typedef struct owners {
   weir_owner *table; /* owned; by stack, stack 0: empty */

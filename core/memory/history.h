@@ -5,8 +5,7 @@
  *
  * The trace is a ring that grows up to its limit. Where host memory is short it overwrites its
  * oldest entries instead of growing: it is always the end of the whole history, without gaps, so
- * that who goes back through it (memory_viz does) always finds what an entry speaks of.
- */
+ * that who goes back through it (memory_viz does) always finds what an entry speaks of. */
 #ifndef WEIR_MEMORY_HISTORY_H
 #define WEIR_MEMORY_HISTORY_H
 

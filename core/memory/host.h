@@ -15,8 +15,7 @@
  * devices (BLOCK_USE), whose epochs belong to those devices' pools; nothing that holds a device's
  * pool ever asks for a host pool.
  *
- * While memory is being locked, which takes milliseconds to seconds, no lock is held.
- */
+ * While memory is being locked, which takes milliseconds to seconds, no lock is held. */
 #ifndef WEIR_MEMORY_HOST_H
 #define WEIR_MEMORY_HOST_H
 

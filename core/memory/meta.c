@@ -20,8 +20,7 @@
  * found nothing and must know looks again under the lock. Writers hold meta_lock.
  *
  * Both arrays are address space that is committed in steps of a huge page, and backed by huge pages
- * from the second on: a program with few blocks pays for few.
- */
+ * from the second on: a program with few blocks pays for few. */
 #include <sys/mman.h>
 #include <string.h>
 #include "core/base/pages.h"
@@ -100,8 +99,7 @@ static weir_status commit(weir_pool *p, void *array, uint32_t item, uint32_t *co
   return WEIR_OK;
 }
 
-/* ---- page map ---------------------------------------------------------------------------------
- */
+/* ---- page map -------------------------------------------------------------------------------- */
 
 static uint64_t entry_at(const map_entry *slot)
 {
@@ -217,8 +215,7 @@ block_id weir_page_map_find(uint64_t address)
   return id;
 }
 
-/* ---- records ----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 weir_status weir_block_ensure(weir_pool *p, unsigned count)
 {

@@ -41,8 +41,7 @@ struct weir_names {
   size_t made_count;
 };
 
-/* ---- the loaded objects -----------------------------------------------------------------------
- */
+/* ---- the loaded objects ---------------------------------------------------------------------- */
 
 static char *path_of(const char *name, bool main)
 {
@@ -105,8 +104,7 @@ void weir_names_free(weir_names *n)
   free(n);
 }
 
-/* ---- an object's file -------------------------------------------------------------------------
- */
+/* ---- an object's file ------------------------------------------------------------------------ */
 
 /* `bytes` of the file from `at`, and a null byte; NULL: not there, or no memory. */
 static void *read_part(int fd, uint64_t at, uint64_t bytes)
@@ -188,8 +186,7 @@ static void read_object(object *o)
   close(fd);
 }
 
-/* ---- looking up -------------------------------------------------------------------------------
- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 static object *object_at(weir_names *n, uint64_t address)
 {

@@ -6,8 +6,7 @@
  * do, with libdw, which is not for a program's process.
  *
  * Known limit: a library that was unloaded since an address was captured has no name for it, or
- * another library that lies there now gives one of its own.
- */
+ * another library that lies there now gives one of its own. */
 #ifndef WEIR_MEMORY_NAMES_H
 #define WEIR_MEMORY_NAMES_H
 

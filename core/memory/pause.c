@@ -11,8 +11,7 @@
  * copies, and only then forgets the copies. All under the pool's lock, with all threads out of
  * their thread caches.
  *
- * What becomes of a block that is freed while it is paused: release.c.
- */
+ * What becomes of a block that is freed while it is paused: release.c. */
 #include <string.h>
 #include <sys/mman.h>
 #include "core/base/pages.h"
@@ -33,8 +32,7 @@ static void put_page(weir_pool *p, uint64_t address, uint64_t page)
   p->paused_bytes -= page_bytes(p);
 }
 
-/* ---- which blocks, which pages ----------------------------------------------------------------
- */
+/* ---- which blocks, which pages --------------------------------------------------------------- */
 
 static bool may_pause(const weir_block *b, unsigned tag)
 {
@@ -115,8 +113,7 @@ static weir_status over_runs(walk *w)
   return st;
 }
 
-/* ---- pausing ----------------------------------------------------------------------------------
- */
+/* ---- pausing --------------------------------------------------------------------------------- */
 
 static weir_status save_page(weir_pool *p, uint64_t at)
 {
@@ -300,8 +297,7 @@ weir_status weir_pause(weir_pool *p, unsigned tag, bool save)
   return st;
 }
 
-/* ---- resuming ---------------------------------------------------------------------------------
- */
+/* ---- resuming -------------------------------------------------------------------------------- */
 
 /* A page for a place, when need be one of idle memory. */
 static weir_status page_for(weir_pool *p, uint64_t *page)

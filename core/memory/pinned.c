@@ -8,8 +8,7 @@
  * and the device cannot be reached. The handler that says so is set with the first pool. So is one
  * for the end of the process, which waits until nothing is being locked in the background: it is
  * set after the driver was started, so it runs before the driver ends, whose calls must not be
- * underway then.
- */
+ * underway then. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +61,7 @@ static weir_status check_fork(void)
                    "pinned memory belongs to the process that made it, not to its forked child");
 }
 
-/* ---- out of memory ----------------------------------------------------------------------------
- */
+/* ---- out of memory --------------------------------------------------------------------------- */
 
 /* Bytes as MiB, or "none" for no bound. */
 static const char *bound(char *text, size_t room, uint64_t bytes)
@@ -105,8 +103,7 @@ static weir_status word_oom(const weir_pool *p, uint64_t bytes, const host_censu
 static const weir_host_calls host_calls = {
     .grow = weir_host_grow, .used = weir_host_used, .oom = word_oom};
 
-/* ---- pools ------------------------------------------------------------------------------------
- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 static weir_status host_make(weir_host **out, weir_pool *device, unsigned flags)
 {
@@ -207,8 +204,7 @@ weir_status weir_host_device_ends(weir_pool *device)
   return st;
 }
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static inline weir_status host_malloc(weir_host *s, void **out, size_t bytes)
 {
@@ -314,8 +310,7 @@ weir_status weir_pinned_set_limit(uint64_t bytes)
   return WEIR_OK;
 }
 
-/* ---- figures ----------------------------------------------------------------------------------
- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static void add_times(const weir_timing *t, int64_t *total, int64_t *max, int64_t *min,
                       int64_t *count)

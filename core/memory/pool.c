@@ -7,8 +7,7 @@
  * insert a wait for another stream that has enough 6 grow, up to the limit 7 trim and stitch: idle
  * pieces become one (pieces below a page from 7/8 of the limit on) 8 sync with all streams, then 2
  * and 7 again 9 the out-of-memory callback, then all of it again; else an error that says why What
- * threads keep in their thread caches is taken back before anything costs a call to the device.
- */
+ * threads keep in their thread caches is taken back before anything costs a call to the device. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/clock.h"
@@ -17,8 +16,7 @@
 
 enum { LARGE_FREE = 8 << 20 }; /* bytes of a free block from which small ones keep to its end */
 
-/* ---- blocks out and in ------------------------------------------------------------------------
- */
+/* ---- blocks out and in ----------------------------------------------------------------------- */
 
 static bool may_split(const weir_pool *p)
 {
@@ -90,8 +88,7 @@ static weir_status take_from(weir_heap *from, weir_heap *h, uint64_t bytes, bloc
   return take(from, h, id, bytes, out);
 }
 
-/* ---- the reuse order --------------------------------------------------------------------------
- */
+/* ---- the reuse order ------------------------------------------------------------------------- */
 
 /* Small requests fill small pieces, else they take from the largest. */
 static block_id find_fit(const weir_heap *h, uint64_t bytes)
@@ -284,8 +281,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_tcache *f, v
   return WEIR_OK;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* The only heap of a host pool: no stream's work is ever behind what is in it. */
 static void make_host_heap(weir_heap *idle)

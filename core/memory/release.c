@@ -17,8 +17,7 @@ void weir_pool_leave_tcache(weir_pool *p, weir_block *b)
   b->tcache = 0;
 }
 
-/* ---- freed while paused -----------------------------------------------------------------------
- */
+/* ---- freed while paused ---------------------------------------------------------------------- */
 
 /* Nobody wants the place's page back: it becomes a hole. */
 static void end_pause(weir_pool *p, uint64_t address)
@@ -149,8 +148,7 @@ static void free_paused(weir_pool *p, weir_heap *h, block_id id)
   }
 }
 
-/* ---- released ---------------------------------------------------------------------------------
- */
+/* ---- released -------------------------------------------------------------------------------- */
 
 /* A block of the private heap is freed: where it goes. */
 static weir_heap *leave_graph(weir_heap *h)

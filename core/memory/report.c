@@ -2,8 +2,7 @@
  *
  * One walk over all blocks counts them by state, stream, tag and size; the reason follows from the
  * sums, each of which says how far the request would get if that, too, could be used. The sentence
- * and weir_oom_info tell the same; the latter is kept for the thread.
- */
+ * and weir_oom_info tell the same; the latter is kept for the thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +66,7 @@ weir_status weir_memory_last_oom(weir_oom_info *out)
   return WEIR_OK;
 }
 
-/* ---- counting ---------------------------------------------------------------------------------
- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 typedef struct group {
   uint64_t key, bytes, blocks, more; /* more: stranded bytes of a stream */
@@ -150,8 +148,7 @@ static bool take_largest(group *g, unsigned count, group *out)
   return true;
 }
 
-/* ---- owners -----------------------------------------------------------------------------------
- */
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 static void name_size(char *out, size_t room, uint64_t bytes)
 {
@@ -206,8 +203,7 @@ static void name_streams(census *c)
     o->streams[o->stream_count++] = (weir_oom_stream){weir_heaps[g.key]->stream, g.bytes, g.more};
 }
 
-/* ---- the reason -------------------------------------------------------------------------------
- */
+/* ---- the reason ------------------------------------------------------------------------------ */
 
 enum { SEGMENT_STEP = 2 << 20 }; /* bytes: the driver gives memory in such pages */
 

@@ -18,8 +18,7 @@
  * MADV_WIPEONFORK: the parent keeps its pages, the child sees zeros there. MADV_DONTFORK, which
  * ibv_fork_init(3) uses for the same reason, would crash a child that looks; it serves where the
  * kernel has no WIPEONFORK (before 4.14). Memory that the device made is inherited as its driver
- * has it. In the child the pools serve nobody: CUDA cannot be used there.
- */
+ * has it. In the child the pools serve nobody: CUDA cannot be used there. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -76,8 +75,7 @@ uint64_t weir_host_locked(void)
   return atomic_load(&locked);
 }
 
-/* ---- the table of chunks ----------------------------------------------------------------------
- */
+/* ---- the table of chunks --------------------------------------------------------------------- */
 
 static struct range {
   uint64_t address, bytes;
@@ -156,8 +154,7 @@ bool weir_host_owns(uint64_t address)
   return is;
 }
 
-/* ---- address space ----------------------------------------------------------------------------
- */
+/* ---- address space --------------------------------------------------------------------------- */
 
 /* Where even this fails (a process at its limit of mappings), the memory goes back at least. */
 static void unmap(char *at, uint64_t bytes)
@@ -202,8 +199,7 @@ static weir_status cut(weir_host *s, uint64_t bytes, host_job *j)
   return WEIR_OK;
 }
 
-/* ---- first touch ------------------------------------------------------------------------------
- */
+/* ---- first touch ----------------------------------------------------------------------------- */
 
 typedef struct crew {
   host_job *job;
@@ -303,8 +299,7 @@ static void bind_node(host_job *j)
   j->bound = !syscall(SYS_mbind, j->at, j->bytes, PREFERRED, mask, NODES + 1, 0);
 }
 
-/* ---- a chunk's making -------------------------------------------------------------------------
- */
+/* ---- a chunk's making ------------------------------------------------------------------------ */
 
 /* Takes `bytes` of what may be locked. */
 static weir_status room_take(host_job *j)
@@ -397,8 +392,7 @@ static void job_end(host_job *j, weir_status st)
   weir_back_add(p, &p->common[HEAP_IDLE], j->id, (uint64_t)j->at, j->bytes);
 }
 
-/* ---- the background ---------------------------------------------------------------------------
- */
+/* ---- the background -------------------------------------------------------------------------- */
 
 static void made(weir_host *s)
 {
@@ -453,8 +447,7 @@ void weir_host_used(weir_pool *p, uint64_t address)
   if (p->common[HEAP_IDLE].free_bytes <= s->job.bytes) make_ahead(s);
 }
 
-/* ---- the pool's source ------------------------------------------------------------------------
- */
+/* ---- the pool's source ----------------------------------------------------------------------- */
 
 /* Makes a chunk for a request of `bytes`, without the lock meanwhile. */
 static weir_status make_one(weir_host *s, uint64_t bytes)
@@ -524,8 +517,7 @@ static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_by
   return WEIR_OK;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static weir_status choose_way(weir_host *s)
 {

@@ -6,8 +6,7 @@
  * reads. That one goes back through the trace from the final state, so the two must fit: whatever
  * was freed and waits is in a segment as active_pending_free (its name for what the documentation
  * calls active_awaiting_free), and pages, which all streams share, are of stream 0, so that what is
- * mapped and unmapped in pieces can be joined.
- */
+ * mapped and unmapped in pieces can be joined. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,8 +42,7 @@ typedef struct picture {
   uint64_t reserved, unmapped, overwritten, lost;
 } picture;
 
-/* ---- taking it --------------------------------------------------------------------------------
- */
+/* ---- taking it ------------------------------------------------------------------------------- */
 
 /* No memory of its own. */
 static bool is_hole(const weir_block *b)
@@ -167,8 +165,7 @@ static void drop(picture *pic)
   free(pic->notes);
 }
 
-/* ---- frames -----------------------------------------------------------------------------------
- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 /* What was written before and can be put again: a stack by its number, a frame by its address. */
 typedef struct written {
@@ -246,8 +243,7 @@ static void put_frames(writer *w, uint32_t stack)
   if (frame_count) remember(w, stack);
 }
 
-/* ---- segments ---------------------------------------------------------------------------------
- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static const char *const state_names[] = {[BLOCK_FREE] = "inactive",
                                           [BLOCK_LIVE] = "active_allocated",
@@ -304,8 +300,7 @@ static void put_segment(writer *w, const picture *pic, const range *r)
   weir_dump_end(d, '}');
 }
 
-/* ---- history ----------------------------------------------------------------------------------
- */
+/* ---- history --------------------------------------------------------------------------------- */
 
 static const char *const action_names[] = {
 #define NAME(id, name) name,
@@ -367,8 +362,7 @@ static void put_notes(writer *w, const picture *pics, size_t pic_count)
   weir_dump_end(d, ']');
 }
 
-/* ---- settings ---------------------------------------------------------------------------------
- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 /* PyTorch's keys first; what concerns pinned memory is at its defaults. */
 static void put_settings(writer *w, const weir_pool *p)
@@ -426,8 +420,7 @@ static void put_own(writer *w, const picture *pics, size_t pic_count)
   weir_dump_end(d, '}');
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static weir_status write_all(FILE *f, bool pickle, const picture *pics, size_t pic_count)
 {

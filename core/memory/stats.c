@@ -5,8 +5,7 @@
  * what the device gave is counted under the pool's lock. A figure is their sum, of all thread
  * caches when somebody asks; peaks between, of what was last seen of them. Words: a tally is what
  * went through thread caches; a level is a figure's current value; metric, pool and kind are
- * memory.h's, in its order, so that weir_memory_stats is also an array.
- */
+ * memory.h's, in its order, so that weir_memory_stats is also an array. */
 #include "core/memory/stats.h"
 
 #include <string.h>
@@ -25,8 +24,7 @@ _Static_assert(offsetof(weir_memory_stats, oversize_allocations) ==
                    WEIR_METRICS * POOLS * KINDS * sizeof(int64_t),
                "the metrics come first, by pool and kind");
 
-/* ---- counting ---------------------------------------------------------------------------------
- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static int64_t get(const _Atomic int64_t *n)
 {
@@ -194,8 +192,7 @@ static void find_peaks(const weir_pool *p, levels l)
   }
 }
 
-/* ---- figures ----------------------------------------------------------------------------------
- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static void put_sums(sums s, int64_t small, int64_t large, int kind)
 {

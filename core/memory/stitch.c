@@ -22,8 +22,7 @@
  * Pieces of a second place do not move on, nor do those of captured graphs.
  *
  * A foreign block's `next` chains pool->stitched, its `prev` is the away block, whose `prev` is the
- * foreign one.
- */
+ * foreign one. */
 #include "core/memory/back.h"
 #include "core/memory/history.h"
 
@@ -71,8 +70,7 @@ static piece find(const weir_heap *h, bool high, uint64_t bytes)
   return best;
 }
 
-/* ---- there and back ---------------------------------------------------------------------------
- */
+/* ---- there and back -------------------------------------------------------------------------- */
 
 /* Cuts a page out of its hole, opened for use; *out is in no heap. */
 static weir_status open_place(weir_pool *p, block_id hole, uint64_t at, uint64_t page,
@@ -198,8 +196,7 @@ unsigned weir_stitch_undo(weir_pool *p, const weir_heap *h, uint32_t before)
   return count;
 }
 
-/* ---- growing ----------------------------------------------------------------------------------
- */
+/* ---- growing --------------------------------------------------------------------------------- */
 
 /* A way to grow: whole pages beside a free block, or at an end of a hole, and then a piece. */
 typedef struct way {

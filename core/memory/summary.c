@@ -54,8 +54,7 @@ weir_status weir_memory_reset_accumulated(weir_device device)
   return WEIR_OK;
 }
 
-/* ---- PyTorch's short ways ---------------------------------------------------------------------
- */
+/* ---- PyTorch's short ways -------------------------------------------------------------------- */
 
 static uint64_t figure_or_0(weir_device device, const char *name)
 {
@@ -105,8 +104,7 @@ weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes, weir_
 
 /* ---- the table --------------------------------------------------------------------------------
  * As torch.cuda.memory_summary() lays it out: 75 columns between bars; a line's unit is chosen by
- * its metric's first line, the next one from 768 of it on (bytes, KiB, ...) or 750 (K, M).
- */
+ * its metric's first line, the next one from 768 of it on (bytes, KiB, ...) or 750 (K, M). */
 
 enum { WIDTH = 75 };
 

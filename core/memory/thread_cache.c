@@ -10,8 +10,7 @@
  * one of the class. A pair counts `live`, `served` and the bytes asked for; all other figures
  * follow from these when somebody asks (stats.c). What is not plain leaves by a jump to a function
  * of its own, so that the plain case saves no registers. Among a million blocks the two loads are
- * misses of every cache, and they are all a free waits for.
- */
+ * misses of every cache, and they are all a free waits for. */
 #include "core/backend/plugin.h"
 #include "core/memory/history.h"
 #include "core/memory/thread_cache.h"
@@ -47,8 +46,7 @@ static void push_remote(weir_tcache *f, block_id id)
                                                 memory_order_relaxed));
 }
 
-/* The thread's cache of the heap where it was used lately; NULL: it has none, or must look.
- */
+/* The thread's cache of the heap where it was used lately; NULL: it has none, or must look. */
 static inline weir_tcache *tcache_seen(const weir_heap *h)
 {
   weir_tcache *f = weir_thread_mine ? weir_thread_mine->slots[h->number % THREAD_SLOTS] : NULL;
@@ -66,8 +64,7 @@ static weir_tcache *tcache_of(weir_heap *h)
   return f ? f : weir_tcache_find(h);
 }
 
-/* ---- malloc -----------------------------------------------------------------------------------
- */
+/* ---- malloc ---------------------------------------------------------------------------------- */
 
 static inline bool by_tcache(const weir_heap *h, uint64_t bytes)
 {
@@ -140,8 +137,7 @@ weir_status weir_tcache_malloc_host(weir_heap *h, uint64_t bytes, void **out)
   return tcache_malloc(h, weir_host_class_of, bytes, out);
 }
 
-/* ---- free -------------------------------------------------------------------------------------
- */
+/* ---- free ------------------------------------------------------------------------------------ */
 
 static inline bool is_host(const weir_block *b)
 {
@@ -291,8 +287,7 @@ static __attribute__((noinline)) weir_status free_other(void *ptr, bool host)
 
 /* The plain case: the block came through the thread cache this thread freed to last. That it is
  * this one is a guess that the block's record confirms, so nothing waits for the record to come
- * from memory.
- */
+ * from memory. */
 static inline __attribute__((always_inline)) weir_status tcache_free(void *ptr, bool host)
 {
   uint64_t entry = map_look((uint64_t)ptr);

@@ -26,8 +26,7 @@ void weir_tcache_flush(weir_tcache *f, uint64_t keep);
 #define ORDER_FIRST memory_order_relaxed
 #endif
 
-/* ---- entering ---------------------------------------------------------------------------------
- */
+/* ---- entering -------------------------------------------------------------------------------- */
 
 static inline void tcache_leave(weir_tcache *f)
 {
@@ -58,8 +57,7 @@ static inline void tcache_set(_Atomic int64_t *n, int64_t value)
   atomic_store_explicit(n, value, memory_order_relaxed);
 }
 
-/* ---- blocks in and out ------------------------------------------------------------------------
- */
+/* ---- blocks in and out ----------------------------------------------------------------------- */
 
 /* Units come to the bins, or leave them, otherwise than by the owner's malloc and free. */
 static inline void tcache_shift_room(weir_tcache *f, int64_t units)

@@ -5,8 +5,7 @@
  * threads keep. The owner stores `busy`, then reads `stop`; the reclaimer stores `stop`, then reads
  * `busy`. One of them must see the other: the expensive half of that, a barrier on every processor
  * that runs the process, is the reclaimer's (membarrier), and the owner's half is two plain stores.
- * Where the kernel has no membarrier the owner pays for a fence.
- */
+ * Where the kernel has no membarrier the owner pays for a fence. */
 #include "core/memory/thread_cache.h"
 
 #include <linux/membarrier.h>
@@ -45,8 +44,7 @@ void weir_tcache_flush(weir_tcache *f, uint64_t keep)
   }
 }
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void end_thread(void *thread)
 {
@@ -155,8 +153,7 @@ weir_tcache *weir_tcache_find(weir_heap *h)
   return f;
 }
 
-/* ---- stopping --------------------------------------------------------------------------------
- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static void barrier(void)
 {

@@ -11,8 +11,7 @@
  * is on two lists: the bin of its size, newest first, and the list of all idle ones by age, from
  * which decay takes the oldest. A waiting block is on the waiting list, with a chain of uses: a
  * stream and the epoch of it that must be complete. As in epoch.c a marker recorded in the stream
- * closes an epoch, only when somebody needs to know, and covers all frees before it.
- */
+ * closes an epoch, only when somebody needs to know, and covers all frees before it. */
 #include "core/base/pages.h"
 #include "core/memory/whole.h"
 
@@ -121,8 +120,7 @@ HOT uint32_t time_at(uint64_t ticks)
   return time_now();
 }
 
-/* ---- records ----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static weir_status no_memory(void)
 {
@@ -155,8 +153,7 @@ static void rec_drop(rec_id id)
   spare = id;
 }
 
-/* ---- the index --------------------------------------------------------------------------------
- */
+/* ---- the index ------------------------------------------------------------------------------- */
 
 HOT uint32_t slot_of(uint64_t address)
 {
@@ -213,8 +210,7 @@ static void map_remove(rec_id id)
   }
 }
 
-/* ---- lists ------------------------------------------------------------------------------------
- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 HOT uint64_t round_up(uint64_t bytes)
 {
@@ -321,8 +317,7 @@ static void vanish(rec_id id)
   rec_drop(id);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static stream *stream_known(weir_whole *w, void *handle)
 {
@@ -403,8 +398,7 @@ static void poll(weir_whole *w)
   settle(w);
 }
 
-/* ---- giving back ------------------------------------------------------------------------------
- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 /* A block goes back. The lock is let go for the call: the block is in no list then, and the index
  * forgets it before the device can hand out its address again. */
@@ -462,8 +456,7 @@ HOT void decay(weir_whole *w, uint32_t now)
     give_some(w, now);
 }
 
-/* ---- blocks out and in ------------------------------------------------------------------------
- */
+/* ---- blocks out and in ----------------------------------------------------------------------- */
 
 HOT void live_in(weir_whole *w, rec_id id, uint64_t requested)
 {
@@ -759,8 +752,7 @@ uint64_t weir_whole_serial(void)
   return next;
 }
 
-/* ---- what the program did ---------------------------------------------------------------------
- */
+/* ---- what the program did -------------------------------------------------------------------- */
 
 uint64_t weir_whole_clock(weir_whole *w)
 {
@@ -808,8 +800,7 @@ weir_status weir_whole_stream_ends(weir_whole *w, void *handle, bool busy)
   return st;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 weir_status weir_whole_trim(weir_whole *w, uint64_t keep)
 {

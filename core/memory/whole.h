@@ -10,8 +10,7 @@
  * complete, to be handed out. cached: waiting or idle.
  *
  * The policy is pool.h's whole-block one; here are the operations that it takes, and the index that
- * finds a block of any cache by its address, in every state. Any thread. Sizes are bytes.
- */
+ * finds a block of any cache by its address, in every state. Any thread. Sizes are bytes. */
 #ifndef WEIR_MEMORY_WHOLE_H
 #define WEIR_MEMORY_WHOLE_H
 

@@ -22,8 +22,7 @@ static void fail(weir_load_slot *s, weir_status status)
   (void)snprintf(s->text, sizeof s->text, "%s", *text ? text : weir_status_string(status));
 }
 
-/* ---- items ------------------------------------------------------------------------------------
- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static weir_status check_batch(const weir_batch *b, const char *what, int64_t number)
 {
@@ -93,8 +92,7 @@ void weir_loader_load(const weir_loader *l, weir_load_slot *s)
   weir_batch_drop(&s->batch);
 }
 
-/* ---- staging ----------------------------------------------------------------------------------
- */
+/* ---- staging --------------------------------------------------------------------------------- */
 
 /* The tensor is another from now on. */
 static weir_status become(weir_tensor **t, weir_tensor *other, weir_status st)
@@ -142,8 +140,7 @@ void weir_loader_stage(const weir_loader_iter *it, weir_load_slot *s)
   weir_batch_drop(&s->batch);
 }
 
-/* ---- a dataset of tensors ---------------------------------------------------------------------
- */
+/* ---- a dataset of tensors -------------------------------------------------------------------- */
 
 typedef struct rows {
   int count;

@@ -30,8 +30,7 @@ static weir_status layer(weir_module **out, const weir_module_class *kind, const
   return weir_module_new(out, kind, copy);
 }
 
-/* ---- parameters -------------------------------------------------------------------------------
- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static weir_status add_uniform(weir_module *m, const char *name, weir_shape shape, double bound,
                                const weir_options *o)
@@ -64,8 +63,7 @@ static weir_status with_parameters(weir_module **out, weir_module *m, weir_shape
   return st;
 }
 
-/* ---- Linear -----------------------------------------------------------------------------------
- */
+/* ---- Linear ---------------------------------------------------------------------------------- */
 
 static weir_status linear_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                   int count)
@@ -96,8 +94,7 @@ weir_status weir_module_linear(weir_module **out, int64_t in_features, int64_t o
                               options);
 }
 
-/* ---- Conv2d -----------------------------------------------------------------------------------
- */
+/* ---- Conv2d ---------------------------------------------------------------------------------- */
 
 static weir_status conv2d_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                   int count)
@@ -165,8 +162,7 @@ weir_status weir_module_conv2d(weir_module **out, int64_t in_channels, int64_t o
                          (double)inputs * (double)kernel * (double)kernel, options);
 }
 
-/* ---- layers without parameters ----------------------------------------------------------------
- */
+/* ---- layers without parameters --------------------------------------------------------------- */
 
 static weir_status relu_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                 int count)
@@ -246,8 +242,7 @@ weir_status weir_module_max_pool2d(weir_module **out, const weir_pool2d_options 
   return layer(out, &kind, &p, sizeof p);
 }
 
-/* ---- Sequential -------------------------------------------------------------------------------
- */
+/* ---- Sequential ------------------------------------------------------------------------------ */
 
 static weir_status sequential_forward(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                       int count)

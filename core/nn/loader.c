@@ -13,8 +13,7 @@
 #include "core/weir/cuda.h"
 #include "core/weir/trace.h"
 
-/* ---- loaders ----------------------------------------------------------------------------------
- */
+/* ---- loaders --------------------------------------------------------------------------------- */
 
 /* torch.utils.data.DataLoader's checks, and its words. */
 static weir_status check(const weir_loader_options *o)
@@ -98,8 +97,7 @@ void weir_loader_set_epoch(weir_loader *l, uint64_t epoch)
   atomic_store(&l->epoch, epoch);
 }
 
-/* ---- turns ------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 /* Keeps the outcome of a draw: a batch to load (its slot is returned), or the end. lock is held. */
 static weir_load_slot *drawn(weir_loader_iter *it, weir_load_slot *s, weir_status st)
@@ -187,8 +185,7 @@ static void *stage(void *argument)
   return NULL;
 }
 
-/* ---- beginning and ending ---------------------------------------------------------------------
- */
+/* ---- beginning and ending -------------------------------------------------------------------- */
 
 /* A thread that leaves signals to the program's own. */
 static int start(pthread_t *out, void *(*run)(void *), weir_loader_iter *it, const char *name)
@@ -323,8 +320,7 @@ void weir_loader_end(weir_loader_iter *it)
   free(it);
 }
 
-/* ---- taking -----------------------------------------------------------------------------------
- */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
 /* What the current stream does from now on waits for the copies, and their memory for it. */
 static weir_status arrive(const weir_loader_iter *it, weir_load_slot *s)

@@ -13,8 +13,7 @@
  * slot carries the status and the sentence to weir_loader_next().
  *
  * Words. window: slots. last: the number of batches, as soon as the sampler has ended. All that is
- * not said to be otherwise is under `lock`.
- */
+ * not said to be otherwise is under `lock`. */
 #ifndef WEIR_NN_LOADER_H
 #define WEIR_NN_LOADER_H
 
@@ -69,16 +68,14 @@ struct weir_loader_iter {
   bool stages; /* stager runs */
 };
 
-/* ---- sampler.c --------------------------------------------------------------------------------
- */
+/* ---- sampler.c ------------------------------------------------------------------------------- */
 
 /* order of an iteration where it is shuffled. Errors: ENOMEM. */
 weir_status weir_loader_shuffle(int64_t **out, int64_t length, uint64_t seed, uint64_t epoch);
 /* Names the next batch's items in `s` (at most batch_size; count 0: no more). `draw` is held. */
 weir_status weir_loader_draw(weir_loader_iter *it, weir_load_slot *s);
 
-/* ---- batch.c ----------------------------------------------------------------------------------
- */
+/* ---- batch.c --------------------------------------------------------------------------------- */
 
 /* Makes the batch of the items in s, or its failure. */
 void weir_loader_load(const weir_loader *l, weir_load_slot *s);

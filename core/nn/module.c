@@ -115,8 +115,7 @@ weir_status weir_module_hollow(weir_module **out, weir_module *m)
   return WEIR_OK;
 }
 
-/* ---- adding -----------------------------------------------------------------------------------
- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 static bool taken(const weir_module *m, const char *name)
 {
@@ -230,8 +229,7 @@ weir_status weir_module_add(weir_module *m, const char *name, weir_module *child
   return WEIR_OK;
 }
 
-/* ---- calling ----------------------------------------------------------------------------------
- */
+/* ---- calling --------------------------------------------------------------------------------- */
 
 /* A forward of the program's own that says that all went well. */
 static __attribute__((cold)) weir_status no_output(const weir_module *m)

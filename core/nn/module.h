@@ -2,8 +2,7 @@
  *
  * Words. slot: the place of a tensor in a module, a parameter's or a buffer's; its tensor may be
  * NULL. item: what a walk meets: a slot or a module, and its dotted path. Modules form a graph
- * without cycles: a child may have several parents.
- */
+ * without cycles: a child may have several parents. */
 #ifndef WEIR_NN_MODULE_H
 #define WEIR_NN_MODULE_H
 

@@ -17,8 +17,7 @@
 #include "core/weir/parallel.h"
 #include "core/weir/trace.h"
 
-/* ---- replicas ---------------------------------------------------------------------------------
- */
+/* ---- replicas -------------------------------------------------------------------------------- */
 
 /* Gives the copy of a module its tensors; `moved` has those that other modules have, too. */
 static weir_status fill(weir_module *copy, const weir_module *m, weir_device device,
@@ -87,8 +86,7 @@ weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device 
   return st;
 }
 
-/* ---- scattering and gathering -----------------------------------------------------------------
- */
+/* ---- scattering and gathering ---------------------------------------------------------------- */
 
 weir_status weir_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
                          const weir_device *devices, int count)
@@ -192,8 +190,7 @@ weir_status weir_gather(weir_tensor **out, weir_tensor *const *tensors, int coun
   return st;
 }
 
-/* ---- a thread a device ------------------------------------------------------------------------
- */
+/* ---- a thread a device ----------------------------------------------------------------------- */
 
 typedef struct job {
   weir_module *module;    /* borrowed, as all here */
@@ -276,8 +273,7 @@ weir_status weir_parallel_apply(weir_tensor **out, weir_module *const *modules,
   return st;
 }
 
-/* ---- the module -------------------------------------------------------------------------------
- */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 typedef struct plan {
   int count; /* devices; 0: there is no CUDA */

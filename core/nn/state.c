@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- moving -----------------------------------------------------------------------------------
- */
+/* ---- moving ---------------------------------------------------------------------------------- */
 
 /* How a walk's tensors are made anew; `old` has those that are made already. */
 typedef struct mover {
@@ -98,8 +97,7 @@ weir_status weir_module_cpu(weir_module *m)
   return move(m, &(mover){.options.device = WEIR_CPU});
 }
 
-/* ---- state ------------------------------------------------------------------------------------
- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 weir_status weir_module_state(weir_tensors **out, const weir_module *m)
 {

@@ -89,8 +89,7 @@ void weir_walk_free(weir_walk *w)
   *w = (weir_walk){0};
 }
 
-/* ---- looking ----------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static weir_module *child_called(const weir_module *m, const char *name, size_t length)
 {
@@ -204,8 +203,7 @@ weir_status weir_module_count_parameters(int64_t *out, const weir_module *m)
   return weir_module_visit(m, WEIR_PARAMETERS, count_elements, out);
 }
 
-/* ---- printing: torch's Module.__repr__ --------------------------------------------------------
- */
+/* ---- printing: torch's Module.__repr__ ------------------------------------------------------- */
 
 static void print(FILE *f, const weir_module *m, int depth)
 {

@@ -9,8 +9,7 @@
  * covers as a strided view, and the larger of them and what is there: exact, whatever the device.
  *
  * Words. image: one element of the batch. window: what one output element sees. columns: the
- * unfolded windows.
- */
+ * unfolded windows. */
 #include <math.h>
 #include <string.h>
 #include "core/base/require.h"
@@ -54,8 +53,7 @@ static weir_status too_large(const char *op, int64_t kernel, int64_t padding, in
                    op, (long long)kernel, (long long)padding, (long long)dilation);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------
- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static weir_status check_options(const conv *c)
 {
@@ -202,8 +200,7 @@ static weir_status check_conv(conv *c, const weir_tensor *a, const weir_tensor *
   return st;
 }
 
-/* ---- the work ---------------------------------------------------------------------------------
- */
+/* ---- the work -------------------------------------------------------------------------------- */
 
 static char *moved(const weir_tensor *t, int64_t elements)
 {
@@ -343,8 +340,7 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
   return st;
 }
 
-/* ---- pooling ----------------------------------------------------------------------------------
- */
+/* ---- pooling --------------------------------------------------------------------------------- */
 
 typedef struct pool {
   int64_t kernel[2], stride[2], pad[2], dilation[2], in[2], size[2];

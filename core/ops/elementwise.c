@@ -5,8 +5,7 @@
  * that need none of this (dense, of one dtype, shape and device: by far most) take a short way.
  *
  * Words. common dtype: as in ops.h. join: a tensor without dimensions on the cpu becomes a number
- * among CUDA operands.
- */
+ * among CUDA operands. */
 #include <string.h>
 #include "core/base/require.h"
 #include "core/ops/ops.h"
@@ -74,8 +73,7 @@ static const rule rules[WEIR_OP_COUNT] = {
     [WEIR_OP_WHERE] = {EVERY, false, false, "where_%s", NULL},
 };
 
-/* ---- dtypes -----------------------------------------------------------------------------------
- */
+/* ---- dtypes ---------------------------------------------------------------------------------- */
 
 static weir_dtype operand_dtype(const weir_elementwise *e, int i)
 {
@@ -164,8 +162,7 @@ static weir_status common_dtype(weir_dtype *out, const weir_elementwise *e)
   return st ? st : weir_categories_result(out, &c);
 }
 
-/* ---- devices ----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static bool joins(const weir_elementwise *e, const weir_tensor *t)
 {
@@ -190,8 +187,7 @@ static weir_status common_device(weir_device *out, const weir_elementwise *e)
   return WEIR_OK;
 }
 
-/* ---- the long way -----------------------------------------------------------------------------
- */
+/* ---- the long way ---------------------------------------------------------------------------- */
 
 static weir_status loop_shape(weir_loop *l, const weir_elementwise *e)
 {
@@ -321,8 +317,7 @@ static weir_status run_long(weir_tensor **out, const weir_elementwise *e)
   return run_inputs(out, e, &l, result_of(e, l.compute), device);
 }
 
-/* ---- the short way ----------------------------------------------------------------------------
- */
+/* ---- the short way --------------------------------------------------------------------------- */
 
 /* Whether a number changes nothing about the dtype of a tensor. */
 static inline bool plain_number(weir_dtype tensor, weir_dtype number)
@@ -395,8 +390,7 @@ weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e)
   return st;
 }
 
-/* ---- the functions ----------------------------------------------------------------------------
- */
+/* ---- the functions --------------------------------------------------------------------------- */
 
 static inline weir_status unary(weir_op op, weir_tensor **out, weir_tensor *self,
                                 const weir_tensor *a)

@@ -5,8 +5,7 @@
  * batch dimensions of both operands and the result are merged as far as they lie one behind the
  * other, and what is left outside is a loop of requests. Vectors are matrices of one row or column.
  *
- * Words. side: an operand as the request wants it. batch: the dimensions before the last two.
- */
+ * Words. side: an operand as the request wants it. batch: the dimensions before the last two. */
 #include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
@@ -54,8 +53,7 @@ weir_status weir_gemm_run(const weir_target *t, weir_gemm *g)
   return weir_target_done(t, t->compute->gemm(t->self, t->stream, g), "matmul");
 }
 
-/* ---- operands ---------------------------------------------------------------------------------
- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 typedef struct side {
   const weir_tensor *t; /* borrowed; the operand, or copy */
@@ -111,8 +109,7 @@ static weir_status side_of(side *s, const weir_tensor *t, bool right)
   return WEIR_OK;
 }
 
-/* ---- batches ----------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 typedef struct product {
   side a, b;
@@ -210,8 +207,7 @@ static weir_status multiply(const weir_tensor *out, const weir_tensor *a, const 
   return st;
 }
 
-/* ---- what is refused --------------------------------------------------------------------------
- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static weir_status check_kind(const weir_tensor *a, const char *kernel)
 {
@@ -286,8 +282,7 @@ static weir_status check_bmm(const weir_shape *batch, const weir_tensor *a, cons
   return st;
 }
 
-/* ---- the functions ----------------------------------------------------------------------------
- */
+/* ---- the functions --------------------------------------------------------------------------- */
 
 /* A new result of `shape`; then the product in it. */
 static weir_status product_of(weir_tensor **out, weir_shape shape, const weir_tensor *a,
@@ -412,8 +407,7 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
   return st;
 }
 
-/* ---- matmul -----------------------------------------------------------------------------------
- */
+/* ---- matmul ---------------------------------------------------------------------------------- */
 
 /* a's leading dimensions as rows of one matrix: (..., k) times a matrix or vector. *out may be a
  * copy. */

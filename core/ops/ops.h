@@ -4,8 +4,7 @@
 
 #include "core/tensor/loop.h"
 
-/* ---- elementwise.c ----------------------------------------------------------------------------
- */
+/* ---- elementwise.c --------------------------------------------------------------------------- */
 
 /* One operation on up to three operands, some of them numbers. */
 typedef struct weir_elementwise {
@@ -21,8 +20,7 @@ typedef struct weir_elementwise {
 /* out is not touched in place. */
 weir_status weir_elementwise_run(weir_tensor **out, const weir_elementwise *e);
 
-/* ---- matmul.c ---------------------------------------------------------------------------------
- */
+/* ---- matmul.c -------------------------------------------------------------------------------- */
 
 /* Sets tf32, reduced_precision and deterministic as they are set for the process, and runs it. */
 weir_status weir_gemm_run(const weir_target *t, weir_gemm *g);

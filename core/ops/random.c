@@ -7,8 +7,7 @@
  *
  * Graphs. Captured work counts the blocks that one replay uses, and reads the generator's seed and
  * place from memory of the graph's, written ahead of each replay: a replay takes the generator's
- * next blocks, as the same calls would without a graph.
- */
+ * next blocks, as the same calls would without a graph. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -30,8 +29,7 @@ struct weir_generator {
 static const uint64_t FIRST_SEED = 67280421310721; /* torch's */
 static weir_generator defaults[1 + WEIR_DEVICES];  /* the cpu's, then cuda's */
 
-/* ---- generators -------------------------------------------------------------------------------
- */
+/* ---- generators ------------------------------------------------------------------------------ */
 
 static uint64_t mask(const weir_generator *g)
 {
@@ -119,8 +117,7 @@ weir_status weir_manual_seed_device(weir_device device, uint64_t seed)
   return st;
 }
 
-/* ---- graphs -----------------------------------------------------------------------------------
- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 /* A generator's part of a graph. */
 typedef struct drawn {
@@ -194,8 +191,7 @@ static weir_status draw(weir_random *r, weir_generator *g, weir_stream *stream)
   return WEIR_OK;
 }
 
-/* ---- filling ----------------------------------------------------------------------------------
- */
+/* ---- filling --------------------------------------------------------------------------------- */
 
 /* NULL: the default one. */
 static weir_status generator_for(weir_generator **g, const weir_tensor *t)
@@ -335,8 +331,7 @@ weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator *g)
   return fill(&r, t, g);
 }
 
-/* ---- new tensors ------------------------------------------------------------------------------
- */
+/* ---- new tensors ----------------------------------------------------------------------------- */
 
 typedef weir_status (*filler)(weir_tensor *t, double a, double b, weir_generator *g);
 

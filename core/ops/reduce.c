@@ -5,8 +5,7 @@
  * trailing dimensions are loops of one or two dimensions. Where the place of an element counts
  * (argmax), reduced dimensions stay in their order.
  *
- * Words. mask: bit d: dimension d is reduced.
- */
+ * Words. mask: bit d: dimension d is reduced. */
 #include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
@@ -58,8 +57,7 @@ typedef struct reduction {
   int count;
 } reduction;
 
-/* ---- arguments --------------------------------------------------------------------------------
- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 /* count 0: all dimensions. */
 static weir_status mask_of(uint32_t *out, const weir_tensor *a, const int *dims, int count)
@@ -129,8 +127,7 @@ static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *r
   return WEIR_OK;
 }
 
-/* ---- the request ------------------------------------------------------------------------------
- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static weir_shape result_shape(const reduction *r)
 {
@@ -234,8 +231,7 @@ static weir_status run(weir_tensor **out, weir_tensor **index, const reduction *
   return st;
 }
 
-/* ---- the functions ----------------------------------------------------------------------------
- */
+/* ---- the functions --------------------------------------------------------------------------- */
 
 static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor *a, const int *dims,
                         int count, bool keepdim)
@@ -368,8 +364,7 @@ weir_status weir_min_dim(weir_tensor **values, weir_tensor **indices, const weir
   return with_index(WEIR_REDUCE_MIN_INDEX, values, indices, a, dim, keepdim);
 }
 
-/* ---- softmax ----------------------------------------------------------------------------------
- */
+/* ---- softmax --------------------------------------------------------------------------------- */
 
 /* a - the largest of each row; its exponentials' sums. float16 and bfloat16 in float32. */
 static weir_status shifted(weir_tensor **out, weir_tensor **exps, weir_tensor **sums,

@@ -1,5 +1,4 @@
-/* select.c: operations made of others: where, clamp, and whether tensors are equal or close.
- */
+/* select.c: operations made of others: where, clamp, and whether tensors are equal or close. */
 #include <math.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"

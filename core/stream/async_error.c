@@ -3,8 +3,7 @@
  * Notes are one ring a device, written by any thread without a lock: an error is the whole
  * device's, and which stream an operation went to is noted with it. A reader may meet a note that
  * is being replaced; the list is a help, not a proof. Each stream knows up to where its notes are
- * complete (weir_heap.good).
- */
+ * complete (weir_heap.good). */
 #include "core/stream/async_error.h"
 
 #include <stdio.h>
@@ -46,8 +45,7 @@ static struct ring *ring_of(const weir_heap *h)
   return &rings[h->pool->backend->index];
 }
 
-/* ---- launch blocking --------------------------------------------------------------------------
- */
+/* ---- launch blocking ------------------------------------------------------------------------- */
 
 bool weir_launch_blocking(void)
 {
@@ -64,8 +62,7 @@ void weir_set_launch_blocking(bool on)
   atomic_store(&blocking, on);
 }
 
-/* ---- notes ------------------------------------------------------------------------------------
- */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 static void note_op(const weir_heap *h, const char *op)
 {
@@ -143,8 +140,7 @@ static void list_notes(char *text, const weir_pool *p)
   if (last) (void)add_name(text, last, times);
 }
 
-/* ---- errors -----------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* Whether the error stays: then the stream, asked again, has it too. A captured stream may not be
  * asked. The sentence is lost. */

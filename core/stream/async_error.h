@@ -8,8 +8,7 @@
  *
  * Words. asynchronous: of an error that stays with the device's context ("sticky"), so that all
  * calls meet it; told from a refused call by asking the stream again. note: the name of an
- * operation, kept for the last 64 of a device.
- */
+ * operation, kept for the last 64 of a device. */
 #ifndef WEIR_STREAM_ASYNC_ERROR_H
 #define WEIR_STREAM_ASYNC_ERROR_H
 

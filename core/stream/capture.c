@@ -2,8 +2,7 @@
  * pool (core/memory/graph.c) that what is allocated meanwhile comes from.
  *
  * A graph has one use of its pool, from the begin of its capture until it is reset, and the
- * handle's where it made the pool itself. Its parts (capture.h) come during the capture.
- */
+ * handle's where it made the pool itself. Its parts (capture.h) come during the capture. */
 #include "core/stream/capture.h"
 
 #include <pthread.h>
@@ -28,8 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static weir_graph *capturing;  /* in no order; lock */
 static _Atomic unsigned count; /* of those */
 
-/* ---- parts ------------------------------------------------------------------------------------
- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static void begun(weir_graph *g)
 {
@@ -93,8 +91,7 @@ static void drop_parts(weir_graph *g)
   g->parts = NULL;
 }
 
-/* ---- graphs -----------------------------------------------------------------------------------
- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 weir_status weir_graph_new(weir_graph **out)
 {

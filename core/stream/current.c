@@ -6,8 +6,7 @@
  * it first sets one. A stream may be released, or its device detached, while it is a thread's
  * current stream; an entry therefore carries the stream's serial number and the device's
  * generation, and is never followed before both are known to hold. A guard keeps entries, not
- * streams, for the same reason.
- */
+ * streams, for the same reason. */
 #include <stdlib.h>
 #include "core/backend/plugin.h"
 #include "core/base/require.h"
@@ -40,8 +39,7 @@ static weir_now_stream *entries(void)
   return weir_current.streams = s;
 }
 
-/* ---- the device -------------------------------------------------------------------------------
- */
+/* ---- the device ------------------------------------------------------------------------------ */
 
 /* NULL: the device has no pool yet. */
 static const weir_backend *backend_of(int index)
@@ -88,8 +86,7 @@ weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer
   return weir_device_reach((int)weir_device_at(device), (int)weir_device_at(peer), out);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 /* The default stream needs no entry, so setting it needs no memory. */
 static weir_status set_stream(weir_heap *h)
@@ -120,8 +117,7 @@ weir_status weir_current_stream(weir_stream **out, weir_device device)
   return WEIR_OK;
 }
 
-/* ---- guards -----------------------------------------------------------------------------------
- */
+/* ---- guards ---------------------------------------------------------------------------------- */
 
 static void keep(weir_guard *g, int slot, int index)
 {

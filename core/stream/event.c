@@ -3,8 +3,7 @@
  * An event is made on the device of its first record. It remembers the stream and the epoch of its
  * latest record, so that a stream that waits for it is known, to the allocator, to run after what
  * had been freed by then. When its device is detached the backend's event is gone with it (`life`),
- * and the event is as if it had never been recorded.
- */
+ * and the event is as if it had never been recorded. */
 #include <stdlib.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"

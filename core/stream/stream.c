@@ -5,8 +5,7 @@
  * the two streams is being captured: then the wait is the graph's, and orders nothing that is live.
  *
  * Side streams are made once for each device, priority and place, and shared by all who ask: an
- * entry is believed when the pool still has a heap of that serial number.
- */
+ * entry is believed when the pool still has a heap of that serial number. */
 #include "core/base/require.h"
 #include "core/backend/plugin.h"
 #include "core/weir/stream.h"
@@ -38,8 +37,7 @@ weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
   return weir_current_stream((weir_stream **)out, WEIR_CUDA);
 }
 
-/* ---- making them ------------------------------------------------------------------------------
- */
+/* ---- making them ----------------------------------------------------------------------------- */
 
 weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
 {
@@ -154,8 +152,7 @@ weir_status weir_stream_release(weir_stream *stream)
   return st;
 }
 
-/* ---- what one is ------------------------------------------------------------------------------
- */
+/* ---- what one is ----------------------------------------------------------------------------- */
 
 weir_status weir_stream_native(void **out, weir_stream *stream)
 {
@@ -199,8 +196,7 @@ weir_status weir_stream_priority_range(int *least, int *greatest, weir_device de
   return b->stream_priorities ? b->stream_priorities(b->self, least, greatest) : no_priorities(b);
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {

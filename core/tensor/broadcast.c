@@ -1,5 +1,4 @@
-/* broadcast.c: the shape and the device that operands have in common.
- */
+/* broadcast.c: the shape and the device that operands have in common. */
 #include <stdio.h>
 #include "core/tensor/loop.h"
 

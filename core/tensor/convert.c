@@ -1,15 +1,13 @@
 /* convert.c: the same elements elsewhere: on another device, of another dtype, page-locked.
  *
  * Where nothing changes and no copy is asked for, the result is the tensor itself, counted once
- * more. A new one lies in memory in the order in which the old one does.
- */
+ * more. A new one lies in memory in the order in which the old one does. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/announce.h"
 #include "core/tensor/loop.h"
 
-/* ---- like another -----------------------------------------------------------------------------
- */
+/* ---- like another ---------------------------------------------------------------------------- */
 
 /* Dense strides of t's shape, with t's dimensions in their order, the largest strides first. Where
  * two cannot be told apart (a dimension that is repeated, or sizes of 1) they keep their order. */
@@ -66,8 +64,7 @@ weir_status weir_new_like(weir_tensor **out, const weir_tensor *t, weir_dtype dt
   return st;
 }
 
-/* ---- conversion -------------------------------------------------------------------------------
- */
+/* ---- conversion ------------------------------------------------------------------------------ */
 
 static weir_status copied(weir_tensor **out, const weir_tensor *t, weir_dtype dtype,
                           weir_device device, bool pinned, bool non_blocking)

@@ -19,15 +19,13 @@
  * non_blocking. Then from pageable memory everything has been read, and to it everything has been
  * written; of page-locked memory the copy is only enqueued, and the allocator is told which stream
  * uses the block, so that it is not handed out again before the copy is done. Copies on and between
- * devices never wait.
- */
+ * devices never wait. */
 #include <string.h>
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
 
-/* ---- on one device ----------------------------------------------------------------------------
- */
+/* ---- on one device --------------------------------------------------------------------------- */
 
 static bool on_host(const weir_tensor *t)
 {
@@ -81,8 +79,7 @@ static weir_status copy_within(const weir_tensor *to, const weir_tensor *from)
   return weir_loop_run(weir_device_of(to), &l);
 }
 
-/* ---- runs of bytes between devices ------------------------------------------------------------
- */
+/* ---- runs of bytes between devices ----------------------------------------------------------- */
 
 /* Page-locked memory of ours is not to be reused before the stream is through with it. Other memory
  * is its owner's to keep. */
@@ -131,8 +128,7 @@ static weir_status travel(const weir_tensor *to, const weir_tensor *from, bool n
                                       : device_to_device(to, from);
 }
 
-/* ---- between devices --------------------------------------------------------------------------
- */
+/* ---- between devices ------------------------------------------------------------------------- */
 
 static bool slower(const weir_tensor *t, int a, int b)
 {
@@ -214,8 +210,7 @@ static weir_status copy_between(weir_tensor *to, const weir_tensor *from, bool n
   return st ? st : copy_across(a, b, non_blocking);
 }
 
-/* ---- checked ----------------------------------------------------------------------------------
- */
+/* ---- checked --------------------------------------------------------------------------------- */
 
 static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
 {

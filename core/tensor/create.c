@@ -33,8 +33,7 @@ weir_status weir_new_by(weir_tensor **out, const weir_spec *s, weir_shape shape)
   return weir_tensor_new(out, s->dtype, s->device, s->pinned, shape);
 }
 
-/* ---- from memory ------------------------------------------------------------------------------
- */
+/* ---- from memory ----------------------------------------------------------------------------- */
 
 /* A tensor on the cpu of a copy of memory of the caller's that is not aligned to its elements. */
 static weir_status align(weir_tensor **out, const void *values, weir_dtype dtype, weir_shape shape)
@@ -170,8 +169,7 @@ weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
   return WEIR_OK;
 }
 
-/* ---- filled with one number -------------------------------------------------------------------
- */
+/* ---- filled with one number ------------------------------------------------------------------ */
 
 /* What a number has no dtype for is given by its kind. */
 static weir_dtype dtype_of(weir_scalar value)
@@ -335,8 +333,7 @@ weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape
   return filled_new(out, self, shape, options, &value);
 }
 
-/* ---- ranges -----------------------------------------------------------------------------------
- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 static double real_of(weir_scalar v)
 {

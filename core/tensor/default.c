@@ -1,7 +1,6 @@
 /* default.c: what a tensor is where nobody says: the process's default dtype and device.
  *
- * Both are read at every creation, so each is one atomic word.
- */
+ * Both are read at every creation, so each is one atomic word. */
 #include "core/base/require.h"
 #include "core/tensor/tensor.h"
 

@@ -6,8 +6,7 @@
  * the same order, whatever that order is, are one run of elements.
  *
  * Words. fast dimension: the last one of the loop. order: the loop's dimensions by how fast they
- * are in memory, slowest first.
- */
+ * are in memory, slowest first. */
 #include <string.h>
 #include "core/stream/async_error.h"
 #include "core/tensor/loop.h"
@@ -39,8 +38,7 @@ weir_operand weir_operand_of(const weir_tensor *t, const weir_loop *l)
   return o;
 }
 
-/* ---- the shape of a loop ----------------------------------------------------------------------
- */
+/* ---- the shape of a loop --------------------------------------------------------------------- */
 
 /* The operands of a loop that have memory, out first. */
 typedef struct operands {
@@ -166,8 +164,7 @@ weir_status weir_loop_out(weir_tensor **out, weir_loop *l, weir_dtype dtype, wei
   return WEIR_OK;
 }
 
-/* ---- running it -------------------------------------------------------------------------------
- */
+/* ---- running it ------------------------------------------------------------------------------ */
 
 weir_status weir_target_of(weir_target *out, weir_device device)
 {
@@ -226,8 +223,7 @@ weir_status weir_loop_dense(weir_tensor **out, const weir_tensor *t)
   return st;
 }
 
-/* ---- memory that is written and read ----------------------------------------------------------
- */
+/* ---- memory that is written and read --------------------------------------------------------- */
 
 /* Whether t's elements fill their memory without holes and without sharing any, in some order. */
 static bool fills(const weir_tensor *t)

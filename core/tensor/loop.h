@@ -2,15 +2,13 @@
  * have in common, and the request itself.
  *
  * Words. category: tensors with dimensions, tensors without, numbers: in this order they decide the
- * dtype of a result. common dtype: what operands are converted to before they are combined.
- */
+ * dtype of a result. common dtype: what operands are converted to before they are combined. */
 #ifndef WEIR_TENSOR_LOOP_H
 #define WEIR_TENSOR_LOOP_H
 
 #include "core/tensor/tensor.h"
 
-/* ---- promote.c --------------------------------------------------------------------------------
- */
+/* ---- promote.c ------------------------------------------------------------------------------- */
 
 /* The dtype of each category so far, WEIR_DTYPE_NONE: nothing of it yet. */
 typedef struct weir_categories {
@@ -47,8 +45,7 @@ const char *weir_dtype_cxx(weir_dtype dtype);
 /* "\"abs_cpu\" not implemented for 'Bool'", ENOTSUP. */
 weir_status weir_not_implemented(const char *kernel, weir_device device, weir_dtype dtype);
 
-/* ---- broadcast.c ------------------------------------------------------------------------------
- */
+/* ---- broadcast.c ----------------------------------------------------------------------------- */
 
 /* *shape becomes what it and `size` broadcast to. Errors: EINVAL, "The size of tensor a (3) must
  * match the size of tensor b (4) at non-singleton dimension 0". */
@@ -60,8 +57,7 @@ weir_status weir_same_device(const weir_tensor *a, const weir_tensor *b);
 enum { WEIR_DEVICE_TEXT = 32 };
 const char *weir_device_text(char text[WEIR_DEVICE_TEXT], weir_device device);
 
-/* ---- loop.c -----------------------------------------------------------------------------------
- */
+/* ---- loop.c ---------------------------------------------------------------------------------- */
 
 /* Where requests go: the functions and their first two arguments. */
 typedef struct weir_target {

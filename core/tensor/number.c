@@ -3,8 +3,7 @@
  * A number that a dtype cannot hold is refused as torch refuses it (c10's checked conversion):
  * integers by their range, except that negative ones wrap in uint8; floating point beyond the
  * greatest of the dtype, infinity excepted; complex numbers with an imaginary part for what is not
- * complex.
- */
+ * complex. */
 #include <math.h>
 #include <string.h>
 #include "core/base/require.h"

@@ -13,8 +13,7 @@
  *     complex64 with a default of other than float64).
  * One thing differs: a dtype is weir.float64.
  *
- * Only what is shown is fetched from a device.
- */
+ * Only what is shown is fetched from a device. */
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -63,8 +62,7 @@ weir_status weir_set_print_options(const weir_print_options *options)
   return WEIR_OK;
 }
 
-/* ---- one number -------------------------------------------------------------------------------
- */
+/* ---- one number ------------------------------------------------------------------------------ */
 
 /* Its characters, without padding. */
 static int write_number(char *to, const format *f, weir_scalar v, double part)
@@ -84,8 +82,7 @@ static weir_scalar number_of(const weir_tensor *t, int64_t i)
   return weir_number_at(t->data + i * (int64_t)weir_itemsize(dtype), dtype);
 }
 
-/* ---- how all are written ----------------------------------------------------------------------
- */
+/* ---- how all are written --------------------------------------------------------------------- */
 
 static void widen(format *f, weir_scalar v, double part)
 {
@@ -117,8 +114,7 @@ static format format_of(const weir_tensor *t, const weir_print_options *o, bool 
   return f;
 }
 
-/* ---- the elements -----------------------------------------------------------------------------
- */
+/* ---- the elements ---------------------------------------------------------------------------- */
 
 static void pad(FILE *f, int count)
 {
@@ -192,8 +188,7 @@ static void put_slices(printer *p, int dim, int64_t from, int indent)
   (void)fputc(']', p->f);
 }
 
-/* ---- what is shown of it ----------------------------------------------------------------------
- */
+/* ---- what is shown of it --------------------------------------------------------------------- */
 
 /* Copies t to `to`, of each dimension from `dim` on what `to` has room for: the ends. */
 static weir_status fetch(const printer *p, weir_tensor *to, const weir_tensor *t, int dim)
@@ -225,8 +220,7 @@ static weir_status take(printer *p, weir_tensor **out, const weir_tensor *t)
   return st ? st : fetch(p, *out, t, 0);
 }
 
-/* ---- what follows -----------------------------------------------------------------------------
- */
+/* ---- what follows ---------------------------------------------------------------------------- */
 
 /* "(0, 3)" */
 static void size_text(char *to, size_t room, const weir_tensor *t)

@@ -3,8 +3,7 @@
  * Operands fall into three categories: tensors with dimensions, tensors without, numbers. Each has
  * the dtype its members promote to; a category then only matters where it is of a higher kind
  * (bool, integers, floating point, complex) than those before it. A number has the default dtype of
- * its kind: int64, the default floating-point dtype, complex64.
- */
+ * its kind: int64, the default floating-point dtype, complex64. */
 #include <math.h>
 #include <stdio.h>
 #include "core/base/require.h"
@@ -107,8 +106,7 @@ void weir_dtype_range(weir_dtype d, double *least, double *most)
   *least = d == WEIR_BOOL || d == WEIR_UINT8 ? 0 : weir_is_integral(d) ? -*most - 1 : -*most;
 }
 
-/* ---- torch's words ----------------------------------------------------------------------------
- */
+/* ---- torch's words --------------------------------------------------------------------------- */
 
 const char *weir_dtype_title(weir_dtype dtype)
 {

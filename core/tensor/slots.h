@@ -3,8 +3,7 @@
  * A thread keeps up to weir_slots_most of each kind that it gave back, in a list of its own: no
  * lock, no atomic. What is given back in another thread than it was taken in just changes lists.
  * A thread that ends frees its list, and keeps none from then on. Under AddressSanitizer there are
- * no lists, so that it sees what is used after it was released.
- */
+ * no lists, so that it sees what is used after it was released. */
 #ifndef WEIR_TENSOR_SLOTS_H
 #define WEIR_TENSOR_SLOTS_H
 

@@ -4,8 +4,7 @@
  * it is as aligned as malloc()'s; beyond, data begins at a multiple of 64. From LARGE bytes on the
  * kernel is asked for huge pages: touching new memory is several times as quick. Page-locked and
  * device memory come from their pools (weir_pinned_malloc, weir_malloc), which know when what is
- * freed may be used again.
- */
+ * freed may be used again. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "core/base/compiler.h"
@@ -19,8 +18,7 @@ enum { ALIGNMENT = 64, SMALL = 512, LARGE = 4 << 20, HUGE_PAGE = 2 << 20 };
 enum { HEAD = 64, TINY = SLOT_STORAGE_BYTES - HEAD };
 _Static_assert(sizeof(weir_storage) <= HEAD, "the head of a storage");
 
-/* ---- devices ----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 weir_device weir_resolve(weir_device device)
 {
@@ -50,8 +48,7 @@ weir_status weir_place_of(weir_place *out, weir_device device)
   return WEIR_OK;
 }
 
-/* ---- making -----------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static weir_status no_memory(uint64_t bytes)
 {
@@ -160,8 +157,7 @@ bool weir_storage_pinned(const weir_storage *s)
   return !weir_is_pinned(&pinned, s->data) && pinned;
 }
 
-/* ---- giving back ------------------------------------------------------------------------------
- */
+/* ---- giving back ----------------------------------------------------------------------------- */
 
 static void storage_end(weir_storage *s)
 {

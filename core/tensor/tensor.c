@@ -2,8 +2,7 @@
  *
  * A tensor that one count holds is its holder's alone, so giving the last count back needs no
  * atomic subtraction: nobody else could be adding one. Sizes and strides beyond `dims` are not
- * set.
- */
+ * set. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,7 @@
 
 enum { NAME_BYTES = 64 };
 
-/* ---- shapes -----------------------------------------------------------------------------------
- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 const char *weir_shape_text(weir_text *out, weir_shape shape)
 {
@@ -71,8 +69,7 @@ weir_status weir_dim_of(int *out, int dim, int dims)
   return WEIR_OK;
 }
 
-/* ---- making -----------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* Row-major strides and the count of elements. */
 static inline void fill_dense(weir_tensor *t, int dims, const int64_t *sizes)
@@ -183,8 +180,7 @@ weir_status weir_tensor_view(weir_tensor **out, const weir_tensor *t, weir_shape
   return weir_tensor_part(out, t, shape.count, shape.size, strides, offset);
 }
 
-/* ---- counting ---------------------------------------------------------------------------------
- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 weir_tensor *weir_tensor_retain(weir_tensor *t)
 {
@@ -210,8 +206,7 @@ void weir_tensor_drop(weir_tensor **t)
   *t = NULL;
 }
 
-/* ---- description ------------------------------------------------------------------------------
- */
+/* ---- description ----------------------------------------------------------------------------- */
 
 weir_dtype weir_tensor_dtype(const weir_tensor *t)
 {

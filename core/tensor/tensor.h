@@ -5,8 +5,7 @@
  *
  * Words. storage: memory with one owner, who is asked to take it back with the last count. place: a
  * device ready for work: its backend, and the stream that is current for the calling thread.
- * op: one of compute.h's requests. dense: without holes, in row-major order (contiguous).
- */
+ * op: one of compute.h's requests. dense: without holes, in row-major order (contiguous). */
 #ifndef WEIR_TENSOR_TENSOR_H
 #define WEIR_TENSOR_TENSOR_H
 
@@ -66,8 +65,7 @@ static inline size_t weir_host_alignment(weir_dtype dtype)
   return dtype == WEIR_COMPLEX64 ? weir_itemsize(dtype) / 2 : weir_itemsize(dtype);
 }
 
-/* ---- storage.c: memory ------------------------------------------------------------------------
- */
+/* ---- storage.c: memory ----------------------------------------------------------------------- */
 
 typedef struct weir_place {
   const weir_backend *backend;
@@ -91,8 +89,7 @@ bool weir_storage_pinned(const weir_storage *s);
 /* NULL is nothing. */
 void weir_storage_release(weir_storage *s);
 
-/* ---- tensor.c ---------------------------------------------------------------------------------
- */
+/* ---- tensor.c -------------------------------------------------------------------------------- */
 
 /* A tensor over `storage` (one of its counts is stolen, also on failure), `offset` elements behind
  * its start. strides NULL: dense. The shape has been checked. Errors: ENOMEM. */
@@ -123,8 +120,7 @@ weir_status weir_shape_numel(int64_t *out, weir_shape shape, weir_dtype dtype);
 /* A dimension counted from the front. Errors: EINVAL, torch's sentence. */
 weir_status weir_dim_of(int *out, int dim, int dims);
 
-/* ---- loop.c: building and running requests ----------------------------------------------------
- */
+/* ---- loop.c: building and running requests --------------------------------------------------- */
 
 /* t as an operand, its last dimensions aligned with the loop's (broadcast: stride 0). */
 weir_operand weir_operand_of(const weir_tensor *t, const weir_loop *l);
@@ -137,8 +133,7 @@ weir_status weir_loop_run(weir_device device, weir_loop *l);
  * that was not looked into, and must be copied first. Errors: EINVAL. */
 weir_status weir_overlap_check(bool *copy, const weir_tensor *out, const weir_tensor *in);
 
-/* ---- number.c ---------------------------------------------------------------------------------
- */
+/* ---- number.c -------------------------------------------------------------------------------- */
 
 /* One element of t, converted to a number; waits for the device. */
 weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t);
@@ -148,8 +143,7 @@ weir_scalar weir_number_at(const void *at, weir_dtype dtype);
  * EINVAL "value cannot be converted to type int8_t without overflow". */
 weir_status weir_number_for(weir_scalar *out, weir_scalar v, weir_dtype dtype);
 
-/* ---- convert.c --------------------------------------------------------------------------------
- */
+/* ---- convert.c ------------------------------------------------------------------------------- */
 
 /* A new tensor with t's shape whose dimensions lie in memory in the order of t's: dense, and with
  * t's own strides where t has no holes. As torch's empty_like with preserve_format. */

@@ -3,8 +3,7 @@
  * Each thread has a pen of its own and hands its chunk over when it ends. A pen from before a fork
  * or of an earlier trace is known by its epoch and begun anew. The spool is opened under the name
  * the writer gives it and renamed at once: readers and the writer's own growth go by the path, so
- * the spool lies in a folder beside `path` until the end.
- */
+ * the spool lies in a folder beside `path` until the end. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -39,8 +38,7 @@ static __thread weir_writer *pen; /* the thread's, freed at its end; NULL: none 
 static _Atomic bool active;
 static _Atomic unsigned inside;
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void thread_ends(void *writer)
 {
@@ -145,8 +143,7 @@ static void tensor_fact(const weir_tensor_notice *what)
 
 static const weir_listener listener = {.end = block_done, .tensor = tensor_fact};
 
-/* ---- on and off -------------------------------------------------------------------------------
- */
+/* ---- on and off ------------------------------------------------------------------------------ */
 
 /* "DIR/.weir-trace-XXXXXX" beside the path. */
 static weir_status make_folder(const char *path)

@@ -2,8 +2,7 @@
  *
  * Each function checks its arguments in PyTorch's order and with its sentences, and then makes one
  * weir_tensor_view(). Only weir_reshape() and weir_flatten() may copy, where no strides can show
- * the elements in the new shape.
- */
+ * the elements in the new shape. */
 #include "core/base/require.h"
 #include "core/stream/async_error.h"
 #include "core/tensor/tensor.h"
@@ -39,8 +38,7 @@ static void take_out(view *v, int dim)
   }
 }
 
-/* ---- other shapes -----------------------------------------------------------------------------
- */
+/* ---- other shapes ---------------------------------------------------------------------------- */
 
 static __attribute__((cold)) weir_status bad_shape(const weir_tensor *t, weir_shape s)
 {
@@ -246,8 +244,7 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
   return st ? st : finish(out, t, &v, 0);
 }
 
-/* ---- other orders -----------------------------------------------------------------------------
- */
+/* ---- other orders ---------------------------------------------------------------------------- */
 
 weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b)
 {
@@ -299,8 +296,7 @@ weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *ord
   return finish(out, t, &v, 0);
 }
 
-/* ---- parts ------------------------------------------------------------------------------------
- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static weir_status out_of_range(const char *what, int64_t least, int64_t most, int64_t got)
 {

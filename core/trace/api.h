@@ -1,8 +1,7 @@
 /* api.h: the numbers and names of CUDA's functions, as events carry them.
  *
  * core/trace/api.def is generated from interpose/table/hooks.tsv (and shared with nothing else);
- * numbers are append-only, so an older spool stays readable. Row 0 is "no function".
- */
+ * numbers are append-only, so an older spool stays readable. Row 0 is "no function". */
 #ifndef WEIR_TRACE_API_H
 #define WEIR_TRACE_API_H
 

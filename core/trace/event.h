@@ -10,8 +10,7 @@
  * good one.
  *
  * Words: dst/src device: ordinal as the program sees it, WEIR_DEVICE_NONE for host or unknown.
- * A pointer, a handle: the value the program holds, never dereferenced by a reader.
- */
+ * A pointer, a handle: the value the program holds, never dereferenced by a reader. */
 #ifndef WEIR_TRACE_EVENT_H
 #define WEIR_TRACE_EVENT_H
 

@@ -8,8 +8,7 @@
  * the driver is told as what it is.
  *
  * The preload library exports one function without a version, which libweir.so knows as a weak
- * symbol: without that library its address is NULL, and a call costs the engine one branch.
- */
+ * symbol: without that library its address is NULL, and a call costs the engine one branch. */
 #ifndef WEIR_TRACE_LISTENER_H
 #define WEIR_TRACE_LISTENER_H
 

@@ -43,8 +43,7 @@ unsigned weir_notify_status(weir_status st)
   }
 }
 
-/* ---- several listeners ------------------------------------------------------------------------
- */
+/* ---- several listeners ----------------------------------------------------------------------- */
 
 static void tell_program(const weir_block_notice *what)
 {

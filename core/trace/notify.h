@@ -2,8 +2,7 @@
  * a callback of its own (weir_memory_set_callback), the library's own trace (weir_trace_start).
  *
  * Nobody listens: one pointer is NULL, and a call costs one branch. Whoever finds it set loads it
- * once and uses that: it may change at any time, and what it pointed to stays good.
- */
+ * once and uses that: it may change at any time, and what it pointed to stays good. */
 #ifndef WEIR_TRACE_NOTIFY_H
 #define WEIR_TRACE_NOTIFY_H
 

@@ -23,8 +23,7 @@
  * is had even then: a process without one could not say what it dropped.
  *
  * Everything a reader gets from a file is hostile until checked: the reader side uses pread only,
- * bounds every length, and reports a damaged chunk and skips it.
- */
+ * bounds every length, and reports a damaged chunk and skips it. */
 #ifndef WEIR_TRACE_SPOOL_H
 #define WEIR_TRACE_SPOOL_H
 

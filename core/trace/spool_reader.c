@@ -19,8 +19,7 @@
  * is lost. Of a thread's chunks in one copy all but the last were complete when the copy was made.
  *
  * Cost. A poll is one read of the directory in use and one small read a chunk in use; reads grow
- * while they find records. An idle thread costs one pread of 256 bytes.
- */
+ * while they find records. An idle thread costs one pread of 256 bytes. */
 #include "core/trace/spool.h"
 
 #include <errno.h>
@@ -84,8 +83,7 @@ struct weir_spool_reader {
   char full_path[]; /* whole */
 };
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* Up to `bytes` at `offset`; what the file does not have is not read. Returns bytes read. */
 static size_t read_at(weir_spool_reader *r, void *out, size_t bytes, uint64_t offset)
@@ -131,8 +129,7 @@ static uint32_t read_state(weir_spool_reader *r, uint32_t index)
   return state;
 }
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static weir_status check_header(weir_spool_reader *r)
 {
@@ -225,8 +222,7 @@ weir_spool_damage weir_spool_reader_damage(const weir_spool_reader *r)
   return r->damage;
 }
 
-/* ---- the directory ----------------------------------------------------------------------------
- */
+/* ---- the directory --------------------------------------------------------------------------- */
 
 static void count_damage(weir_spool_reader *r, chunk *c)
 {
@@ -409,8 +405,7 @@ static weir_status list_chunks(weir_spool_reader *r)
   return status;
 }
 
-/* ---- records ----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static bool committed(const weir_trace_event *e, uint32_t state, uint32_t slot)
 {
@@ -581,8 +576,7 @@ static bool skip_hole(weir_spool_reader *r, uint32_t index, bool full)
   return true;
 }
 
-/* ---- draining ---------------------------------------------------------------------------------
- */
+/* ---- draining -------------------------------------------------------------------------------- */
 
 /* The chunk is delivered whole: its successor is due, and its writer may have it again. */
 static weir_status complete(weir_spool_reader *r, uint32_t index)
@@ -772,8 +766,7 @@ uint64_t weir_spool_reader_left(const weir_spool_reader *r)
   return left;
 }
 
-/* ---- the clock --------------------------------------------------------------------------------
- */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 /* The boot id of this machine, read once; all zeros: not known. */
 static const uint8_t *own_boot_id(void)

@@ -19,8 +19,7 @@
  * loads an event.
  *
  * System calls go through syscall(): open and close are cancellation points in libc, and other
- * preloaded libraries wrap them.
- */
+ * preloaded libraries wrap them. */
 #include "core/trace/spool.h"
 
 #include <errno.h>
@@ -114,8 +113,7 @@ void weir_spool_drop(uint64_t events, int errno_value)
     atomic_compare_exchange_strong(reason, &none, (uint64_t)errno_value);
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int open_file(const char *path, int flags)
 {
@@ -203,8 +201,7 @@ static void *map_file(int fd, uint64_t offset, size_t bytes, size_t reserved)
   return NULL;
 }
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static char *put_number(char *at, uint64_t value)
 {
@@ -567,8 +564,7 @@ bool weir_spool_announce(void)
   return false;
 }
 
-/* ---- chunks -----------------------------------------------------------------------------------
- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 static uint32_t entry_state(uint32_t generation, uint32_t state)
 {
@@ -609,8 +605,7 @@ static int open_again(void)
   return -1;
 }
 
-/* ---- the budget -------------------------------------------------------------------------------
- */
+/* ---- the budget ------------------------------------------------------------------------------ */
 
 static uint64_t in_use(const _Atomic uint64_t *taken, const _Atomic uint64_t *returned)
 {
@@ -642,8 +637,7 @@ static bool draw(weir_spool_header *h, uint64_t bytes)
   return false;
 }
 
-/* ---- growing ----------------------------------------------------------------------------------
- */
+/* ---- growing --------------------------------------------------------------------------------- */
 
 /* Whoever looks for a chunk looks at entries that others hold; what it finds is only sure once it
  * has claimed the entry. */
@@ -787,8 +781,7 @@ static bool grow(weir_spool_header *h, unsigned want, unsigned least, uint32_t *
   return false;
 }
 
-/* ---- choosing ---------------------------------------------------------------------------------
- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 /* The largest grade of at most `units`. */
 static unsigned grade_below(uint64_t units)

@@ -4,8 +4,7 @@
  * A thread's table is a hash table of indices into an arena; a stack in the arena is two words
  * (hash; id and depth) and its addresses. Found means that the addresses are the same, not only the
  * hash. When the arena has reached its limit the table starts over and stacks are written again
- * under new ids; memory is bounded and nothing is wrong.
- */
+ * under new ids; memory is bounded and nothing is wrong. */
 #include "core/trace/stack.h"
 
 #include <elf.h>
@@ -48,8 +47,7 @@ struct weir_stacks {
 
 static _Atomic uint32_t live_tables; /* threads with a table, about: a child inherits the count */
 
-/* ---- the module map ---------------------------------------------------------------------------
- */
+/* ---- the module map -------------------------------------------------------------------------- */
 
 typedef struct module {
   uint64_t base, start, end; /* as in weir_module_info */
@@ -300,8 +298,7 @@ static void update_modules(weir_writer *w)
   weir_trylock_leave(&modules.guard);
 }
 
-/* ---- interning --------------------------------------------------------------------------------
- */
+/* ---- interning ------------------------------------------------------------------------------- */
 
 /* Four lanes, so that the multiplications overlap. */
 static uint64_t hash_stack(const uint64_t *frames, uint32_t count)

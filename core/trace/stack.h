@@ -10,8 +10,7 @@
  * Whoever sees a new stack first looks whether libraries came or went since the process last wrote
  * its module map, and writes MODULE records for the difference. Only one thread does so at a time
  * and no other waits for it, so a MODULE may come a little later than a STACK of another thread
- * that needs it.
- */
+ * that needs it. */
 #ifndef WEIR_TRACE_STACK_H
 #define WEIR_TRACE_STACK_H
 

@@ -3,8 +3,7 @@
  * Whether a word can be read libunwind finds out by writing it into a pipe that it keeps open, and
  * whose ends it reads, writes and closes by number from then on. A program that closes what it did
  * not open, as daemons do, gets these numbers for files of its own, and then loses bytes to the
- * unwinder and is given others. So the pipe goes, and words are read by a function of ours.
- */
+ * unwinder and is given others. So the pipe goes, and words are read by a function of ours. */
 #ifndef WEIR_TRACE_STACK_MEMORY_H
 #define WEIR_TRACE_STACK_MEMORY_H
 

@@ -13,8 +13,7 @@
  * learnt.
  *
  * Known limit: a frame whose address is computed by a DWARF expression over other words (a function
- * that realigns its stack) is checked by its return address alone.
- */
+ * that realigns its stack) is checked by its return address alone. */
 #ifndef WEIR_TRACE_STACK_PATH_H
 #define WEIR_TRACE_STACK_PATH_H
 

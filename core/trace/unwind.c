@@ -10,8 +10,7 @@
  * of frames each thread has (src/x86_64/Gtrace.c, 0.99 to 1.8: no flush reaches it). Each thread
  * empties its own, at its first capture after an unloading. Where it is was found at the start by
  * what must be in it; a libunwind in which it was not found is given up for backtrace() at the
- * first unloading: slow, and right.
- */
+ * first unloading: slow, and right. */
 #include "core/trace/unwind.h"
 
 #include <dlfcn.h>
@@ -32,8 +31,7 @@
 
 weir_unwind_state weir_unwinder = {.cache_at = -1};
 
-/* ---- the seam ---------------------------------------------------------------------------------
- */
+/* ---- the seam -------------------------------------------------------------------------------- */
 
 static void *open_beside(const char *beside, const char *name,
                          void *(*real_dlopen)(const char *, int))
@@ -78,8 +76,7 @@ static bool use_libunwind(const char *beside, void *(*real_dlopen)(const char *,
   return true;
 }
 
-/* ---- the loader's counters --------------------------------------------------------------------
- */
+/* ---- the loader's counters ------------------------------------------------------------------- */
 
 void weir_loads_read(weir_loads *out, const struct dl_phdr_info *info, size_t size)
 {
@@ -100,8 +97,7 @@ weir_loads weir_loads_now(void)
   return c;
 }
 
-/* ---- libunwind's frame cache ------------------------------------------------------------------
- */
+/* ---- libunwind's frame cache ----------------------------------------------------------------- */
 
 /* How it lies in memory: a pointer in the library's TLS block leads to `frame_cache`, whose frames
  * are a hash table of FRAME_BYTES entries that begin with the address they are for, 0 in empty
@@ -205,8 +201,7 @@ void weir_unwind_thin(void)
   if (madvise(cache->frames, bytes, MADV_DONTNEED)) memset(cache->frames, 0, bytes);
 }
 
-/* ---- choosing the unwinder --------------------------------------------------------------------
- */
+/* ---- choosing the unwinder ------------------------------------------------------------------- */
 
 const char *weir_stack_init(const char *beside, void *(*real_dlopen)(const char *, int),
                             void *(*real_dlsym)(void *, const char *), unsigned depth)
@@ -279,8 +274,7 @@ void weir_stack_unloaded(void)
   errno = saved;
 }
 
-/* ---- capturing --------------------------------------------------------------------------------
- */
+/* ---- capturing ------------------------------------------------------------------------------- */
 
 /* How many frames are ours is learnt, so that a deep stack is not unwound for frames not wanted. */
 int weir_unwind(void **frames, int *first)

@@ -2,8 +2,7 @@
  *
  * libunwind's unw_backtrace, opened with RTLD_LOCAL from beside us or from the system, glibc's
  * backtrace() where it is missing. weir_stack_init() (stack.h) chooses, and stack.h says what must
- * be called around dlclose(); who cannot do that calls weir_unwind_here().
- */
+ * be called around dlclose(); who cannot do that calls weir_unwind_here(). */
 #ifndef WEIR_TRACE_UNWIND_H
 #define WEIR_TRACE_UNWIND_H
 

@@ -10,8 +10,7 @@
  * forked subprocess"): every function then fails with ECUDA and that sentence, and no call hangs
  * on a lock that another thread of the parent held. exec() starts anew.
  *
- * Devices are numbered as the driver numbers them (CUDA_VISIBLE_DEVICES), from 0.
- */
+ * Devices are numbered as the driver numbers them (CUDA_VISIBLE_DEVICES), from 0. */
 #ifndef WEIR_CUDA_H
 #define WEIR_CUDA_H
 

@@ -3,8 +3,7 @@
  *
  * Every thread starts on device 0 with every device's default stream. What is current says where a
  * call goes that names no index (cuda without a number) or no stream. Semantics follow
- * torch.cuda.device, torch.cuda.set_device and torch.cuda.stream.
- */
+ * torch.cuda.device, torch.cuda.set_device and torch.cuda.stream. */
 #ifndef WEIR_DEVICE_H
 #define WEIR_DEVICE_H
 
@@ -74,8 +73,7 @@ WEIR_PUBLIC bool weir_device_equal(weir_device a, weir_device b);
  * device), ENOTSUP. */
 WEIR_PUBLIC weir_status weir_can_access_peer(bool *out, weir_device device, weir_device peer);
 
-/* ---- what is current for the calling thread ---------------------------------------------------
- */
+/* ---- what is current for the calling thread -------------------------------------------------- */
 
 /* Makes a cuda device current. WEIR_CUDA is nothing: it is already. Whether the device exists shows
  * at its use. Errors: EINVAL (the cpu, an index no device can have). */

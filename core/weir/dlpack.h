@@ -9,8 +9,7 @@
  * stream wait for the work on it: the rules of __dlpack__(stream=...) in the array API standard,
  * 2024.12. The other way round, weir_dlpack_stream() is what to ask a producer for. What the
  * consumer submitted must be complete, or waited for by the stream that the tensor's memory was
- * allocated for, when it calls the deleter.
- */
+ * allocated for, when it calls the deleter. */
 #ifndef WEIR_DLPACK_H
 #define WEIR_DLPACK_H
 

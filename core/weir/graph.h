@@ -18,8 +18,7 @@
  *
  * Random numbers. A replay takes the next ones of each generator that was used in the capture, with
  * the seed that it has then, as the same calls would without a graph; the capture takes none. (A
- * capture that the program began with CUDA's own functions repeats its numbers.)
- */
+ * capture that the program began with CUDA's own functions repeats its numbers.) */
 #ifndef WEIR_GRAPH_H
 #define WEIR_GRAPH_H
 

@@ -9,8 +9,7 @@
  * Formats: NumPy's "numpy.lib.format" (versions 1.0, 2.0 and 3.0), and safetensors' "Format" as of
  * 0.5. Errors of all: EINVAL (an argument, a dtype the format has not), ENOENT, EIO, ENOMEM, those
  * of the device; of reading ECORRUPT (the file is not of its format), ENOTSUP (it is, and holds
- * what no tensor can); of writing ENOSPC.
- */
+ * what no tensor can); of writing ENOSPC. */
 #ifndef WEIR_IO_H
 #define WEIR_IO_H
 

@@ -2,8 +2,7 @@
  * weir.h.
  *
  * The library never prints: a warning goes to the callback the program has set, and where it has
- * set none, nowhere.
- */
+ * set none, nowhere. */
 #ifndef WEIR_LOG_H
 #define WEIR_LOG_H
 

@@ -6,8 +6,7 @@
  * CUDACachingAllocator. All functions may be called from any thread.
  *
  * A CUDA device is opened at the first use of its index (device.h), unless another backend was
- * attached there by hand.
- */
+ * attached there by hand. */
 #ifndef WEIR_MEMORY_H
 #define WEIR_MEMORY_H
 
@@ -198,8 +197,7 @@ WEIR_PUBLIC weir_status weir_memory_summary(char **out, weir_device device, bool
  * soon as it is freed and the work recorded with weir_record_stream() is complete: tell every
  * stream, of any device, that reads or writes it. Alignment 512. Sizes are rounded up to one of 8
  * steps a doubling, from 64 MiB on to 4 KiB. A block can be copied from and to as a whole: it lies
- * within one registration. After fork() the child sees zeros in it and cannot allocate any.
- */
+ * within one registration. After fork() the child sees zeros in it and cannot allocate any. */
 
 /* As in cudaHostAlloc; each set of flags has a pool of its own. With unified addressing all pinned
  * memory is portable and mapped anyway. */

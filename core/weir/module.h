@@ -11,8 +11,7 @@
  * once and stay common. Calling one module from many threads is safe as far as its forward is;
  * changing it (adding, moving, loading, releasing its last count) while others use it is not.
  *
- * Outputs come first, a weir_status is returned. A function that failed has changed nothing.
- */
+ * Outputs come first, a weir_status is returned. A function that failed has changed nothing. */
 #ifndef WEIR_MODULE_H
 #define WEIR_MODULE_H
 
@@ -47,8 +46,7 @@ typedef struct weir_module_class {
   void (*describe)(char *out, size_t room, const weir_module *self);
 } weir_module_class;
 
-/* ---- making -----------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* A module of the program's own, without parameters, buffers or children yet. kind (borrowed, as
  * long as the module); data is the module's from now on, also where this fails: class's destroy
@@ -81,8 +79,7 @@ WEIR_PUBLIC weir_status weir_module_add_buffer(weir_module *m, const char *name,
                                                bool persistent);
 WEIR_PUBLIC weir_status weir_module_add(weir_module *m, const char *name, weir_module *child);
 
-/* ---- calling ----------------------------------------------------------------------------------
- */
+/* ---- calling --------------------------------------------------------------------------------- */
 
 /* *out (new) is what the module calculates from one tensor (borrowed). Errors: the forward's;
  * "Module [Net] is missing the required "forward" function"; EINVAL "Module [Net] returned success
@@ -95,8 +92,7 @@ WEIR_PUBLIC weir_status weir_module_call_many(weir_tensor **out, weir_module *m,
 WEIR_PUBLIC void weir_module_train(weir_module *m, bool training);
 WEIR_PUBLIC bool weir_module_is_training(const weir_module *m);
 
-/* ---- looking ----------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 /* By dotted path: borrowed, until the module is changed or moved; NULL: there is none. */
 WEIR_PUBLIC weir_tensor *weir_module_parameter(const weir_module *m, const char *path);
@@ -133,8 +129,7 @@ WEIR_PUBLIC weir_status weir_module_to_string(char **out, const weir_module *m);
  * In place: the module has other tensors afterwards, where something changes; who held one of the
  * old ones still has it. All of them are made before the first is exchanged: a failure leaves the
  * module whole, and both are held for a moment. Only floating-point and complex tensors are
- * converted to a dtype, integers keep theirs.
- */
+ * converted to a dtype, integers keep theirs. */
 
 /* options: dtype, device, non_blocking. Errors: EINVAL "nn.Module.to only accepts floating point or
  * complex dtypes, but got desired dtype=weir.int64"; those of weir_to(). */
@@ -143,8 +138,7 @@ WEIR_PUBLIC weir_status weir_module_to(weir_module *m, const weir_options *optio
 WEIR_PUBLIC weir_status weir_module_cuda(weir_module *m, weir_device device);
 WEIR_PUBLIC weir_status weir_module_cpu(weir_module *m);
 
-/* ---- state ------------------------------------------------------------------------------------
- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 /* All parameters and persistent buffers by path; the set (new) has the tensors themselves, no
  * copies. Module.state_dict(). */
@@ -163,8 +157,7 @@ WEIR_PUBLIC weir_status weir_module_load(weir_module *m, const char *path, bool 
 /* ---- layers -----------------------------------------------------------------------------------
  * Parameters are torch's at first: uniform in [-b, b), b = 1 / sqrt(inputs of an output)
  * (kaiming_uniform with a = sqrt(5), He et al. 2015), from the default generator of the device,
- * weight before bias. options, of what the parameters are: dtype, device; NULL gives none.
- */
+ * weight before bias. options, of what the parameters are: dtype, device; NULL gives none. */
 
 typedef struct weir_layer_options {
   weir_options tensor;      /* dtype and device of the parameters */

@@ -9,8 +9,7 @@
  * first argument and cast the result to its dtype. Errors of all, worded as PyTorch's: EINVAL for
  * arguments, also for dtypes that do not go together; ENOTSUP for a dtype that an operation has
  * not, or that Weir has not; ENOMEM, EOOM and those of the device. A function that failed has
- * changed nothing and leaves *out NULL.
- */
+ * changed nothing and leaves *out NULL. */
 #ifndef WEIR_OPS_H
 #define WEIR_OPS_H
 
@@ -35,8 +34,7 @@ WEIR_PUBLIC weir_status weir_result_type(weir_dtype *out, const weir_tensor *a,
 
 /* ---- elementwise, one operand -----------------------------------------------------------------
  * weir_exp(&out, a) and weir_exp_(a). exp log sqrt rsqrt sin cos tanh sigmoid of integers have the
- * default dtype. isfinite and logical_not give bool.
- */
+ * default dtype. isfinite and logical_not give bool. */
 #define WEIR_UNARY_MAP(X)                                                                          \
   X(neg, NEG)                                                                                      \
   X(abs, ABS)                                                                                      \
@@ -67,8 +65,7 @@ WEIR_PUBLIC weir_status weir_isfinite(weir_tensor **out, const weir_tensor *a);
  * size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 0"; "Expected
  * all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!"; of the
  * forms in place: "output with shape [3] doesn't match the broadcast shape [2, 3]", "result type
- * Float can't be cast to the desired output type Long".
- */
+ * Float can't be cast to the desired output type Long". */
 #define WEIR_BINARY_MAP(X)                                                                         \
   X(add, ADD)                                                                                      \
   X(sub, SUB)                                                                                      \
@@ -132,8 +129,7 @@ WEIR_PUBLIC weir_status weir_equal(bool *out, const weir_tensor *a, const weir_t
  * prod of integers and bool are int64. argmax and argmin give places (int64), the first of equals;
  * max_dim and min_dim values and places; amax and amin values only. Errors: "Dimension out of range
  * (expected to be in range of [-2, 1], but got 2)", "dim 0 appears multiple times in the list of
- * dims", mean of integers, an empty max.
- */
+ * dims", mean of integers, an empty max. */
 #define WEIR_REDUCE_MAP(X)                                                                         \
   X(sum, SUM)                                                                                      \
   X(mean, MEAN)                                                                                    \
@@ -170,8 +166,7 @@ WEIR_PUBLIC weir_status weir_log_softmax(weir_tensor **out, const weir_tensor *a
 /* ---- linear algebra ---------------------------------------------------------------------------
  * Of one dtype: nothing is promoted ("expected m1 and m2 to have the same dtype, but got: float !=
  * double"). Floating point, and integers on the cpu. Errors: "mat1 and mat2 shapes cannot be
- * multiplied (2x3 and 4x5)".
- */
+ * multiplied (2x3 and 4x5)". */
 
 /* (k)(k), (m,k)(k), (k)(k,n), (m,k)(k,n), and batches of matrices, which broadcast. */
 WEIR_PUBLIC weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tensor *b);
@@ -215,8 +210,7 @@ WEIR_PUBLIC weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
 
 /* ---- joining ----------------------------------------------------------------------------------
  * Errors: "Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4 for
- * tensor number 1 in the list."
- */
+ * tensor number 1 in the list." */
 
 /* One behind the other along `dim`; dtypes are promoted. */
 WEIR_PUBLIC weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count,
@@ -228,8 +222,7 @@ WEIR_PUBLIC weir_status weir_stack(weir_tensor **out, const weir_tensor *const *
 /* ---- random numbers ---------------------------------------------------------------------------
  * Philox4x32-10: a seed gives the same numbers on every device and with any number of threads. A
  * generator is a seed and a place in its stream; each device has a default one, which NULL means.
- * Replays of a graph draw on (graph.h), and a graph keeps the generators it draws from.
- */
+ * Replays of a graph draw on (graph.h), and a graph keeps the generators it draws from. */
 
 typedef struct weir_generator weir_generator;
 
@@ -275,8 +268,7 @@ WEIR_PUBLIC weir_status weir_bernoulli_(weir_tensor *t, double p, weir_generator
  * Of the process. Matrix products of float32 may be rounded to TF32 (at first not); partial sums of
  * float16 and bfloat16 products may be rounded to their dtype (at first they may); only algorithms
  * that give the same bits every time (at first others, too). As torch.backends.cuda.matmul and
- * torch.use_deterministic_algorithms().
- */
+ * torch.use_deterministic_algorithms(). */
 WEIR_PUBLIC void weir_set_allow_tf32(bool allow);
 WEIR_PUBLIC bool weir_get_allow_tf32(void);
 WEIR_PUBLIC void weir_set_allow_reduced_precision(bool allow);

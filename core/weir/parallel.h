@@ -2,8 +2,7 @@
  * weir.h.
  *
  * Semantics are torch.nn.DataParallel's (its documentation as of 2.8). Work goes to the streams
- * that are current for the calling thread on each device.
- */
+ * that are current for the calling thread on each device. */
 #ifndef WEIR_PARALLEL_H
 #define WEIR_PARALLEL_H
 
@@ -31,8 +30,7 @@ typedef struct weir_parallel_options {
 WEIR_PUBLIC weir_status weir_data_parallel(weir_module **out, weir_module *m,
                                            const weir_parallel_options *options);
 
-/* ---- its parts, as in torch.nn.parallel -------------------------------------------------------
- */
+/* ---- its parts, as in torch.nn.parallel ------------------------------------------------------ */
 
 /* out[i] is new: m with its parameters and buffers on devices[i]; what is there already is shared,
  * not copied. All or none. Errors: ENOMEM, EOOM, those of the device. */

@@ -1,8 +1,7 @@
 /* pools.h: memory with a life of its own: private pools of captured graphs. Included by weir.h.
  *
  * Semantics follow PyTorch's graph pools (torch.cuda.graph_pool_handle, MemPool):
- * beginAllocateToPool, endAllocateToPool and releasePool of its CUDACachingAllocator.
- */
+ * beginAllocateToPool, endAllocateToPool and releasePool of its CUDACachingAllocator. */
 #ifndef WEIR_POOLS_H
 #define WEIR_POOLS_H
 
@@ -20,8 +19,7 @@ extern "C" {
  * as long as the graph may be replayed, also what is freed meanwhile. Several graphs may share a
  * pool when they are replayed one after the other in the order of their captures. A capture without
  * a pool is safe as long as every block that the graph touches stays allocated while the graph
- * lives. The allocator never records, nor waits, in a stream that is being captured.
- */
+ * lives. The allocator never records, nor waits, in a stream that is being captured. */
 
 typedef struct weir_graph_pool weir_graph_pool;
 
@@ -61,8 +59,7 @@ typedef struct weir_graph_pool_stats {
 WEIR_PUBLIC weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out,
                                                   weir_graph_pool *pool);
 
-/* ---- exports ----------------------------------------------------------------------------------
- */
+/* ---- exports --------------------------------------------------------------------------------- */
 
 /* Somebody outside holds the memory of the live block at ptr (IPC, DLPack, a registration): until
  * as many weir_memory_unexport() the block is not given out again, even when it is freed, and its
@@ -73,8 +70,7 @@ WEIR_PUBLIC weir_status weir_memory_unexport(void *ptr);
 
 /* ---- pause and resume -------------------------------------------------------------------------
  * As vLLM's sleep mode and torch_memory_saver: memory goes back to the device while its blocks stay
- * allocated at their addresses, which nobody may use meanwhile. Needs virtual memory management.
- */
+ * allocated at their addresses, which nobody may use meanwhile. Needs virtual memory management. */
 
 /* Waits for the work of all streams of the device, then gives back the memory of the blocks that
  * were allocated under `tag` (weir_memory_set_tag; NULL: of all blocks), as far as whole pages hold

@@ -10,8 +10,7 @@
  *
  * The cpu has no streams: its work is done when the call that asked for it returns, and waiting for
  * it is nothing. Streams are borrowed: they live until weir_memory_detach, or their release. All
- * functions may be called from any thread.
- */
+ * functions may be called from any thread. */
 #ifndef WEIR_STREAM_H
 #define WEIR_STREAM_H
 
@@ -24,8 +23,7 @@
 extern "C" {
 #endif
 
-/* ---- streams ----------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 /* A side stream of the device, as torch.cuda.Stream(device, priority): one of 32 that the device
  * has of that priority, each made at its first use and given in turn, so that the 33rd is the first
@@ -91,8 +89,7 @@ WEIR_PUBLIC weir_status weir_stream_waited(weir_stream *waiter, weir_stream *wai
 /* ---- errors that come late --------------------------------------------------------------------
  * Operations enqueue and return, so an error of the device shows at a later call, which is not the
  * one it is of. Its message says where it was first seen and what had been enqueued since the last
- * wait. It stays: CUDA cannot be used in the process any more.
- */
+ * wait. It stays: CUDA cannot be used in the process any more. */
 
 /* Every operation waits until it is done, so that errors show where they are. At first as the
  * environment's CUDA_LAUNCH_BLOCKING says (1: on). Of the process. */
@@ -102,8 +99,7 @@ WEIR_PUBLIC bool weir_launch_blocking(void);
 /* ---- events -----------------------------------------------------------------------------------
  * A place in a stream, to wait for and to measure time by. The device is that of its first record,
  * as in torch: until then an event costs nothing, and counts as complete. Of one event only the
- * latest record counts. Not to be used from two threads at once.
- */
+ * latest record counts. Not to be used from two threads at once. */
 
 typedef struct weir_event weir_event;
 

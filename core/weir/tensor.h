@@ -13,8 +13,7 @@
  * worded as PyTorch words them.
  *
  * Outputs come first, a weir_status is returned. A function that failed has changed nothing and
- * leaves *out NULL.
- */
+ * leaves *out NULL. */
 #ifndef WEIR_TENSOR_H
 #define WEIR_TENSOR_H
 
@@ -75,8 +74,7 @@ typedef struct weir_options {
 } weir_options;
 
 /* ---- defaults ---------------------------------------------------------------------------------
- * Of the process, as torch.set_default_dtype; at first float32 and the cpu.
- */
+ * Of the process, as torch.set_default_dtype; at first float32 and the cpu. */
 
 WEIR_PUBLIC weir_status weir_set_default_dtype(weir_dtype dtype);
 WEIR_PUBLIC weir_dtype weir_get_default_dtype(void);
@@ -89,8 +87,7 @@ WEIR_PUBLIC weir_status weir_set_default_tensor_type(const char *type);
 
 /* ---- creation ---------------------------------------------------------------------------------
  * Errors of all: EINVAL (shape, sizes that overflow, dtype, device: said with numbers), ENOMEM,
- * EOOM and those of the device.
- */
+ * EOOM and those of the device. */
 
 /* Copies `values` (borrowed: as many as the shape has, of dtype `of`, row by row). options' dtype
  * not given: `of`. */
@@ -149,8 +146,7 @@ WEIR_PUBLIC weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *se
                                         const void *values, weir_dtype of, weir_shape shape,
                                         const weir_options *options);
 
-/* ---- life and description ---------------------------------------------------------------------
- */
+/* ---- life and description -------------------------------------------------------------------- */
 
 /* The same tensor once more (new: it has a count of its own). NULL is NULL. */
 WEIR_PUBLIC weir_tensor *weir_tensor_retain(weir_tensor *t);
@@ -204,8 +200,7 @@ WEIR_PUBLIC weir_status weir_tensor_read(void *out, size_t bytes, weir_dtype dty
  * towards zero; what no int64 can hold, infinities and NaN included, is the most negative int64
  * (torch leaves it undefined); shorter integers keep the lowest bits of the int64. To bool: whether
  * it is not 0, so that NaN is true. Of complex numbers the real part. To floating point: to the
- * nearest, ties to even; to float16 and bfloat16 by way of float32.
- */
+ * nearest, ties to even; to float16 and bfloat16 by way of float32. */
 
 /* Of another dtype, on another device, in a copy: as options say. Errors: those of creation, and of
  * the devices' copies. */
@@ -239,8 +234,7 @@ WEIR_PUBLIC weir_status weir_zero_(weir_tensor *t);
 
 /* ---- views ------------------------------------------------------------------------------------
  * They share t's storage. Dimensions may be negative: -1 is the last. Errors: EINVAL, "Dimension
- * out of range (expected to be in range of [-2, 1], but got 2)" and torch's others.
- */
+ * out of range (expected to be in range of [-2, 1], but got 2)" and torch's others. */
 
 /* One size may be -1. Errors: also "view size is not compatible with input tensor's size and
  * stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...)
@@ -278,8 +272,7 @@ WEIR_PUBLIC weir_status weir_chunk(weir_tensor **out, int *count, const weir_ten
 WEIR_PUBLIC weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tensor *t,
                                    int64_t size, int dim);
 
-/* ---- printing ---------------------------------------------------------------------------------
- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 /* torch's form: "tensor([[ 0.3000,  0.3000]], device='cuda:0')"; more than 1000 elements are
  * summarised with "...". *out is new: free() it. Waits for the device. */

@@ -15,8 +15,7 @@
  *
  * Out of memory: NULL, with the sentence in weir_error_message(). Nothing in PyTorch's pluggable
  * allocator looks at NULL or asks why: its tensor has the address 0, and the first kernel or copy
- * that uses it fails.
- */
+ * that uses it fails. */
 #ifndef WEIR_TORCH_H
 #define WEIR_TORCH_H
 

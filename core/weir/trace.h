@@ -6,8 +6,7 @@
  * for programs that run without it. `weir report` reads either.
  *
  * A tensor is known by its name (weir_tensor_set_name), which for a module's parameters is its path
- * ("conv1.weight"), and by the modules that the thread was in when it was made.
- */
+ * ("conv1.weight"), and by the modules that the thread was in when it was made. */
 #ifndef WEIR_TRACE_H
 #define WEIR_TRACE_H
 

@@ -13,8 +13,7 @@ enum { DEVICES = 64, ADDRESS_UNIT = 512 };
 static weir_cuda_device devices[DEVICES];
 static int device_count;
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
@@ -194,8 +193,7 @@ static int numa_node(void *self)
   return line && text[0] >= '0' && text[0] <= '9' ? (int)strtol(text, NULL, 10) : -1;
 }
 
-/* ---- streams and events -----------------------------------------------------------------------
- */
+/* ---- streams and events ---------------------------------------------------------------------- */
 
 static weir_status event_create(void *self, void **event)
 {
@@ -353,8 +351,7 @@ static void bring_back(void *self, void *context)
   (void)weir_cuda.cuCtxSetCurrent(context);
 }
 
-/* ---- devices ----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static weir_status start(const weir_cuda_core *core, int *count)
 {

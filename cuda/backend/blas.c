@@ -81,8 +81,7 @@ static void open_library(void)
   }
 }
 
-/* ---- handles ----------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 /* Whether a handle that was refused is refused for good. Within the context. */
 static bool for_good(int refused, void *stream)
@@ -136,8 +135,7 @@ void weir_cuda_blas_close(const weir_cuda_device *d)
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- a product --------------------------------------------------------------------------------
- */
+/* ---- a product ------------------------------------------------------------------------------- */
 
 typedef union factor {
   float f[2];

@@ -12,8 +12,7 @@
  * Copy"). Each pair is asked once, at its first copy, both ways; a refusal (no link, too many
  * peers) leaves the staging.
  *
- * All of this is the program's own work, so the preload library sees it.
- */
+ * All of this is the program's own work, so the preload library sees it. */
 #include <pthread.h>
 #include "cuda/backend/device.h"
 
@@ -101,8 +100,7 @@ weir_status weir_cuda_copy_done(void *self, void *stream, enum weir_copy_way way
   return said(d, r, way, bytes);
 }
 
-/* ---- peers ------------------------------------------------------------------------------------
- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 /* What comes of it shows in the copies' speed only. */
 static void enable(weir_cuda_device *d, weir_cuda_device *peer)

@@ -1,8 +1,7 @@
 /* gemm.c: products of matrices (weir_gemm): by cuBLAS where it is (blas.c), else by the kernels of
  * cuda/kernels/gemm.cu, in tiles of 128 x 128, or of 64 x 64 where these would leave processors
  * idle. Where C has few rows or few columns (thin.cu) a tile would be mostly nothing, and reading
- * the one large matrix is all the work: it is read once, by as many blocks as can be.
- */
+ * the one large matrix is all the work: it is read once, by as many blocks as can be. */
 #include "cuda/backend/launch.h"
 
 static const struct product {

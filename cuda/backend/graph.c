@@ -1,8 +1,7 @@
 /* graph.c: captures and graphs. They are the program's own work, so the preload library sees them.
  *
  * A graph is made ready as torch does it: memory that its nodes allocate and leave is freed at the
- * next launch, and nodes keep the priority of the stream they were captured in.
- */
+ * next launch, and nodes keep the priority of the stream they were captured in. */
 #include "cuda/backend/device.h"
 
 _Static_assert(WEIR_CAPTURE_GLOBAL == (int)CU_STREAM_CAPTURE_MODE_GLOBAL &&

@@ -6,8 +6,7 @@
  * launch. Unless CUDA_MODULE_LOADING=EAGER the driver looks at the code only "when a function is
  * needed for that context, such as a kernel launch" (cuLibraryLoadData; the default since CUDA
  * 12.2), so the launch may be what finds no code for a device. Taking in is the engine's own
- * business; the launch is the program's work, which the preload library sees.
- */
+ * business; the launch is the program's work, which the preload library sees. */
 #include <pthread.h>
 #include <stdint.h>
 #include "cuda/backend/launch.h"

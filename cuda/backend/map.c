@@ -5,8 +5,7 @@
  * contiguous and of the compute dtype: flat. Everything else: strided, in as many launches as it
  * takes for places to be counted in 32 bits.
  *
- * Words. extent: how far apart an operand's first and last elements are.
- */
+ * Words. extent: how far apart an operand's first and last elements are. */
 #include "core/backend/half.h"
 #include "cuda/backend/launch.h"
 
@@ -75,8 +74,7 @@ static weir_operand *operand(weir_loop *l, int which)
   return which ? &l->in[which - 1] : &l->out;
 }
 
-/* ---- flat -------------------------------------------------------------------------------------
- */
+/* ---- flat ------------------------------------------------------------------------------------ */
 
 static const struct flat {
   uint8_t kernel, elements; /* of a vector */
@@ -156,8 +154,7 @@ static weir_status flat(weir_cuda_device *d, void *stream, const weir_loop *l)
   return weir_cuda_launch(d, stream, f->kernel, grid, &a, op_names[l->op]);
 }
 
-/* ---- strided ----------------------------------------------------------------------------------
- */
+/* ---- strided --------------------------------------------------------------------------------- */
 
 /* Elements a dimension adds to the extent of the operand in which it adds most. */
 static int64_t added(weir_loop *l, int dim)
@@ -257,8 +254,7 @@ static weir_status in_parts(weir_cuda_device *d, void *stream, weir_loop l, int6
   return in_parts(d, stream, l, first + inner * half);
 }
 
-/* ---- copies -----------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 /* The dimension that changes places with the last one; -1: none is worth it. */
 static int turned(const weir_loop *l)
@@ -313,8 +309,7 @@ static weir_status copy(weir_cuda_device *d, void *stream, const weir_loop *l)
   return row < 0 ? in_parts(d, stream, *l, 0) : turn(d, stream, l, row);
 }
 
-/* ---- all --------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* A condition that is a number chooses one input for all. */
 static void choose(weir_loop *l)

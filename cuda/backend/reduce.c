@@ -3,8 +3,7 @@
  * Neighbouring threads take what lies side by side: elements of one output where the reduced
  * dimensions are the inner ones, else outputs. An output has up to 256 threads (lanes), and where
  * there are few outputs several blocks, whose accumulators lie for a moment in memory of the
- * allocator, in the stream's order. Without that memory one block does it all.
- */
+ * allocator, in the stream's order. Without that memory one block does it all. */
 #include "cuda/backend/launch.h"
 
 static const char *const names[WEIR_REDUCE_COUNT] = {
@@ -46,8 +45,7 @@ static int kernel_of(const weir_reduce *r)
   return kernels[kinds[r->op]][column];
 }
 
-/* ---- dimensions -------------------------------------------------------------------------------
- */
+/* ---- dimensions ------------------------------------------------------------------------------ */
 
 /* Takes dimension d: as a part of the last one taken (from `begin` on) where all strides allow. */
 static void take(weir_k_reduce *a, const weir_reduce *r, int d, int begin, bool kept)
@@ -78,8 +76,7 @@ static void take_all(weir_k_reduce *a, const weir_reduce *r)
     a->size[d] = weir_k_divisor_of(a->length[d]);
 }
 
-/* ---- spreading --------------------------------------------------------------------------------
- */
+/* ---- spreading ------------------------------------------------------------------------------- */
 
 static int64_t magnitude(int64_t x)
 {

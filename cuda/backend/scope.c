@@ -8,8 +8,7 @@
  * cuEventQuery() are "potentially unsafe" and would end the capture; they are safe here, because
  * nothing of ours is meant to be replayed. So every call runs with the thread's mode RELAXED
  * (cuThreadExchangeStreamCaptureMode). What stays forbidden is to record in a capturing stream, or
- * in the legacy stream while any blocking stream captures: stream_capturing() knows both.
- */
+ * in the legacy stream while any blocking stream captures: stream_capturing() knows both. */
 #include "cuda/backend/device.h"
 
 CUresult weir_cuda_enter(const weir_cuda_device *d, weir_cuda_scope *s)

@@ -1,7 +1,6 @@
 /* stream.c: streams by priority, waiting for them, and the events of programs.
  *
- * What a program makes and waits for is its own work, so the preload library sees it.
- */
+ * What a program makes and waits for is its own work, so the preload library sees it. */
 #include "cuda/backend/device.h"
 
 static weir_status create_at(void *self, int priority, void **stream)
@@ -57,8 +56,7 @@ static weir_status stream_query(void *self, void *stream, bool *complete)
                                    : weir_driver_fail(r, "asking a stream of cuda:%d", d->index);
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static weir_status event_create_as(void *self, unsigned flags, void **event)
 {

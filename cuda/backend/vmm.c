@@ -8,8 +8,7 @@
  * Peers. cuCtxEnablePeerAccess() is for cuMemAlloc()'s memory; pages are given to a peer by
  * cuMemSetAccess(). So each reservation knows which of its pages are mapped: they are given to a
  * peer at once when it is first let in, later ones as they come. A refusal costs the direct route
- * only, as cuMemcpyPeerAsync() needs no access.
- */
+ * only, as cuMemcpyPeerAsync() needs no access. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "cuda/backend/device.h"

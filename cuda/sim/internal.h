@@ -12,8 +12,7 @@
  *
  * Words: operation (op): one piece of work on a stream. Ticket: (stream, sequence number), done
  * when the stream's `done` has reached the number; a dependency is a ticket an op waits for. Mark:
- * what one cuEventRecord left. Range: one allocation or registration. Twin: see twin.h.
- */
+ * what one cuEventRecord left. Range: one allocation or registration. Twin: see twin.h. */
 #ifndef WEIR_SIM_INTERNAL_H
 #define WEIR_SIM_INTERNAL_H
 
@@ -44,8 +43,7 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* ---- gate and threads (driver/gate.c, device/thread.c) ------------------------------------------
- */
+/* ---- gate and threads (driver/gate.c, device/thread.c) --------------------------------------- */
 
 enum sim_level {                 /* what stops a call at the gate */
                  SIM_NORMAL,     /* not initialised, forked, sticky error, destroyed context */
@@ -82,9 +80,7 @@ extern _Atomic uint32_t sim_gate;
 struct sim_thread *sim_thread_start(void);
 CUresult sim_enter_slow(struct sim_thread *t, unsigned api, enum sim_level level);
 
-/* ---- arenas (device/arena.c)
- * ---------------------------------------------------------------------------
- */
+/* ---- arenas (device/arena.c) ----------------------------------------------------------------- */
 
 enum sim_magic { /* first word of every object; 0 while its slot is free */
                  SIM_CONTEXT = 0x77c0001,
@@ -141,9 +137,7 @@ static inline bool sim_arena_has(const struct sim_arena *arena, const void *obje
 extern struct sim_arena sim_contexts, sim_streams, sim_events, sim_modules, sim_functions,
     sim_libraries, sim_kernels, sim_arrays, sim_pools;
 
-/* ---- devices (device/device.c)
- * -------------------------------------------------------------------------
- */
+/* ---- devices (device/device.c) --------------------------------------------------------------- */
 
 struct sim_link {
   double bytes_per_ns; /* 0: as fast as the machine copies */
@@ -202,9 +196,7 @@ static inline struct sim_device *sim_device(CUdevice ordinal)
 }
 int sim_device_attribute(const struct sim_device *device, CUdevice_attribute attribute);
 
-/* ---- contexts (device/context.c)
- * -----------------------------------------------------------------------
- */
+/* ---- contexts (device/context.c) ------------------------------------------------------------- */
 
 struct sim_ticket {
   CUstream stream;
@@ -250,8 +242,7 @@ void sim_context_unref(CUcontext context);
 void sim_context_fail(CUcontext context, CUresult error);
 bool sim_error_sticks(CUresult error);
 
-/* ---- streams (stream/stream.c: the queue; stream/stream_api.c: the functions) -------------------
- */
+/* ---- streams (stream/stream.c: the queue; stream/stream_api.c: the functions) ---------------- */
 
 struct sim_op {
   struct sim_op *next;
@@ -343,8 +334,7 @@ struct sim_op *sim_wait_op(CUevent event, CUresult *error);
 /* ---- capture ------------------------------------------------------------------------------------
  *
  * What is queued asks here first. Captures are made in graph/capture.c, which stands above and says
- * what they do when it is loaded.
- */
+ * what they do when it is loaded. */
 
 struct sim_capture; /* a capture sequence */
 struct sim_place;   /* a stream's part in one */
@@ -394,8 +384,7 @@ static inline CUresult sim_unsafe(void)
   } while (0)
 CUresult sim_capture_bar_context(CUcontext context); /* no waiting for a context with a capture */
 
-/* ---- memory (memory/) ----------------------------------------------------------
- */
+/* ---- memory (memory/) ------------------------------------------------------------------------ */
 
 enum sim_kind {
   SIM_DEVICE, /* cuMemAlloc, pools, globals */
@@ -494,8 +483,7 @@ CUresult sim_copy_submit(struct sim_op *op, CUstream stream);
 CUresult sim_copy_node_op(const CUDA_MEMCPY_NODE_PARAMS *p, bool planned, struct sim_op **op);
 CUresult sim_fill_node_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struct sim_op **op);
 
-/* ---- events, modules, launches ------------------------------------------------------------------
- */
+/* ---- events, modules, launches --------------------------------------------------------------- */
 
 struct sim_mark {           /* one recording of an event */
   _Atomic uint32_t refs;    /* event, op, askers */
@@ -526,8 +514,7 @@ struct CUarray_st {
   size_t reserved;            /* bytes */
 };
 
-/* ---- the rest -----------------------------------------------------------------------------------
- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 struct sim_proc { /* one row of cuGetProcAddress */
   const char *name;
@@ -572,8 +559,7 @@ bool sim_say_and_note(const char *text);
 /* Answers CUDA_ERROR_NOT_SUPPORTED, and says so once a function; `done`: it does other things. */
 CUresult sim_not_supported(unsigned api, bool done);
 
-/* ---- the gate -----------------------------------------------------------------------------------
- */
+/* ---- the gate -------------------------------------------------------------------------------- */
 
 /* What the current context's error says to a call of this level. */
 static inline CUresult sim_enter_context(const struct sim_thread *t, enum sim_level level)

@@ -9,8 +9,7 @@
  * could have replaced: dl_iterate_phdr and _dl_find_object come by our own look-up too. Objects are
  * mapped by the loader and trusted as it trusts them.
  *
- * Words: a symbol's *fit* is which of several versions is meant, see elf.h.
- */
+ * Words: a symbol's *fit* is which of several versions is meant, see elf.h. */
 #include "interpose/elf/elf.h"
 
 #include <dlfcn.h>

@@ -2,8 +2,7 @@
  *
  * Object: one ELF file the dynamic linker has mapped. Startup object: one that was there before the
  * program's first instruction; these form the head of the global scope, in order, and never go
- * away.
- */
+ * away. */
 #ifndef WEIR_INTERPOSE_ELF_H
 #define WEIR_INTERPOSE_ELF_H
 

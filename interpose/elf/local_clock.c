@@ -3,8 +3,7 @@
  * Programs run with libraries that stand in for clock_gettime() and tell another time
  * (libfaketime). That is the program's business: a trace is placed beside those of other processes
  * and read by the collector's clock. So the library asks the vDSO itself, or, where there is none,
- * the kernel.
- */
+ * the kernel. */
 #include <elf.h>
 #include <errno.h>
 #include <link.h>

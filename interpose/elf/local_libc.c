@@ -3,8 +3,7 @@
  * A sanitizer's runtime stands in for these too, and asks dlsym for the originals while it sets
  * itself up. That dlsym is ours: were it to call a stand-in that is not set up yet, the program
  * would die before main. So whatever may run inside a look-up, and with it all the rest, calls
- * these. Short ones matter most here: names, frames, records of 64 bytes.
- */
+ * these. Short ones matter most here: names, frames, records of 64 bytes. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

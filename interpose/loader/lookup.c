@@ -11,8 +11,7 @@
  * which wrapper is handed out. Any other answer is handed out as it is. Our own exports can't be
  * found by dlsym (process/thread.h, WEIR_EXPORT), so no answer is ever one of them.
  *
- * Cost: a name that is not ours takes no lock, no malloc and no look at the environment.
- */
+ * Cost: a name that is not ours takes no lock, no malloc and no look at the environment. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>

@@ -27,8 +27,7 @@
 
 enum { PATH_ROOM = 1024 };
 
-/* ---- what goes into the header ----------------------------------------------------------------
- */
+/* ---- what goes into the header --------------------------------------------------------------- */
 
 /* Is our library named in that list? By its last part, as it may be named by another path. */
 static bool names_us(const char *list)
@@ -105,8 +104,7 @@ static int take_back(weir_unseen_entry *e, int result)
   return result;
 }
 
-/* ---- exec -------------------------------------------------------------------------------------
- */
+/* ---- exec ------------------------------------------------------------------------------------ */
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -209,8 +207,7 @@ EXPORTED int execle(const char *path, const char *first, ...)
   return execve(path, argv, env);
 }
 
-/* ---- posix_spawn ------------------------------------------------------------------------------
- */
+/* ---- posix_spawn ----------------------------------------------------------------------------- */
 
 EXPORTED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                          const posix_spawnattr_t *attributes, char *const argv[], char *const env[])

@@ -5,8 +5,7 @@
  * folder away when it ends well. So a folder whose lock is free lost its collector. The file
  * appears locked, by a rename: a collector that is only just starting is not taken for dead. Under
  * `weir run` dropped events are the collector's to report; where nobody runs us it has no terminal,
- * and the process does it.
- */
+ * and the process does it. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>

@@ -9,8 +9,7 @@
  * epoch that threads compare with. The epoch lives in a page the kernel empties in a forked child,
  * so a child that was made behind libc's back (_Fork, clone) is noticed too, at its first call.
  *
- * Nothing of ours runs CUDA at exit or in a child, no descriptor stays open, and errno is kept.
- */
+ * Nothing of ours runs CUDA at exit or in a child, no descriptor stays open, and errno is kept. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -92,8 +91,7 @@ static _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_*, for spool
 static _Atomic uint32_t unknown_lookups;
 static char unknown_name[64];
 
-/* ---- what reports are told --------------------------------------------------------------------
- */
+/* ---- what reports are told ------------------------------------------------------------------- */
 
 /* What the program was started with as its stderr; mode 0: nothing. */
 static struct stat first_stderr;
@@ -162,8 +160,7 @@ static void publish_coverage(weir_spool_header *h)
     memcpy(h->unknown_name, unknown_name, sizeof unknown_name);
 }
 
-/* ---- options ----------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 /* Start of a process (field 22 of its stat, clock ticks since boot), 0 when it is not there. */
 static uint64_t start_time(const char *stat_path)
@@ -380,8 +377,7 @@ static void read_directory(void)
   }
 }
 
-/* ---- spool and collector ----------------------------------------------------------------------
- */
+/* ---- spool and collector --------------------------------------------------------------------- */
 
 static weir_status open_spool(void)
 {
@@ -533,8 +529,7 @@ static void open_image(bool for_event)
   }
 }
 
-/* ---- images -----------------------------------------------------------------------------------
- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static void begin_image(void)
 {
@@ -626,8 +621,7 @@ static void fork_child(void)
   errno = saved;
 }
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /* A later call of the thread, from another destructor, begins it again and re-arms this one. */
 static void end_thread(void *self)
@@ -857,8 +851,7 @@ const char *__asan_default_options(void)
   return "verify_asan_link_order=0";
 }
 
-/* ---- start and end ----------------------------------------------------------------------------
- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 void weir_set_up(void)
 {

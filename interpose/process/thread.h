@@ -7,8 +7,7 @@
  * bank, and so does its *real* pointer.
  *
  * A wrapper's outermost call in a thread owns the event; calls beneath it (the runtime calling the
- * driver, a library calling the runtime) find depth > 0 and go straight through.
- */
+ * driver, a library calling the runtime) find depth > 0 and go straight through. */
 #ifndef WEIR_INTERPOSE_THREAD_H
 #define WEIR_INTERPOSE_THREAD_H
 
@@ -38,8 +37,7 @@ typedef struct weir_row {
   uint8_t bank;          /* enum weir_bank */
 } weir_row;
 
-/* ---- thread state (life cycle: process.c) -----------------------------------------------------
- */
+/* ---- thread state (life cycle: process.c) ---------------------------------------------------- */
 
 typedef struct weir_thread {
   uint32_t depth;        /* hooked calls this thread is inside of; 0: the next owns its event */
@@ -86,8 +84,7 @@ static inline bool weir_thread_ready(weir_thread *t)
   return weir_thread_start(t);
 }
 
-/* ---- loader's side (elf.c, lookup.c) ----------------------------------------------------------
- */
+/* ---- loader's side (elf.c, lookup.c) --------------------------------------------------------- */
 
 /* The loader's own functions, found by an ELF look-up of ours before anything can be called. */
 extern void *(*weir_real_dlsym)(void *, const char *);
@@ -114,8 +111,7 @@ bool weir_elf_settled(int bank);
  * for a runtime packed under another name the version its symbols have. */
 int weir_bank_of(const void *address);
 
-/* ---- hooks' side (hooks.gen.c, proc_address.c) -------------------------------------------------
- */
+/* ---- hooks' side (hooks.gen.c, proc_address.c) ----------------------------------------------- */
 
 extern const weir_row weir_rows[];
 extern const uint32_t weir_row_count;
@@ -142,8 +138,7 @@ const char *weir_bank_soname(int bank);
  * nothing loaded has it (the wrapper then returns the "not found" error of its layer). */
 void *weir_row_resolve(const weir_row *row);
 
-/* ---- exports (owned by the loader's side, used by hooks.gen.c) ---------------------------------
- */
+/* ---- exports (owned by the loader's side, used by hooks.gen.c) ------------------------------- */
 
 /* Exports a wrapper under its CUDA name, bound to one bank by a version node
  * (interpose/exports.map). The order of the nodes there is the whole trick: a program linked with

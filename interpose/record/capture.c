@@ -33,8 +33,7 @@ bool weir_capture_ever(void)
   return atomic_load(&ever);
 }
 
-/* ---- the program's begins and ends -------------------------------------------------------------
- */
+/* ---- the program's begins and ends ----------------------------------------------------------- */
 
 /* True: no call further out on the stack is at it. A stack grows down; what was left by longjmp()
  * is below. */
@@ -142,8 +141,7 @@ void weir_capture_forked(void)
   beginning_at = ending_at = 0;
 }
 
-/* ---- Weir's own --------------------------------------------------------------------------------
- */
+/* ---- Weir's own ------------------------------------------------------------------------------ */
 
 bool weir_step_begin(void)
 {

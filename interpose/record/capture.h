@@ -41,8 +41,7 @@ bool weir_capture_ever(void);
  * asked while another is. */
 bool weir_is_capturing(uint64_t stream);
 
-/* ---- around the program's calls (gen.py) -------------------------------------------------------
- */
+/* ---- around the program's calls (gen.py) ----------------------------------------------------- */
 
 /* Ahead of a call that begins a capture; false: it is within one that was counted. Waits for the
  * steps under way. Both go to weir_capture_begun() with what the driver said. */
@@ -54,8 +53,7 @@ void weir_capture_begun(bool counted, uint32_t status);
 bool weir_capture_ends(void);
 void weir_capture_ended(bool counted, bool owner, uint32_t status, uint64_t stream);
 
-/* ---- around Weir's own -------------------------------------------------------------------------
- */
+/* ---- around Weir's own ----------------------------------------------------------------------- */
 
 /* False: a capture is live, and the step must not be made. True: weir_step_end() follows. */
 bool weir_step_begin(void);

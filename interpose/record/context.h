@@ -2,8 +2,7 @@
  * the hooks ask (never through a wrapper; always with the thread's depth raised).
  *
  * A context gets a small *number* when it is first met, since an event has 8 bits for it: 1-254,
- * 255 for all further ones, 0 for none. A destroyed context's number can be given again.
- */
+ * 255 for all further ones, 0 for none. A destroyed context's number can be given again. */
 #ifndef WEIR_INTERPOSE_CONTEXT_H
 #define WEIR_INTERPOSE_CONTEXT_H
 

@@ -3,8 +3,7 @@
  *
  * Invariants: an extractor is called with the thread's depth raised, after the real function has
  * returned; a record beside the event (NAME) is written before the event's slot is taken; the
- * pointer map is kept whether or not the event found room.
- */
+ * pointer map is kept whether or not the event found room. */
 #include "interpose/record/extract.h"
 
 #include "interpose/record/context.h"
@@ -12,8 +11,7 @@
 #include "interpose/record/names.h"
 #include "interpose/record/pools.h"
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 WEIR_INLINE void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsigned mem,
                           unsigned device, weir_tag more)
@@ -292,8 +290,7 @@ void weir_x_host_unregister(weir_call *c, weir_word ptr)
   weir_commit(c, &e);
 }
 
-/* ---- waits, streams, events -------------------------------------------------------------------
- */
+/* ---- waits, streams, events ------------------------------------------------------------------ */
 
 void weir_x_sync(weir_call *c, weir_word type, weir_word event, weir_word context)
 {
@@ -379,8 +376,7 @@ void weir_x_event_record(weir_call *c, weir_word event, weir_word stream, weir_w
   weir_commit(c, &e);
 }
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 /* Grid packed: x in 32 bits, y and z in 16 each, which are their limits. */
 static weir_fill begin_launch(weir_call *c, uint64_t function, const uint64_t g[3],
@@ -462,8 +458,7 @@ void weir_x_named_list(weir_call *c, const CUkernel *kernels, weir_word count, w
   weir_x_call(c, 0, owner, count, WEIR_NO_STREAM);
 }
 
-/* ---- devices and contexts ---------------------------------------------------------------------
- */
+/* ---- devices and contexts -------------------------------------------------------------------- */
 
 void weir_x_context(weir_call *c, weir_word a, weir_word device, weir_word b)
 {
@@ -547,8 +542,7 @@ void weir_x_reset_current(weir_call *c)
   weir_x_reset(c, c->held.bytes);
 }
 
-/* ---- anything else ----------------------------------------------------------------------------
- */
+/* ---- anything else --------------------------------------------------------------------------- */
 
 void weir_x_call(weir_call *c, weir_word a, weir_word b, weir_word bytes, weir_word stream)
 {

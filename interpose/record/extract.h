@@ -1,8 +1,7 @@
 /* extract.h: extractors, one a meaning of arguments. hooks.tsv says which a function uses; gen.py's
  * EXTRACTORS lists the order of the words, which must be the order here. A word is a 64-bit value:
  * a pointer, a handle or a number; out-pointers come already followed (0 after a failure or for
- * NULL).
- */
+ * NULL). */
 #ifndef WEIR_INTERPOSE_EXTRACT_H
 #define WEIR_INTERPOSE_EXTRACT_H
 

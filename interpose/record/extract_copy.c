@@ -7,8 +7,7 @@
  * copy's direction follows from its ends; between two devices it is peer to peer. Managed memory
  * counts as device.
  *
- * Bytes are payload: width * height * depth, no pitch.
- */
+ * Bytes are payload: width * height * depth, no pitch. */
 #include "interpose/record/extract.h"
 
 #include "interpose/record/event_fill.h"
@@ -171,8 +170,7 @@ void weir_x_copy_symbol(weir_call *c, weir_word dst, weir_word src, weir_word by
   record(c, to ? symbol : other, to ? other : symbol, bytes, stream);
 }
 
-/* ---- copies described by a structure ----------------------------------------------------------
- */
+/* ---- copies described by a structure --------------------------------------------------------- */
 
 static side typed_side(const weir_call *c, CUmemorytype type, const void *host, uint64_t device,
                        CUarray array)
@@ -277,8 +275,7 @@ void weir_x_copy_3d_parms(weir_call *c, const struct cudaMemcpy3DParms *p, weir_
   record(c, dst, src, extent_bytes(p->extent, p->dstArray, p->srcArray), stream);
 }
 
-/* ---- between devices the caller names ---------------------------------------------------------
- */
+/* ---- between devices the caller names -------------------------------------------------------- */
 
 static side device_side(const weir_call *c, uint64_t at, uint64_t device)
 {
@@ -319,8 +316,7 @@ void weir_x_copy_3d_peer_parms(weir_call *c, const struct cudaMemcpy3DPeerParms 
   record(c, dst, src, extent_bytes(p->extent, p->dstArray, p->srcArray), stream);
 }
 
-/* ---- memsets ----------------------------------------------------------------------------------
- */
+/* ---- memsets --------------------------------------------------------------------------------- */
 
 /* "The synchronous memset functions are asynchronous with respect to the host except when the
  * target is pinned host memory or a Unified Memory region" (API synchronization behavior). */
@@ -343,8 +339,7 @@ void weir_x_memset(weir_call *c, weir_word dst, weir_word bytes, weir_word value
   weir_commit(c, &e);
 }
 
-/* ---- batches: one call, an event a copy --------------------------------------------------------
- */
+/* ---- batches: one call, an event a copy ------------------------------------------------------ */
 
 void weir_x_copy_batch(weir_call *c, const CUdeviceptr *dsts, const CUdeviceptr *srcs,
                        const size_t *sizes, weir_word count, weir_word stream)

@@ -2,8 +2,7 @@
  *
  * An entry's words are written after its key is claimed, y last, and a removed entry's y is 0:
  * until the words are there nobody takes the entry, and none of the words of the key before is seen
- * with the new key. Probing past other threads' half-written entries looks at their keys only.
- */
+ * with the new key. Probing past other threads' half-written entries looks at their keys only. */
 #include "core/base/pages.h"
 #include "interpose/record/hash_table.h"
 

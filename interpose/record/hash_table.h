@@ -7,8 +7,7 @@
  * whose key was removed is a tombstone and is taken by the next key that hashes there.
  *
  * One key is not inserted by two threads at a time (a program can't be given one address twice);
- * the table stays sound if it is, and then holds either value.
- */
+ * the table stays sound if it is, and then holds either value. */
 #ifndef WEIR_INTERPOSE_HASH_TABLE_H
 #define WEIR_INTERPOSE_HASH_TABLE_H
 

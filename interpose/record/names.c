@@ -3,8 +3,7 @@
  * Two tables. stubs: host stub -> the name nvcc registered it with, a static string of the program
  * that outlives its use. handles: kernel handle -> what was written for it: the epoch of the spool
  * in the low half of a word, a hash of the name in the high half, so that a handle given out again
- * for another kernel is named again.
- */
+ * for another kernel is named again. */
 #include "interpose/record/names.h"
 
 #include <string.h>

@@ -8,8 +8,7 @@
  * what still has its tag.
  *
  * The bitmaps are shared by blocks beside each other, so their bits are set and cleared one by one;
- * a bit is cleared only by a block that covers all that it stands for.
- */
+ * a bit is cleared only by a block that covers all that it stands for. */
 #include "core/base/pages.h"
 #include "interpose/record/pointers.h"
 
@@ -65,8 +64,7 @@ ALWAYS node *child_of(word *at, int shift, bool on)
   return node_of(there);
 }
 
-/* ---- bitmaps ----------------------------------------------------------------------------------
- */
+/* ---- bitmaps --------------------------------------------------------------------------------- */
 
 ALWAYS void bit_set(word *bitmap, uint64_t i)
 {
@@ -85,8 +83,7 @@ ALWAYS uint64_t bits_take(word *bitmap, uint64_t i, uint64_t end)
   return bits;
 }
 
-/* ---- marks that give way ----------------------------------------------------------------------
- */
+/* ---- marks that give way --------------------------------------------------------------------- */
 
 static void wipe(pointer_mark *marks, uint64_t bits)
 {
@@ -121,8 +118,7 @@ ALWAYS void make_way(table t, int shift, uint64_t i, uint64_t end)
   if (end - i == 64) wipe(t.mark8 + i / 512 * 64, bits_take(t.used8, i / 8, end / 8));
 }
 
-/* ---- marking ----------------------------------------------------------------------------------
- */
+/* ---- marking --------------------------------------------------------------------------------- */
 
 ALWAYS void mark_set(pointer_mark *at, uint32_t tag, bool on)
 {
@@ -231,8 +227,7 @@ static void mark(weir_block b, bool on)
   }
 }
 
-/* ---- looking ----------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 /* Of the marks over entry `i` the finest. */
 ALWAYS weir_tag finest(const pointer_mark *mark, const pointer_mark *mark8,
@@ -257,8 +252,7 @@ weir_tag weir_pointer_tag_coarse(uint64_t address)
   return tag ? tag : finest(root->mark, root->mark8, root->mark64, gib);
 }
 
-/* ---- blocks -----------------------------------------------------------------------------------
- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* A block that can't be: it would wrap or reach past 57 bits. */
 static bool sane(weir_block b)

@@ -8,8 +8,7 @@
  *
  * Lock-free, any thread, memory from mmap. Where mapping fails an address is merely unknown. A
  * block is taken out before its free is forwarded (the address can come back to another thread at
- * once) and put back when the free failed.
- */
+ * once) and put back when the free failed. */
 #ifndef WEIR_INTERPOSE_POINTERS_H
 #define WEIR_INTERPOSE_POINTERS_H
 

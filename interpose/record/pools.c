@@ -1,7 +1,6 @@
 /* pools.c: see pools.h. The driver is asked under a lock, so that a pool cannot end meanwhile; who
  * finds it taken leaves the asking to the one who has it. Without a call that asks, a use of a pool
- * costs a look at the list of known ones and at the clock.
- */
+ * costs a look at the list of known ones and at the clock. */
 #include "interpose/record/pools.h"
 
 #include <pthread.h>
@@ -39,8 +38,7 @@ static pool *find(uint64_t handle)
   return NULL;
 }
 
-/* ---- asking; lock held ------------------------------------------------------------------------
- */
+/* ---- asking; lock held ----------------------------------------------------------------------- */
 
 static bool ask(uint64_t handle, CUmemPool_attribute what, uint64_t *value)
 {
@@ -104,8 +102,7 @@ static void try_all(void)
   end_asking();
 }
 
-/* ---- meeting pools ----------------------------------------------------------------------------
- */
+/* ---- meeting pools --------------------------------------------------------------------------- */
 
 /* One that is not known yet; where there is no place left, it stays so. Lock held. */
 static void meet(unsigned device, uint64_t handle)
@@ -152,8 +149,7 @@ static void first_use(unsigned device, uint64_t handle)
   end_asking();
 }
 
-/* ---- what the program does --------------------------------------------------------------------
- */
+/* ---- what the program does ------------------------------------------------------------------- */
 
 static bool due(uint32_t wait_ms)
 {

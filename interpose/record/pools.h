@@ -6,8 +6,7 @@
  * these, where the program waits for its context (or, every 10 ms at most, for a stream), and when
  * a pool is trimmed or ends. They are told where they have changed. Never while a stream is being
  * captured, and never at the program's end, where nothing of ours calls CUDA: what came after the
- * last of these moments is not seen.
- */
+ * last of these moments is not seen. */
 #ifndef WEIR_INTERPOSE_POOLS_H
 #define WEIR_INTERPOSE_POOLS_H
 

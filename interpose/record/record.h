@@ -3,8 +3,7 @@
  * The outermost call of a thread owns the event. weir_enter() says whether this is it; the real
  * function runs between weir_forward() and weir_returned(); an extractor (extract.c) then asks for
  * the event, fills what is its own, and commits it. Nothing here locks, allocates or reads the
- * environment; errno is what the real function left.
- */
+ * environment; errno is what the real function left. */
 #ifndef WEIR_INTERPOSE_RECORD_H
 #define WEIR_INTERPOSE_RECORD_H
 

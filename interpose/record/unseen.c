@@ -1,8 +1,7 @@
 /* unseen.c: see unseen.h. A function nobody wrapped is handed out behind a passage: three
  * instructions (passages.S) that raise two flags and go on to it. They touch no register that a
  * function may be passed anything in, and it takes the program, not us, for its caller. Each
- * passage is bound to one function for good.
- */
+ * passage is bound to one function for good. */
 #include "interpose/record/unseen.h"
 
 #include <pthread.h>

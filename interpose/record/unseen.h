@@ -3,8 +3,7 @@
  * noted, would not know of it. So their calls are noticed, and from the first one on frees wait.
  *
  * Functions that a program calls by name, without a look-up, and NVIDIA's private tables
- * (cuGetExportTable) are out of reach.
- */
+ * (cuGetExportTable) are out of reach. */
 #ifndef WEIR_INTERPOSE_UNSEEN_H
 #define WEIR_INTERPOSE_UNSEEN_H
 

@@ -3,8 +3,7 @@
  *
  * A launch, copy or memset notes its stream: a load and a compare where the stream has been noted
  * since the last wait, a store where not. A wait for a context begins a new age; once it is over,
- * what was noted in earlier ages is done.
- */
+ * what was noted in earlier ages is done. */
 #ifndef WEIR_INTERPOSE_WORK_H
 #define WEIR_INTERPOSE_WORK_H
 

@@ -4,8 +4,7 @@
  * What is left to the driver: sizes of 0, allocations and frees while a stream is being captured, a
  * thread without a context, a runtime before 12 whose device is chosen but not yet current, blocks
  * that were shared or that a graph may use, and everything after a sticky error. Why a call was
- * left to the driver, or had to ask it for memory, is said in the call's event (weir_call.why).
- */
+ * left to the driver, or had to ask it for memory, is said in the call's event (weir_call.why). */
 #include "interpose/reroute/within.h"
 
 #include "interpose/table/hooks.gen.h"
@@ -15,8 +14,7 @@
 
 enum { STREAMS = 64 }; /* that a free outlasts, at most */
 
-/* ---- allocating -------------------------------------------------------------------------------
- */
+/* ---- allocating ------------------------------------------------------------------------------ */
 
 enum { ID_GET_DEVICE = 2047 };
 _Static_assert(WEIR_ROWS < ID_GET_DEVICE, "no row has this number");
@@ -128,9 +126,7 @@ CUresult weir_r_cuMemAlloc(weir_call *c, CUresult (*real)(CUdeviceptr *, size_t)
   return CUDA_SUCCESS;
 }
 
-/* ---- pitched: the pitch is the driver's, learnt from its first answer for a width
- * ----------------
- */
+/* ---- pitched: the pitch is the driver's, learnt from its first answer for a width ------------ */
 
 enum { PITCHES = 1024 };
 static struct pitch {
@@ -234,8 +230,7 @@ CUresult weir_r_cuMemAllocPitch(weir_call *c,
   return r;
 }
 
-/* ---- freeing ----------------------------------------------------------------------------------
- */
+/* ---- freeing --------------------------------------------------------------------------------- */
 
 /* strict: as cudaFree, which waits for the work of the context that the memory is in. */
 __attribute__((noinline)) static weir_fate keep_strictly(weir_call *c, weir_cache *k,
@@ -356,8 +351,7 @@ CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdevicep
   return r;
 }
 
-/* ---- left to the driver ------------------------------------------------------------------------
- */
+/* ---- left to the driver ---------------------------------------------------------------------- */
 
 /* A stream-ordered free of memory from cudaMalloc is the driver's business. */
 static weir_fate leave_to_driver(weir_call *c, uint64_t address, weir_whole_block *b)

@@ -1,8 +1,7 @@
 /* cache.c: the caches that rerouted memory comes from and goes back to, and what all of
  * them are told: that work is complete, that memory is short, that a context is gone. A context's
  * cache is made at its first allocation. A cache is found by the number of the thread's current
- * context, which is asked for anew at each call: it is what the driver would allocate in.
- */
+ * context, which is asked for anew at each call: it is what the driver would allocate in. */
 #include "interpose/reroute/within.h"
 
 #include <errno.h>
@@ -33,8 +32,7 @@ static _Atomic bool broken; /* a context has an error that stays */
 OWN uint64_t given_seen; /* weir_whole_given_so_far() when this thread last gave all back */
 OWN unsigned tries;      /* of its allocation, after the first */
 
-/* ---- caches -----------------------------------------------------------------------------------
- */
+/* ---- caches ---------------------------------------------------------------------------------- */
 
 void weir_route_start(const weir_route_options *o)
 {
@@ -192,8 +190,7 @@ void weir_route_taint_all(bool tell)
   if (seen < last && tell) weir_stats_tainted(0, 0, WEIR_WHY_GRAPH);
 }
 
-/* ---- waiting for the device -------------------------------------------------------------------
- */
+/* ---- waiting for the device ------------------------------------------------------------------ */
 
 static uint64_t clock_of(const weir_cache *k)
 {

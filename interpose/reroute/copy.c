@@ -9,8 +9,7 @@
 #include "interpose/reroute/rules.h"
 #include "interpose/staging/staging.h"
 
-/* ---- what may be staged -----------------------------------------------------------------------
- */
+/* ---- what may be staged ---------------------------------------------------------------------- */
 
 static bool driver_knows(uint64_t at)
 {
@@ -144,8 +143,7 @@ static wanted flat(uint64_t dst, uint64_t src, uint64_t bytes, unsigned kind, ui
                   .waits = waits};
 }
 
-/* ---- between devices --------------------------------------------------------------------------
- */
+/* ---- between devices ------------------------------------------------------------------------- */
 
 /* All of it in one allocation of a context that has a number. */
 static bool in_context(uint64_t at, uint64_t bytes, unsigned *context, unsigned *device)
@@ -196,8 +194,7 @@ static bool stage_flat(weir_call *c, const wanted *w)
   return w->kind != WEIR_KIND_DTOD && stage(c, w);
 }
 
-/* ---- poison -----------------------------------------------------------------------------------
- */
+/* ---- poison ---------------------------------------------------------------------------------- */
 
 static bool to_host(const wanted *w)
 {
@@ -242,8 +239,7 @@ static int done(const weir_call *c, const wanted *w, int result)
   }
 #define REAL(f) ((void (*)(void))(uintptr_t)(f))
 
-/* ---- the runtime's ----------------------------------------------------------------------------
- */
+/* ---- the runtime's --------------------------------------------------------------------------- */
 
 PART(part_rt, cudaError_t (*)(void *, const void *, size_t, enum cudaMemcpyKind), PTR(dst),
      PTR(src), bytes, (enum cudaMemcpyKind)o->of_dst)
@@ -305,8 +301,7 @@ weir_r_cudaMemcpy2DAsync(weir_call *c,
       stage_rows(c, &w) ? 0 : (int)real(dst, dst_pitch, src, src_pitch, width, rows, kind, stream));
 }
 
-/* ---- the driver's -----------------------------------------------------------------------------
- */
+/* ---- the driver's ---------------------------------------------------------------------------- */
 
 PART(part_driver, CUresult (*)(CUdeviceptr, CUdeviceptr, size_t), dst, src, bytes)
 PART(part_driver_async, CUresult (*)(CUdeviceptr, CUdeviceptr, size_t, CUstream), dst, src, bytes,
@@ -415,8 +410,7 @@ CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY
   return (CUresult)done(c, &w, stage(c, &w) ? 0 : (int)real(p, stream));
 }
 
-/* ---- between devices: the call says which they are --------------------------------------------
- */
+/* ---- between devices: the call says which they are ------------------------------------------- */
 
 PART(part_peer_rt, cudaError_t (*)(void *, int, const void *, int, size_t), PTR(dst),
      (int)o->of_dst, PTR(src), (int)o->of_src, bytes)

@@ -120,8 +120,7 @@ static bool stream_capturing(void *self, void *stream)
   return weir_capture_live();
 }
 
-/* ---- waiting for a context ----------------------------------------------------------------------
- */
+/* ---- waiting for a context ------------------------------------------------------------------- */
 
 enum { CONTEXTS = 256, EVENTS = 8 };
 static _Atomic(void *) idle_events[CONTEXTS][EVENTS]; /* CUevent; by number of context */

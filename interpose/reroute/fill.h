@@ -7,8 +7,7 @@
  * A fill is complete when the allocation returns: whatever the program does with the block, in any
  * stream, comes after it. It runs in a stream of ours that waits for no other, on a block whose
  * work is complete. While a stream is being captured nothing is handed out of a cache, so nothing
- * is filled.
- */
+ * is filled. */
 #ifndef WEIR_INTERPOSE_FILL_H
 #define WEIR_INTERPOSE_FILL_H
 

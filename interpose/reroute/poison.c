@@ -29,8 +29,7 @@ static const weir_thread nobody; /* owns what a thread has left at its end: even
 static _Atomic bool left;        /* there may be such */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- looking ----------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 typedef struct search {
   uint64_t first, bytes; /* address on the device, bytes of pattern */
@@ -105,8 +104,7 @@ void weir_poison_look(const weir_poison_copy *copy)
   errno = saved;
 }
 
-/* ---- later ------------------------------------------------------------------------------------
- */
+/* ---- later ----------------------------------------------------------------------------------- */
 
 static void drop(later *l)
 {

@@ -10,8 +10,7 @@
  * A copy that is complete when it returns is looked at there. Of one that is not, the host's memory
  * is looked at when a later call of the same thread finds it complete, or at the thread's end: what
  * the program has overwritten meanwhile is not reported, and nothing is that did not come from the
- * device.
- */
+ * device. */
 #ifndef WEIR_INTERPOSE_POISON_H
 #define WEIR_INTERPOSE_POISON_H
 

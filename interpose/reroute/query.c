@@ -145,8 +145,7 @@ CUresult weir_s_cuMemGetInfo_v2(int bank, bool per_thread, CUresult (*real)(size
   return r;
 }
 
-/* ---- what an address is -----------------------------------------------------------------------
- */
+/* ---- what an address is ---------------------------------------------------------------------- */
 
 CUresult weir_s_cuMemGetAddressRange_v2(int bank, bool per_thread,
                                         CUresult (*real)(CUdeviceptr *, size_t *, CUdeviceptr),
@@ -163,8 +162,7 @@ CUresult weir_s_cuMemGetAddressRange_v2(int bank, bool per_thread,
 /* The range's size is what the program asked for; a token or a file descriptor shares the memory. A
  * buffer's id is "guaranteed to be unique within the process", and caches of registrations go by
  * it; the driver's is one for all that we make of its memory, so the allocation's number is above
- * it.
- */
+ * it. */
 static void adjust(const weir_routed *what, CUpointer_attribute attribute, void *data,
                    CUdeviceptr ptr)
 {

@@ -10,8 +10,7 @@
  *
  * strict: a free waits for the context's work, as cudaFree does; the block is reusable at once.
  * relaxed: a free does not wait; the block is reusable when the work of the streams that were busy
- * is complete (work.h).
- */
+ * is complete (work.h). */
 #ifndef WEIR_INTERPOSE_REROUTE_H
 #define WEIR_INTERPOSE_REROUTE_H
 
@@ -76,8 +75,7 @@ void weir_route_peers(void);
  * `tell`: the trace, too. */
 void weir_route_taint_all(bool tell);
 
-/* ---- handlers: allocations (alloc.c, host.c) ----------------------------------------
- */
+/* ---- handlers: allocations (alloc.c, host.c) ------------------------------------------------- */
 
 cudaError_t weir_r_cudaMalloc(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
                               size_t bytes);
@@ -111,8 +109,7 @@ CUresult weir_r_cuMemHostAlloc(weir_call *c, CUresult (*real)(void **, size_t, u
                                void **out, size_t bytes, unsigned flags);
 CUresult weir_r_cuMemFreeHost(weir_call *c, CUresult (*real)(void *), void *ptr);
 
-/* ---- handlers: waits and ends of streams (stream.c) -----------------------------------
- */
+/* ---- handlers: waits and ends of streams (stream.c) ------------------------------------------ */
 
 cudaError_t weir_r_sync_rt(weir_call *c, cudaError_t (*real)(void));
 CUresult weir_r_sync(weir_call *c, CUresult (*real)(void));
@@ -126,8 +123,7 @@ CUresult weir_r_cuCtxFromGreenCtx(weir_call *c, CUresult (*real)(CUcontext *, CU
                                   CUcontext *context, CUgreenCtx green);
 CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream), CUstream stream);
 
-/* ---- handlers: copies (copy.c) ---------------------------------------------------------
- */
+/* ---- handlers: copies (copy.c) --------------------------------------------------------------- */
 
 cudaError_t weir_r_cudaMemcpy(weir_call *c,
                               cudaError_t (*real)(void *, const void *, size_t,
@@ -190,8 +186,7 @@ CUresult weir_r_cuMemcpyPeerAsync(weir_call *c,
                                   CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                                   CUcontext src_context, size_t bytes, CUstream stream);
 
-/* ---- questions (query.c) --------------------------------------------------------------
- */
+/* ---- questions (query.c) --------------------------------------------------------------------- */
 
 CUresult weir_s_cuMemGetInfo_v2(int bank, bool per_thread, CUresult (*real)(size_t *, size_t *),
                                 size_t *free_bytes, size_t *total_bytes);
@@ -220,8 +215,7 @@ CUresult weir_s_cuIpcGetMemHandle(int bank, bool per_thread,
                                   CUresult (*real)(CUipcMemHandle *, CUdeviceptr),
                                   CUipcMemHandle *handle, CUdeviceptr ptr);
 
-/* ---- within (defined in cache.c and query.c) ------------------------------------
- */
+/* ---- within (defined in cache.c and query.c) ------------------------------------------------- */
 
 /* What no allocation of the program can be: asked about, the driver says what it says of memory
  * that was freed. */

@@ -38,8 +38,7 @@ static struct site {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over filling it */
 static _Atomic uint64_t generation;
 
-/* ---- sizes ------------------------------------------------------------------------------------
- */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
 static int ascending(const void *a, const void *b)
 {
@@ -94,8 +93,7 @@ static uint64_t fits_size(uint64_t bytes)
   return fitting[low];
 }
 
-/* ---- call sites -------------------------------------------------------------------------------
- */
+/* ---- call sites ------------------------------------------------------------------------------ */
 
 typedef struct place { /* of a call site */
   uintptr_t address, base;

@@ -1,6 +1,5 @@
 /* within.h: what the files behind reroute.h share: the caches, the moments at which they
- * learn that work is complete, and what an allocation or a free says of itself.
- */
+ * learn that work is complete, and what an allocation or a free says of itself. */
 #ifndef WEIR_INTERPOSE_REROUTE_WITHIN_H
 #define WEIR_INTERPOSE_REROUTE_WITHIN_H
 
@@ -11,8 +10,7 @@
 #include "interpose/reroute/reroute.h"
 #include "interpose/reroute/device.h"
 
-/* ---- caches (cache.c) -----------------------------------------------------------------
- */
+/* ---- caches (cache.c) ------------------------------------------------------------------------ */
 
 /* Page-locked memory is got by four functions with three flags; what one of them gave is handed out
  * by the same with the same flags only. */
@@ -85,8 +83,7 @@ void weir_caches_age(unsigned number);
  * mark it. */
 weir_status weir_caches_stream_ends(unsigned number, void *stream, bool busy);
 
-/* ---- waiting for the device (cache.c) -------------------------------------------------
- */
+/* ---- waiting for the device (cache.c) -------------------------------------------------------- */
 
 /* What was freed before a wait for a context began, for all caches of the context. */
 typedef struct weir_moment {
@@ -103,8 +100,7 @@ void weir_moment_over(const weir_moment *m);
  * driver's answer. */
 CUresult weir_cache_wait(const weir_cache *k);
 
-/* ---- allocations and frees (alloc.c) --------------------------------------------------------
- */
+/* ---- allocations and frees (alloc.c) --------------------------------------------------------- */
 
 /* A call is left to the driver: why; false. */
 WEIR_INLINE bool weir_left(weir_call *c, weir_reason why)

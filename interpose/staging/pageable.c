@@ -6,8 +6,7 @@
  * called, never a wrapper.
  *
  * Whether a direction is worth it is measured at its first use, on memory of our own, and kept for
- * the next program on this machine (verdict.h).
- */
+ * the next program on this machine (verdict.h). */
 #include "interpose/staging/staging.h"
 
 #include <string.h>
@@ -64,8 +63,7 @@ static unsigned copy_threads(void)
   return n;
 }
 
-/* ---- the driver -------------------------------------------------------------------------------
- */
+/* ---- the driver ------------------------------------------------------------------------------ */
 
 static bool driver_has_all(void)
 {
@@ -120,8 +118,7 @@ void weir_stage_context_gone(unsigned number)
   }
 }
 
-/* ---- one copy: pieces that fit a slot ---------------------------------------------------------
- */
+/* ---- one copy: pieces that fit a slot -------------------------------------------------------- */
 
 typedef struct piece {
   size_t row, rows;     /* of a copy in two dimensions */
@@ -259,8 +256,7 @@ static bool run(const weir_stage_copy *c, unsigned number, CUresult *result)
   return now;
 }
 
-/* ---- is it worth it? --------------------------------------------------------------------------
- */
+/* ---- is it worth it? ------------------------------------------------------------------------- */
 
 static CUresult plain(const weir_stage_copy *c)
 {

@@ -22,8 +22,7 @@
  * order with it, may run beside the copy, as beside any that is made of pieces.)
  *
  * Whether it is worth it is measured at a pair's first copy, on memory of our own, and kept for the
- * next program on this machine (verdict.h).
- */
+ * next program on this machine (verdict.h). */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -77,8 +76,7 @@ void weir_stage_peer_start(const weir_stage_options *o)
   options = *o;
 }
 
-/* ---- the driver -------------------------------------------------------------------------------
- */
+/* ---- the driver ------------------------------------------------------------------------------ */
 
 #define DRIVER(symbol, type) WEIR_HELPER(symbol, type)
 
@@ -131,8 +129,7 @@ static bool reaches(CUdeviceptr at)
   return r != CUDA_SUCCESS || flags != CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------
- */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* Both contexts, one after the other, make what is theirs. */
 static CUresult make_source(pair *p)
@@ -250,8 +247,7 @@ void weir_stage_peer_context_gone(unsigned number)
   pthread_mutex_unlock(&lock);
 }
 
-/* ---- one copy ---------------------------------------------------------------------------------
- */
+/* ---- one copy -------------------------------------------------------------------------------- */
 
 /* Out of the source: once the slot has been emptied. */
 static CUresult take_out(const pair *p, const slot *s, CUdeviceptr from, size_t bytes)
@@ -374,8 +370,7 @@ static bool run(pair *p, const weir_stage_peers *c, CUresult *result)
   return true;
 }
 
-/* ---- is it worth it? --------------------------------------------------------------------------
- */
+/* ---- is it worth it? ------------------------------------------------------------------------- */
 
 static bool drivers(const pair *p, const weir_stage_peers *c)
 {

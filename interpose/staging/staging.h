@@ -43,8 +43,7 @@ bool weir_stage(const weir_stage_copy *copy, unsigned number, unsigned device, C
 
 /* A copy between the memories of two contexts on devices of which neither may access the other's:
  * out of one and into the other by way of the ring, both at once, as work of `stream`
- * (peer.c).
- */
+ * (peer.c). */
 typedef struct weir_stage_peers {
   CUdeviceptr dst, src;
   unsigned dst_context, src_context; /* numbers */

@@ -4,8 +4,7 @@
  * the engine does below it is no event. Its other calls into the driver, from threads of its own
  * too, are hushed: the thread's depth is raised around them, so that wrappers pass them through.
  * The pointer map knows what the engine has from the driver: a copy finds what kind of memory it
- * meets, and a block the device and context that it is in.
- */
+ * meets, and a block the device and context that it is in. */
 #include "core/trace/listener.h"
 #include "core/trace/tensor_record.h"
 

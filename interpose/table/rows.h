@@ -68,8 +68,7 @@ cudaError_t weir_s_cudaGetFuncBySymbol(int bank, bool per_thread,
                                        cudaError_t (*real)(cudaFunction_t *, const void *),
                                        cudaFunction_t *function, const void *stub);
 
-/* ---- names of kernels (names.c) ----------------------------------------------------------------
- */
+/* ---- names of kernels (names.c) -------------------------------------------------------------- */
 
 /* A host stub was registered as the kernel `name` (static string of the program). */
 void weir_name_stub(uint64_t stub, const char *name);

@@ -1,8 +1,7 @@
 /* util.h: the small things reports are built with: a hash map of numbers, growing arrays, clean
  * text, files that are files.
  *
- * Everything here reports lack of memory by its return value and words nothing.
- */
+ * Everything here reports lack of memory by its return value and words nothing. */
 #ifndef WEIR_REPORTS_UTIL_H
 #define WEIR_REPORTS_UTIL_H
 

@@ -2,8 +2,7 @@
  *
  * A trace has views of those names. Some tools list tables alone, change them, or ask for rowids:
  * for these the export has tables, those that Weir knows nothing for among them, empty, and
- * functions by the names that people search for.
- */
+ * functions by the names that people search for. */
 #ifndef WEIR_REPORTS_NSYS_H
 #define WEIR_REPORTS_NSYS_H
 

@@ -6,8 +6,7 @@
  *
  * Number rows go in by one INSERT ... SELECT a table from the virtual table `weir_feed`, which
  * reads this memory: 1.5 times as fast as binding and stepping a statement a row. The few rows with
- * text are bound.
- */
+ * text are bound. */
 #ifndef WEIR_REPORTS_BATCH_H
 #define WEIR_REPORTS_BATCH_H
 

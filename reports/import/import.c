@@ -1,8 +1,7 @@
 /* import.c: the importer's life: a trace is created, spools are added, polled, ended; then
  * finished.
  *
- * See import.h for the contract and importer.h for identity and time.
- */
+ * See import.h for the contract and importer.h for identity and time. */
 #include "reports/import/import.h"
 #include <stdio.h>
 #include <stdlib.h>

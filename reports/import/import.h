@@ -3,8 +3,7 @@
  * The collector (weir run, weir collect) and `weir import` drive this; it knows no process, signal
  * or terminal. One importer writes one trace. Rows are inserted in batched transactions while
  * programs run (WAL), so the trace can be queried live; block lifetimes and modules of frames are
- * made by finish().
- */
+ * made by finish(). */
 #ifndef WEIR_REPORTS_IMPORT_H
 #define WEIR_REPORTS_IMPORT_H
 

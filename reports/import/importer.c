@@ -14,8 +14,7 @@ char *weir_importer_no_gpu(const weir_importer *im)
   return wr_format("%s returned %u", wr_api_name(im->refused_api, name), (unsigned)im->refused);
 }
 
-/* ---- writing what waits ------------------------------------------------------------------------
- */
+/* ---- writing what waits ---------------------------------------------------------------------- */
 
 static void tell_progress(weir_importer *im)
 {

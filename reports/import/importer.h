@@ -7,8 +7,7 @@
  *
  * Time. Every row holds ns since `origin`, the opening of the earliest spool that was added before
  * the first poll. A later spool that opened earlier makes negative times; finish() then shifts all
- * rows. Spools of another boot are placed by their wall clock.
- */
+ * rows. Spools of another boot are placed by their wall clock. */
 #ifndef WEIR_REPORTS_IMPORTER_H
 #define WEIR_REPORTS_IMPORTER_H
 

@@ -4,8 +4,7 @@
  * trace knows the first record that it lacks: the number of its chunk among the thread's, and the
  * slot. That is committed with the rows before it, so however an importer ends, the next one adds
  * what is missing and nothing twice. The maps of a spool are made again from the rows; where rows
- * do not tell, from this table.
- */
+ * do not tell, from this table. */
 #include "reports/import/resume.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,7 @@
  *
  * Called by the spool reader for every record, once. A record is either taken whole (its rows are
  * in the batch) or refused with a status, and then delivered again later; so whatever can fail is
- * done before the first row is added.
- */
+ * done before the first row is added. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,7 @@
  * begins with none.
  *
  * Resets and cache facts are looked for one by one, by readers who want none of the other events:
- * their templates have negative numbers, and the one index is of events with such.
- */
+ * their templates have negative numbers, and the one index is of events with such. */
 #ifndef WEIR_REPORTS_TEMPLATE_H
 #define WEIR_REPORTS_TEMPLATE_H
 

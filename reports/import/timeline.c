@@ -5,8 +5,7 @@
  * among those of other threads that were imported before it: what the line says of a tick once, it
  * says for ever, and it never falls. So each poll adds a *piece*: from the latest tick that was
  * asked for on, the line goes to where the newest idea of the clock has it, by a jump ahead, or,
- * where it is ahead already, at half the pace until it is caught up.
- */
+ * where it is ahead already, at half the pace until it is caught up. */
 #include <string.h>
 #include "reports/import/importer.h"
 

@@ -8,8 +8,7 @@
  *
  * The lock. Whoever writes a trace holds an open-file-description lock on one byte far behind those
  * that SQLite locks: it goes with its holder, however that ends, works on NFS as SQLite's own locks
- * do, and no reader asks for it. A file system without locks has no protection, and no SQLite.
- */
+ * do, and no reader asks for it. A file system without locks has no protection, and no SQLite. */
 #include "reports/import/trace_file.h"
 #include <errno.h>
 #include <fcntl.h>

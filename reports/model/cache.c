@@ -62,8 +62,7 @@ static void count(wr_tally *list, uint64_t reason, const fact *e)
   t->ns += e->ns;
 }
 
-/* ---- memory at a moment ------------------------------------------------------------------------
- */
+/* ---- memory at a moment ---------------------------------------------------------------------- */
 
 static place *place_of(pass *p, const fact *e, bool make)
 {
@@ -150,8 +149,7 @@ static void end_process(pass *p, const fact *e)
   }
 }
 
-/* ---- the pass ----------------------------------------------------------------------------------
- */
+/* ---- the pass -------------------------------------------------------------------------------- */
 
 static weir_status take_alloc(pass *p, const fact *e)
 {
@@ -303,8 +301,7 @@ static weir_status take_end(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-/* ---- poison ------------------------------------------------------------------------------------
- */
+/* ---- poison ---------------------------------------------------------------------------------- */
 
 typedef struct namer {
   wr_cache *c;

@@ -3,8 +3,7 @@
  * A call's own event says whether it was a hit, and if not, why; CACHE events say what happened to
  * a cache beside the calls. The memory that is cached at a moment is followed by address, in the
  * order of lifetime.h: a free counts from its call, an allocation from its return. SCHEMA.md ("The
- * caches") defines every number.
- */
+ * caches") defines every number. */
 #ifndef WEIR_REPORTS_CACHE_H
 #define WEIR_REPORTS_CACHE_H
 

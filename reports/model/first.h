@@ -5,8 +5,7 @@
  * first call of a process into a context made it, and so did, by waiting for the same, what other
  * threads called meanwhile: every call that began before the first one had returned. Where the
  * program asked for the context by name (cuDevicePrimaryCtxRetain, ...), that call made it. A reset
- * begins anew. cuInit() and those that make contexts by name are initialisation by what they do.
- */
+ * begins anew. cuInit() and those that make contexts by name are initialisation by what they do. */
 #ifndef WEIR_REPORTS_FIRST_H
 #define WEIR_REPORTS_FIRST_H
 

@@ -2,8 +2,7 @@
  *
  * The numbers come from one pass over the events, one over the blocks, and small tables. Which
  * events count where is defined in SCHEMA.md ("What the report counts"); the words there and the
- * names here are the same.
- */
+ * names here are the same. */
 #ifndef WEIR_REPORTS_MODEL_H
 #define WEIR_REPORTS_MODEL_H
 

@@ -1,8 +1,7 @@
 /* open.c: opens what a person gives as a trace.
  *
  * The file is hostile until shown otherwise: it must say by its ids that it is a trace, hold our
- * tables as tables, and is read with SQLite's defences on. It is opened read-only.
- */
+ * tables as tables, and is read with SQLite's defences on. It is opened read-only. */
 #include "reports/model/open.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,4 @@
-/* open.h: opens what a person gives as a trace: a trace, complete or not, or a spool.
- */
+/* open.h: opens what a person gives as a trace: a trace, complete or not, or a spool. */
 #ifndef WEIR_REPORTS_OPEN_H
 #define WEIR_REPORTS_OPEN_H
 

@@ -4,8 +4,7 @@
  * to its *site*, the innermost frame that is the program's and not CUDA's or ours, and sums of
  * equal sites are added up, those of each whole stack beside them. Stacks are equal when a person
  * would read the same, in whatever process. Copies of one place are a site for each direction and
- * kind of memory.
- */
+ * kind of memory. */
 #ifndef WEIR_REPORTS_SITES_H
 #define WEIR_REPORTS_SITES_H
 

@@ -81,8 +81,7 @@ static size_t find_place(pass *p, int device, bool pinned)
   return n;
 }
 
-/* ---- facts ------------------------------------------------------------------------------------
- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 static void end_life(pass *p, life *l)
 {
@@ -179,8 +178,7 @@ static weir_status take(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-/* ---- sums -------------------------------------------------------------------------------------
- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 /* Where a tensor with a name of more parts belongs, that was made in no module. */
 static weir_status name_modules(pass *p)

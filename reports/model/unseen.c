@@ -1,6 +1,5 @@
 /* unseen.c: the programs of a trace that Weir was not in, as the processes that started them told,
- * and the modules that are not there any more as they ran.
- */
+ * and the modules that are not there any more as they ran. */
 #include <stdlib.h>
 #include <string.h>
 #include "reports/model/model.h"

@@ -1,8 +1,7 @@
 /* grid.h: aligned text. A grid collects cells, then prints them in columns as wide as they need;
  * one column gives way where the line would be too long: what is in it is cut in its middle, but
  * never what a cell keeps (a file and line). Without a width nothing is cut. Human units are made
- * here too.
- */
+ * here too. */
 #ifndef WEIR_REPORTS_GRID_H
 #define WEIR_REPORTS_GRID_H
 

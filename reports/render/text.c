@@ -1,8 +1,7 @@
 /* text.c: a model as a page of text, what a person wants first on top.
  *
  * Header, transfers, memory, waiting, functions, places in the program, and last what was not seen:
- * a report that hides its gaps would be believed too much.
- */
+ * a report that hides its gaps would be believed too much. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -2,8 +2,7 @@
  *
  * Below a place stand those who called it, and below them theirs, to the page's depth: where ways
  * part, each with its part of the numbers, so that those of a level add up to the line they are
- * under; where there is one way only, its numbers are that line's and are not said again.
- */
+ * under; where there is one way only, its numbers are that line's and are not said again. */
 #include "reports/render/text_sites.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* debug_files.c: see debug_files.h.
  *
  * libdwfl has a search of its own, which opens whatever has the name it looks for, and waits for a
- * writer where that is a pipe.
- */
+ * writer where that is a pipe. */
 #include "reports/symbols/debug_files.h"
 #include <stdbool.h>
 #include <stdio.h>

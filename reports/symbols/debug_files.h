@@ -2,8 +2,7 @@
  * its debug information.
  *
  * Their names come from a trace or from another file, so all are opened as wr_open_regular() does:
- * a pipe or a device of that name is no file. The network is never asked.
- */
+ * a pipe or a device of that name is no file. The network is never asked. */
 #ifndef WEIR_REPORTS_DEBUG_FILES_H
 #define WEIR_REPORTS_DEBUG_FILES_H
 

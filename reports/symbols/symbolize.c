@@ -3,8 +3,7 @@
  * Every module file gets one libdwfl session, opened when an address of it is first asked for and
  * kept to the end, since names and file names point into it. A frame holds a return address: the
  * call is before it, so the byte before it is what is looked up. Debug information is taken from
- * the file and from separate debug files, never from the network.
- */
+ * the file and from separate debug files, never from the network. */
 #include "reports/symbols/symbolize.h"
 #include <dlfcn.h>
 #include <dwarf.h>

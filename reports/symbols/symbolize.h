@@ -6,8 +6,7 @@
  * stays "module+0xoffset", and `lacks` says so. db->symbols is a folder with copies of the files,
  * or of their debug information: by build-id (.build-id/ab/cdef.debug), by whole path, or by name.
  * Frames in no module are looked up in /tmp/perf-PID.map, which JIT compilers and `python3 -X perf`
- * write. Answers are cached by address; strings live as long as the symbolizer.
- */
+ * write. Answers are cached by address; strings live as long as the symbolizer. */
 #ifndef WEIR_REPORTS_SYMBOLIZE_H
 #define WEIR_REPORTS_SYMBOLIZE_H
 

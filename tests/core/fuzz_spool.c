@@ -1,6 +1,5 @@
 /* fuzz_spool.c: the reader under a fuzzer. With clang: -fsanitize=fuzzer,address. Elsewhere, with
- * -DFUZZ_ALONE, a program that runs the files it is given.
- */
+ * -DFUZZ_ALONE, a program that runs the files it is given. */
 #include "tests/core/fuzz_spool.h"
 
 #include <stdio.h>

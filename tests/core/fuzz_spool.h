@@ -4,8 +4,7 @@
  * input says what is in it: this head, `entries` directory entries of 24 bytes, then `patches` of 4
  * bytes each (16-bit offset into the header's first part, 16-bit value), then slots of 64 bytes,
  * spread over the chunks by `per_chunk`. Slots get right commit words where bit 0 of `flags` says
- * so.
- */
+ * so. */
 #ifndef WEIR_TESTS_CORE_FUZZ_SPOOL_H
 #define WEIR_TESTS_CORE_FUZZ_SPOOL_H
 

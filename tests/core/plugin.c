@@ -1,7 +1,6 @@
 /* plugin.c: a library with one function that calls back. Built twice, with frames of different size
  * and code of the same layout, so that one loaded where the other was unloaded has the same return
- * address and needs another way to be unwound.
- */
+ * address and needs another way to be unwound. */
 #ifndef FRAME
 #define FRAME 1000 /* bytes */
 #endif

@@ -1,6 +1,5 @@
 /* seed_spool.c: writes the fuzzer's first inputs into the folder it is given: real records of every
- * kind, in chunks of every state.
- */
+ * kind, in chunks of every state. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

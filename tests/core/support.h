@@ -2,8 +2,7 @@
  * records, and a visitor that counts what is delivered.
  *
  * Every test record carries who wrote it and the how-manieth it is: a: writer's key, b: number. An
- * extended test record is a NOTE whose payload is a pattern made from those two.
- */
+ * extended test record is a NOTE whose payload is a pattern made from those two. */
 #ifndef WEIR_TESTS_CORE_SUPPORT_H
 #define WEIR_TESTS_CORE_SUPPORT_H
 

@@ -26,8 +26,7 @@ static void tear_down(void)
   remove_folder(folder);
 }
 
-/* ---- one thread -------------------------------------------------------------------------------
- */
+/* ---- one thread ------------------------------------------------------------------------------ */
 
 START_TEST(an_empty_spool_delivers_nothing)
 {
@@ -216,8 +215,7 @@ START_TEST(a_released_writer_starts_a_new_chunk)
 }
 END_TEST
 
-/* ---- the reader's side ------------------------------------------------------------------------
- */
+/* ---- the reader's side ----------------------------------------------------------------------- */
 
 START_TEST(a_live_reader_sees_each_record_once_as_it_comes)
 {
@@ -308,8 +306,7 @@ START_TEST(the_clock_map_brings_ticks_to_monotonic_time)
 }
 END_TEST
 
-/* ---- many threads -----------------------------------------------------------------------------
- */
+/* ---- many threads ---------------------------------------------------------------------------- */
 
 typedef struct job {
   pthread_t thread;
@@ -496,8 +493,7 @@ START_TEST(idle_threads_are_told_apart)
 }
 END_TEST
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Bytes of disk the spool takes. */
 static uint64_t blocks(const char *path)

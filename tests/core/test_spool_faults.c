@@ -1,8 +1,7 @@
 /* test_spool_faults.c: what must hold when something is missing: room, memory, the file, the
  * process.
  *
- * Everywhere: delivered + dropped is what was tried, and the program goes on.
- */
+ * Everywhere: delivered + dropped is what was tried, and the program goes on. */
 #include "tests/core/support.h"
 
 #include <errno.h>
@@ -62,8 +61,7 @@ static void check_delivered(int pid, uint64_t written)
   free(t);
 }
 
-/* ---- limits -----------------------------------------------------------------------------------
- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 START_TEST(beyond_the_limit_every_drop_is_counted)
 {
@@ -178,8 +176,7 @@ START_TEST(without_a_spool_drops_are_kept_for_the_first)
 }
 END_TEST
 
-/* ---- the kernel says no -----------------------------------------------------------------------
- */
+/* ---- the kernel says no ---------------------------------------------------------------------- */
 
 static void write_text(const char *path, const char *text)
 {
@@ -328,8 +325,7 @@ START_TEST(another_file_in_its_place_is_not_touched)
 }
 END_TEST
 
-/* ---- fork -------------------------------------------------------------------------------------
- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 START_TEST(a_forked_child_has_a_spool_of_its_own)
 {
@@ -381,8 +377,7 @@ START_TEST(a_stale_writer_is_renewed_at_its_next_chunk)
 }
 END_TEST
 
-/* ---- SIGKILL ----------------------------------------------------------------------------------
- */
+/* ---- SIGKILL --------------------------------------------------------------------------------- */
 
 enum { WRITERS = 3 };
 

@@ -1,8 +1,7 @@
 /* test_spool_hostile.c: whatever a spool file holds, the reader neither crashes nor lies: it
  * delivers the records that are whole, says that there is damage, and ends.
  *
- * The levels of tests/level.h try samples of all bytes and cuts; the longest every one of them.
- */
+ * The levels of tests/level.h try samples of all bytes and cuts; the longest every one of them. */
 #include "tests/core/sample.h"
 #include "tests/level.h"
 
@@ -90,8 +89,7 @@ START_TEST(the_sample_itself_is_sound)
 }
 END_TEST
 
-/* ---- every byte -------------------------------------------------------------------------------
- */
+/* ---- every byte ------------------------------------------------------------------------------ */
 
 START_TEST(any_byte_of_the_header_may_change)
 {
@@ -131,8 +129,7 @@ START_TEST(any_byte_of_a_chunk_may_change)
 }
 END_TEST
 
-/* ---- every cut --------------------------------------------------------------------------------
- */
+/* ---- every cut ------------------------------------------------------------------------------- */
 
 /* Records wholly in front of a cut. */
 static uint64_t whole_before(size_t cut)
@@ -193,8 +190,7 @@ START_TEST(a_file_cut_while_it_is_read_is_no_crash)
 }
 END_TEST
 
-/* ---- chance -----------------------------------------------------------------------------------
- */
+/* ---- chance ---------------------------------------------------------------------------------- */
 
 START_TEST(random_damage_is_survived)
 {
@@ -219,8 +215,7 @@ START_TEST(random_damage_is_survived)
 }
 END_TEST
 
-/* ---- malice: right commit words over wrong contents -------------------------------------------
- */
+/* ---- malice: right commit words over wrong contents ------------------------------------------ */
 
 static weir_trace_event *slot_of(uint8_t *bytes, uint32_t chunk, uint32_t slot)
 {
@@ -347,8 +342,7 @@ START_TEST(a_lost_chunk_is_reported)
 }
 END_TEST
 
-/* ---- not a spool ------------------------------------------------------------------------------
- */
+/* ---- not a spool ----------------------------------------------------------------------------- */
 
 START_TEST(what_is_no_spool_is_refused)
 {

@@ -1,7 +1,6 @@
 /* test_stack.c: stacks are right, small numbers are the same for the same stack, and nobody else's
  * unwinding is touched. glibc's backtrace(), which unwinds by libgcc and caches nothing of its own,
- * says what is right.
- */
+ * says what is right. */
 #include "core/trace/stack.h"
 
 #include <dlfcn.h>
@@ -51,8 +50,7 @@ static void tear_down(void)
   remove_folder(folder);
 }
 
-/* ---- what was recorded ------------------------------------------------------------------------
- */
+/* ---- what was recorded ----------------------------------------------------------------------- */
 
 typedef struct module {
   weir_module_info info;
@@ -114,8 +112,7 @@ static void read_spool(void)
   read_spool_of(getpid());
 }
 
-/* ---- a stack and the truth about it -----------------------------------------------------------
- */
+/* ---- a stack and the truth about it ---------------------------------------------------------- */
 
 typedef struct sight {
   uint32_t id;
@@ -174,8 +171,7 @@ static __attribute__((noinline)) int dive(int depth, unsigned turns, int (*f)(vo
   return result;
 }
 
-/* ---- ids --------------------------------------------------------------------------------------
- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 START_TEST(off_is_off)
 {
@@ -230,8 +226,7 @@ START_TEST(different_stacks_have_different_ids)
 }
 END_TEST
 
-/* ---- known by its words -----------------------------------------------------------------------
- */
+/* ---- known by its words ---------------------------------------------------------------------- */
 
 typedef struct walker {
   uint64_t rng;
@@ -417,8 +412,7 @@ START_TEST(our_own_frames_are_left_out)
 }
 END_TEST
 
-/* ---- libraries that come and go ---------------------------------------------------------------
- */
+/* ---- libraries that come and go -------------------------------------------------------------- */
 
 /* What is compared, by _i: in which order the two take the place (a frame too small read as too
  * large reaches beyond the stack, one too large read as too small into it), and when the unwinder
@@ -486,8 +480,7 @@ START_TEST(an_unwinder_that_cannot_be_flushed_is_given_up)
 }
 END_TEST
 
-/* ---- the module map ---------------------------------------------------------------------------
- */
+/* ---- the module map -------------------------------------------------------------------------- */
 
 static const module *module_at(uint64_t base)
 {
@@ -602,8 +595,7 @@ START_TEST(a_forked_child_records_stacks_and_modules_anew)
 }
 END_TEST
 
-/* ---- the unwinder and the rest of the process --------------------------------------------------
- */
+/* ---- the unwinder and the rest of the process ------------------------------------------------ */
 
 static const char *home_of(const char *symbol)
 {
@@ -671,8 +663,7 @@ START_TEST(without_libunwind_backtrace_serves)
 }
 END_TEST
 
-/* ---- descriptors ------------------------------------------------------------------------------
- */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 enum { DESCRIPTORS = 256 };
 
@@ -710,8 +701,7 @@ START_TEST(the_unwinder_keeps_no_descriptor)
 }
 END_TEST
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static _Atomic bool stop;
 
@@ -759,8 +749,7 @@ START_TEST(threads_capture_while_libraries_come_and_go)
 }
 END_TEST
 
-/* ---- many threads -----------------------------------------------------------------------------
- */
+/* ---- many threads ---------------------------------------------------------------------------- */
 
 enum { CROWD = 400 };
 static pthread_barrier_t crowd;

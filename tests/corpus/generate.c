@@ -3,8 +3,7 @@
  * A model here is the list of tensors it makes and drops, in order: what matters to an allocator.
  * Shapes are those of the papers and of the reference implementations; fp16 tensors have two bytes
  * an element, optimiser states four. A kept tensor is dropped in the backward pass, a temporary one
- * when the operation that reads it is done.
- */
+ * when the operation that reads it is done. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>

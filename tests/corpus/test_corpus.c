@@ -1,6 +1,5 @@
 /* test_corpus.c: what must be true of the corpus: it is the same on every run, its traces keep the
- * rules of a list, and they are the programs README.md says they are.
- */
+ * rules of a list, and they are the programs README.md says they are. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,7 @@
  * It is as strict as the documentation of cuBLAS: a context, leading dimensions of at least the
  * stored rows, a workspace that is aligned and was set after the stream (setting the stream takes
  * it away), matrices of one dtype and the compute type that goes with it. It waits for the stream
- * and then calculates on the host: not for captures.
- */
+ * and then calculates on the host: not for captures. */
 typedef int there_may_be_nothing;
 
 #if __has_include(<cublas_v2.h>)
@@ -42,8 +41,7 @@ unsigned strict_cublas_products(void)
   return atomic_load(&multiplied);
 }
 
-/* ---- handles ----------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t *handle)
 {
@@ -83,8 +81,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* ---- products ---------------------------------------------------------------------------------
- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 typedef struct value {
   double real, imaginary;

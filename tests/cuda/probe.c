@@ -6,8 +6,7 @@
  * race: 16 threads make the first use at once; fork: the parent uses CUDA, then its child tries
  * everything, with threads of the parent in the middle of slow paths meanwhile (AddressSanitizer's
  * allocator stays locked in a child forked then: its build has no such threads); child: the first
- * use is in a child.
- */
+ * use is in a child. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,8 +57,7 @@ static void race(void)
   say(WEIR_OK, failed);
 }
 
-/* ---- fork -------------------------------------------------------------------------------------
- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static _Atomic bool enough;
 

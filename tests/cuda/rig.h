@@ -4,8 +4,7 @@
  * A lane is a stream of device 0 with gates in it: gate_add() puts one in its queue, work behind it
  * waits until gate_open() has been called once for it and for each before it. On the software
  * device a gate is weir_sim_hold(), on a GPU a wait for a word of pinned memory
- * (cuStreamWaitValue32).
- */
+ * (cuStreamWaitValue32). */
 #ifndef WEIR_TESTS_CUDA_RIG_H
 #define WEIR_TESTS_CUDA_RIG_H
 

@@ -514,8 +514,7 @@ START_TEST(what_a_captured_stream_freed_is_nobody_elses_until_it_is_complete)
 }
 END_TEST
 
-/* ---- what live memory goes through -------------------------------------------------------------
- */
+/* ---- what live memory goes through ----------------------------------------------------------- */
 
 static size_t device_free(void)
 {

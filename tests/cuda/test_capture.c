@@ -261,8 +261,7 @@ START_TEST(a_capture_ends_in_its_thread_unless_it_is_relaxed)
 }
 END_TEST
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 START_TEST(the_pool_lives_as_long_as_the_graph_and_its_blocks)
 {

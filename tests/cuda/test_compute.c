@@ -5,8 +5,7 @@
  * A case is made twice, in host memory and on the device, and given to both backends; the results,
  * and the memory around them, are compared: integers and bool exactly, floating point to a few
  * units of the dtype. Cases are random, from fixed seeds. On the software device kernels' host
- * twins run, on a GPU the kernels.
- */
+ * twins run, on a GPU the kernels. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
@@ -26,8 +25,7 @@ static int64_t below(int64_t n)
   return (int64_t)(rig_random(&seed) % (uint64_t)n);
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------
- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 typedef struct buffer {
   char *host, *back; /* the same bytes as on the device; what came back */
@@ -62,8 +60,7 @@ static void buffer_fetch(buffer *b)
   ok(cuMemcpyDtoH(b->back, b->device, b->bytes));
 }
 
-/* ---- elements ---------------------------------------------------------------------------------
- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 static bool is_real(weir_dtype t)
 {
@@ -183,8 +180,7 @@ static void compare(buffer *b, weir_dtype t, double factor, const char *what)
   }
 }
 
-/* ---- loops ------------------------------------------------------------------------------------
- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 static const char *const op_names[] = {
 #define ROW(name, text, inputs) text,
@@ -369,8 +365,7 @@ START_TEST(every_operation_gives_what_the_cpu_gives_in_every_dtype)
 }
 END_TEST
 
-/* ---- reductions -------------------------------------------------------------------------------
- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 static weir_dtype reduced_dtype(weir_reduce_op op, weir_dtype compute)
 {
@@ -494,8 +489,7 @@ START_TEST(a_long_sum_keeps_what_rounding_loses)
 }
 END_TEST
 
-/* ---- random numbers, im2col -------------------------------------------------------------------
- */
+/* ---- random numbers, im2col ------------------------------------------------------------------ */
 
 START_TEST(random_numbers_are_the_cpus_to_the_bit)
 {
@@ -551,8 +545,7 @@ START_TEST(im2col_gives_what_the_cpu_gives)
 }
 END_TEST
 
-/* ---- products of matrices ---------------------------------------------------------------------
- */
+/* ---- products of matrices -------------------------------------------------------------------- */
 
 typedef struct product { /* a product, and the memory of C, A and B */
   weir_gemm g;
@@ -722,8 +715,7 @@ START_TEST(what_cublas_cannot_do_now_is_done_without_it)
 }
 END_TEST
 
-/* ---- failures ---------------------------------------------------------------------------------
- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 /* A sum in two launches, with memory between them. */
 static weir_status long_sum(const buffer *in, const buffer *out)

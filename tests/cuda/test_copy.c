@@ -205,8 +205,7 @@ START_TEST(pageable_memory_is_not_captured)
 }
 END_TEST
 
-/* ---- between devices --------------------------------------------------------------------------
- */
+/* ---- between devices ------------------------------------------------------------------------- */
 
 static int open_all(const weir_backend **of, void **block)
 {

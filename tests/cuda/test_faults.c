@@ -2,8 +2,7 @@
  * all calls from the Nth on for a while: the call that met it says so with CUDA's name, the figures
  * and the invariants hold, the thread's context is as it was, and the allocator goes on.
  *
- * Needs the software device: a GPU's driver cannot be told to fail.
- */
+ * Needs the software device: a GPU's driver cannot be told to fail. */
 #include "tests/cuda/rig.h"
 #include "tests/level.h"
 
@@ -296,8 +295,7 @@ START_TEST(a_device_that_cannot_be_opened_can_be_later)
 }
 END_TEST
 
-/* ---- page-locked memory -----------------------------------------------------------------------
- */
+/* ---- page-locked memory ---------------------------------------------------------------------- */
 
 /* How many calls failed. */
 static int pinned_program(weir_status expected)

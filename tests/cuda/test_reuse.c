@@ -58,8 +58,7 @@ static struct model {
   bool wrong;
 } m;
 
-/* ---- what can run -----------------------------------------------------------------------------
- */
+/* ---- what can run ---------------------------------------------------------------------------- */
 
 static int lane_of(const void *stream)
 {
@@ -181,8 +180,7 @@ static weir_status noted_unmap(void *self, uint64_t address, uint64_t bytes)
   return r.real->source.unmap(self, address, bytes);
 }
 
-/* ---- the program ------------------------------------------------------------------------------
- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void submit(int lane, int b, bool first)
 {
@@ -296,8 +294,7 @@ static void prepare(void)
 static const char *const ways[] = {"limit_mb:6",
                                    "limit_mb:60,soft_limit_mb:8,expandable_segments:False"};
 
-/* ---- all schedules, and long ones -------------------------------------------------------------
- */
+/* ---- all schedules, and long ones ------------------------------------------------------------ */
 
 static bool run_schedule(const char *conf, const int *actions, int count)
 {

@@ -80,8 +80,7 @@ static bool reached(weir_event *e)
   return out;
 }
 
-/* ---- streams ----------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 START_TEST(side_streams_are_given_in_turn_by_priority)
 {
@@ -188,8 +187,7 @@ START_TEST(a_device_is_waited_for_with_all_its_streams)
 END_TEST
 
 /* ---- waiting ----------------------------------------------------------------------------------
- * The race of PyTorch's notes: what one stream makes and another reads without waiting for it.
- */
+ * The race of PyTorch's notes: what one stream makes and another reads without waiting for it. */
 
 static unsigned read_word(const void *p)
 {
@@ -280,8 +278,7 @@ START_TEST(a_wait_gives_the_freed_memory_to_the_waiter)
 }
 END_TEST
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 START_TEST(an_event_is_complete_when_the_work_before_it_is)
 {
@@ -367,8 +364,7 @@ START_TEST(events_measure_time_where_they_were_asked_to)
 }
 END_TEST
 
-/* ---- what is current --------------------------------------------------------------------------
- */
+/* ---- what is current ------------------------------------------------------------------------- */
 
 static void expect_device(int index)
 {
@@ -450,8 +446,7 @@ START_TEST(a_device_that_is_not_there_shows_at_its_use)
 }
 END_TEST
 
-/* ---- all at once ------------------------------------------------------------------------------
- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 enum { THREADS = 8, ROUNDS = 100 };
 
@@ -501,8 +496,7 @@ START_TEST(threads_use_streams_and_events_at_once)
 }
 END_TEST
 
-/* ---- errors that come late --------------------------------------------------------------------
- */
+/* ---- errors that come late ------------------------------------------------------------------- */
 
 /* Notes an operation as the tensor layer does. */
 static weir_status op(weir_stream *s, const char *name)

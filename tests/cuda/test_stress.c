@@ -1,7 +1,6 @@
 /* test_stress.c: random programs on many threads and streams, with data: a block is filled by a
  * memset on its stream and read back by a later copy, on the same stream or on one that was told
- * of; whoever else touched it meanwhile is found. Streams are held and let go at random.
- */
+ * of; whoever else touched it meanwhile is found. Streams are held and let go at random. */
 #include <stdatomic.h>
 #include "tests/cuda/rig.h"
 #include "tests/level.h"
@@ -37,8 +36,7 @@ static void must(CUresult result)
   if (result) atomic_store(&failed, (int)result);
 }
 
-/* ---- the device, when the allocator waits for it: then nothing is held ------------------------
- */
+/* ---- the device, when the allocator waits for it: then nothing is held ----------------------- */
 
 static void open_all(void)
 {
@@ -73,8 +71,7 @@ static weir_status unmap_released(void *self, uint64_t address, uint64_t bytes)
   return st;
 }
 
-/* ---- pieces -----------------------------------------------------------------------------------
- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 static bool allocate(piece *p, int stream, uint64_t bytes, uint32_t mark)
 {

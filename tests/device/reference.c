@@ -78,8 +78,7 @@ static int64_t wrap(int64_t i, weir_dtype dtype)
   }
 }
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* float16 and bfloat16: sign, exponent, fraction. */
 static real decode(uint16_t u, const struct format *f)
@@ -189,8 +188,7 @@ element ref_convert(element e, weir_dtype from, weir_dtype to)
   return r;
 }
 
-/* ---- dice -------------------------------------------------------------------------------------
- */
+/* ---- dice ------------------------------------------------------------------------------------ */
 
 uint32_t ref_dice(uint32_t n)
 {
@@ -239,8 +237,7 @@ element ref_random(weir_dtype dtype)
                    .im = ref_round((real)(int32_t)ref_dice(UINT32_MAX) / 0x1p30L, WEIR_FLOAT32)};
 }
 
-/* ---- operations -------------------------------------------------------------------------------
- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static int64_t power(int64_t x, int64_t y)
 {

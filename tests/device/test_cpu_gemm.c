@@ -1,6 +1,5 @@
 /* test_cpu_gemm.c: matrix products on the cpu, Weir's own and a BLAS library's, against sums in
- * long double and int64; and who is asked.
- */
+ * long double and int64; and who is asked. */
 #include <check.h>
 #include <float.h>
 #include <math.h>

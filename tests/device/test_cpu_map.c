@@ -1,7 +1,6 @@
 /* test_cpu_map.c: elementwise work on the cpu against a reference that shares nothing with it:
  * every operation in every dtype, operands strided, repeated, reversed, of other dtypes, numbers,
- * in place; tails of blocks and pieces of threads.
- */
+ * in place; tails of blocks and pieces of threads. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,8 +29,7 @@ static weir_status map(const weir_loop *l)
   return weir_cpu_backend.compute->map(weir_cpu_backend.self, NULL, l);
 }
 
-/* ---- operands: memory of their own, filled, at most four of a loop ----------------------------
- */
+/* ---- operands: memory of their own, filled, at most four of a loop --------------------------- */
 
 enum { MOST = 200000 };
 static char memory[4][MOST * 8], before[4][MOST * 8];
@@ -112,8 +110,7 @@ static void random_shape(weir_loop *l)
   }
 }
 
-/* ---- what a result may be ---------------------------------------------------------------------
- */
+/* ---- what a result may be -------------------------------------------------------------------- */
 
 static bool gives_bool(weir_op op)
 {
@@ -193,8 +190,7 @@ static void check(const weir_loop *l, const char *what)
   }
 }
 
-/* ---- cases ------------------------------------------------------------------------------------
- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static bool is_there(weir_op op, weir_dtype d)
 {

@@ -1,6 +1,5 @@
 /* test_cpu_reduce.c: reductions, random numbers and im2col on the cpu, against plain loops in long
- * double and int64.
- */
+ * double and int64. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +28,7 @@ static const char *const names[] = {
 #undef NAME
 };
 
-/* ---- the reference ----------------------------------------------------------------------------
- */
+/* ---- the reference --------------------------------------------------------------------------- */
 
 typedef struct result {
   element value;
@@ -144,8 +142,7 @@ static void check(const weir_reduce *r)
   }
 }
 
-/* ---- cases ------------------------------------------------------------------------------------
- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static bool is_there(weir_reduce_op op, weir_dtype d)
 {
@@ -277,8 +274,7 @@ START_TEST(a_large_sum_is_exact_to_its_last_place_with_any_threads)
 }
 END_TEST
 
-/* ---- random numbers ---------------------------------------------------------------------------
- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 /* Random123's kat_vectors (github.com/DEShawResearch/random123, tests/kat_vectors), philox4x32 10.
  */
@@ -403,8 +399,7 @@ START_TEST(uniform_numbers_never_reach_the_upper_bound)
 }
 END_TEST
 
-/* ---- im2col -----------------------------------------------------------------------------------
- */
+/* ---- im2col ---------------------------------------------------------------------------------- */
 
 START_TEST(im2col_gathers_what_each_weight_meets)
 {

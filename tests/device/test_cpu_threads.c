@@ -136,8 +136,7 @@ START_TEST(a_forked_child_shares_work_with_threads_of_its_own)
 END_TEST
 #endif
 
-/* ---- the backend ------------------------------------------------------------------------------
- */
+/* ---- the backend ----------------------------------------------------------------------------- */
 
 static const weir_backend *const cpu = &weir_cpu_backend;
 

@@ -16,8 +16,7 @@ static const weir_device cpu = {.type = WEIR_DEVICE_CPU}, cuda0 = WEIR_CUDA_INIT
     ck_assert_str_eq(weir_error_message(), (text));                                                \
   } while (0)
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 START_TEST(devices_are_parsed_and_printed)
 {
@@ -88,8 +87,7 @@ START_TEST(devices_are_equal_by_type_and_index)
 }
 END_TEST
 
-/* ---- the cpu ----------------------------------------------------------------------------------
- */
+/* ---- the cpu --------------------------------------------------------------------------------- */
 
 START_TEST(the_cpu_has_no_streams_and_nothing_to_wait_for)
 {
@@ -133,8 +131,7 @@ START_TEST(an_event_that_was_never_recorded_is_complete)
 }
 END_TEST
 
-/* ---- a device that has the least there can be ---------------------------------------------------
- */
+/* ---- a device that has the least there can be ------------------------------------------------ */
 
 static fake f;
 static weir_stream *plain, *side;

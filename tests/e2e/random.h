@@ -2,8 +2,7 @@
  *
  * random_ops.c is compiled twice, once for the legacy default stream and once with
  * CUDA_API_PER_THREAD_DEFAULT_STREAM, so that one process calls both families of exported names.
- * Every operation makes calls whose outcome is known beforehand and tallies them by hand.
- */
+ * Every operation makes calls whose outcome is known beforehand and tallies them by hand. */
 #ifndef WEIR_TESTS_RANDOM_H
 #define WEIR_TESTS_RANDOM_H
 

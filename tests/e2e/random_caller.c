@@ -1,8 +1,7 @@
 /* random_caller.c: SEED THREADS STEPS COUNTS-FILE. The seeded random caller (see random.h).
  *
  * Odd threads call through the per-thread-default-stream names, even ones through the legacy names;
- * every fourth thread mixes both. Exit 0: every call answered what the documentation says.
- */
+ * every fourth thread mixes both. Exit 0: every call answered what the documentation says. */
 #include "tests/e2e/random.h"
 
 typedef struct job {

@@ -1,8 +1,7 @@
 /* random_ops.c: the operations of the random caller, one half (see random.h).
  *
  * Each function is one operation: it draws its sizes and pointers, calls, and adds to the sums what
- * the documentation says the call does. Rows of the table at the end are the whole choice.
- */
+ * the documentation says the call does. Rows of the table at the end are the whole choice. */
 #include "tests/e2e/random.h"
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
@@ -13,8 +12,7 @@
 
 #define SUM(field, n) (c->sums->field##_calls++, c->sums->field##_bytes += (n))
 
-/* ---- drawing ----------------------------------------------------------------------------------
- */
+/* ---- drawing --------------------------------------------------------------------------------- */
 
 enum side { DEV, PIN, PAGE, SIDES };
 
@@ -112,8 +110,7 @@ static enum cudaMemcpyKind kind_of(caller *c, const spot *dst, const spot *src)
 
 #define DP(s) ((CUdeviceptr)(uintptr_t)(s).p)
 
-/* ---- allocation -------------------------------------------------------------------------------
- */
+/* ---- allocation ------------------------------------------------------------------------------ */
 
 static void runtime_malloc(caller *c)
 {
@@ -310,8 +307,7 @@ static void wrong_calls(caller *c)
   (void)cudaGetLastError();
 }
 
-/* ---- 1-D copies -------------------------------------------------------------------------------
- */
+/* ---- 1-D copies ------------------------------------------------------------------------------ */
 
 static void memcpy_runtime(caller *c)
 {
@@ -393,8 +389,7 @@ static void memcpy_symbol(caller *c)
   sum_copy(c, &h, &d, n);
 }
 
-/* ---- 2-D and 3-D copies ------------------------------------------------------------------------
- */
+/* ---- 2-D and 3-D copies ---------------------------------------------------------------------- */
 
 typedef struct plane {
   size_t width, height, dpitch, spitch;
@@ -537,8 +532,7 @@ static void memcpy_3d_peer(caller *c)
   sum_copy(c, &d, &s, w * h * z);
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------
- */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 static void array_runtime(caller *c)
 {
@@ -622,8 +616,7 @@ static void array_driver(caller *c)
   c->sums->free_calls += 2;
 }
 
-/* ---- memsets -----------------------------------------------------------------------------------
- */
+/* ---- memsets --------------------------------------------------------------------------------- */
 
 static void memset_runtime(caller *c)
 {
@@ -671,8 +664,7 @@ static void memset_2d_driver(caller *c)
   SUM(memset, 4 * w * h);
 }
 
-/* ---- waiting -----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void wait_runtime(caller *c)
 {
@@ -706,8 +698,7 @@ static void wait_driver(caller *c)
   c->sums->sync_explicit_calls += 4;
 }
 
-/* ---- streams, events, contexts -----------------------------------------------------------------
- */
+/* ---- streams, events, contexts --------------------------------------------------------------- */
 
 static void streams_and_events(caller *c)
 {
@@ -775,8 +766,7 @@ static void elapsed(caller *c)
   if (ms < 0) c->failed = "elapsed: time went backwards";
 }
 
-/* ---- launches ----------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static void CUDART_CB host_function(void *data)
 {
@@ -831,8 +821,7 @@ static void host_functions(caller *c)
   CALL(cuStreamAddCallback, c->stream[1], (CUstreamCallback)stream_callback, &ran, 0);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 const operation HALF(operations)[] = {runtime_malloc,
                                       driver_malloc,

@@ -2,8 +2,7 @@
  *
  * A victim adds up, with no help from Weir, every call by exported name, and every byte by
  * direction; at its end it writes the sums as JSON. The tests hold them against `weir report
- * --format json` of the same run: they must agree exactly.
- */
+ * --format json` of the same run: they must agree exactly. */
 #ifndef WEIR_TESTS_TALLY_H
 #define WEIR_TESTS_TALLY_H
 

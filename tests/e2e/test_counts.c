@@ -1,7 +1,6 @@
 /* test_counts.c: what a program counted for itself is what its trace says, exactly.
  *
- * WEIR_TEST_SEEDS=FIRST-LAST chooses the seeds; make test takes a few, test_counts_long 500.
- */
+ * WEIR_TEST_SEEDS=FIRST-LAST chooses the seeds; make test takes a few, test_counts_long 500. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>

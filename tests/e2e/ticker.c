@@ -1,8 +1,7 @@
 /* ticker.c: COUNTERS CALLS. Threads that make one CUDA call after another and count each in a
  * shared file before and after, so that whoever kills the program knows what its trace must hold.
  *
- * CALLS a thread, 0: until killed. Prints the number of calls at the end.
- */
+ * CALLS a thread, 0: until killed. Prints the number of calls at the end. */
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <pthread.h>

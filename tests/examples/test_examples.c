@@ -2,8 +2,7 @@
  * the shared runtime and on the static archive: each finds its own result right, prints the same in
  * each case, and would have noticed a wrong one.
  *
- * Environment (the runner's): WEIR_BUILD, the build folder.
- */
+ * Environment (the runner's): WEIR_BUILD, the build folder. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

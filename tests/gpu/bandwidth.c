@@ -1,8 +1,7 @@
 /* bandwidth.c: how fast copies between host and device are, GB/s: page-locked and pageable memory,
  * to the device and back; and a cudaMalloc + cudaFree pair beside cudaMallocAsync + cudaFreeAsync,
  * ns. A line a figure: NAME VALUE, the best of some rounds. check-gpu.sh runs it alone and
- * rerouted.
- */
+ * rerouted. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,7 @@
  *   outer NAME CALLS     calls of NAME that no other CUDA call was around
  *   driver NAME CALLS    calls of a driver function that no other driver call was around
  *
- * Runtime names come from CUPTI with a version behind (cudaMalloc_v3020), which is cut off.
- */
+ * Runtime names come from CUPTI with a version behind (cudaMalloc_v3020), which is cut off. */
 #include <cupti.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -11,8 +11,7 @@
  * WEIR_ROW_SECONDS (120). Without a device: one line, status 3.
  *
  * The suites below tests/ try far more, on the software device; this shows that a GPU does the
- * same.
- */
+ * same. */
 #include "tests/gpu/engine.h"
 
 #include <dlfcn.h>
@@ -59,8 +58,7 @@ void note(const char *format, ...)
   (void)!write(answer, text, strlen(text));
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 int device_count(void)
 {
@@ -174,8 +172,7 @@ void alike(const char *what, const weir_tensor *a, const weir_tensor *b, double 
 
 /* ---- holding a stream -------------------------------------------------------------------------
  * A host function that waits: the stream's work behind it starts when it returns
- * (cuLaunchHostFunc).
- */
+ * (cuLaunchHostFunc). */
 
 static struct {
   pthread_mutex_t lock;
@@ -245,8 +242,7 @@ int done(weir_stream *stream)
   return out;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static double seconds(void)
 {

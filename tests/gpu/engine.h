@@ -1,8 +1,7 @@
 /* engine.h: what the files of the walk through the engine's rows share (engine.c says what it is).
  *
  * A row is a function; it is done when it returns, and failed when one of the macros here ends its
- * process with a sentence. Tensors of a row are not released: the process ends with it.
- */
+ * process with a sentence. Tensors of a row are not released: the process ends with it. */
 #ifndef WEIR_TESTS_GPU_ENGINE_H
 #define WEIR_TESTS_GPU_ENGINE_H
 

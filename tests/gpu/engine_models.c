@@ -6,8 +6,7 @@
 
 enum { ITEMS = 37, WIDE = 10 };
 
-/* ---- data -------------------------------------------------------------------------------------
- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /* The sum of all items an epoch gives, each batch where the options want it. */
 static double epoch(const weir_loader_options *options, int pinned, weir_device where)
@@ -45,8 +44,7 @@ void row_loader(void)
   HOLDS(epoch(&far, 0, CUDA) == expected);
 }
 
-/* ---- modules ----------------------------------------------------------------------------------
- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static weir_module *two_convolutions(void)
 {
@@ -141,8 +139,7 @@ void row_agnostic(void)
   }
 }
 
-/* ---- precision --------------------------------------------------------------------------------
- */
+/* ---- precision ------------------------------------------------------------------------------- */
 
 /* The largest difference from the product in float64, relative to the largest element. */
 static double error_of(const weir_tensor *a, const weir_tensor *b, const weir_tensor *exact)
@@ -186,8 +183,7 @@ void row_precision(void)
   HOLDS(!weir_get_allow_reduced_precision() && weir_get_deterministic());
 }
 
-/* ---- other hands ------------------------------------------------------------------------------
- */
+/* ---- other hands ----------------------------------------------------------------------------- */
 
 void row_dlpack(void)
 {

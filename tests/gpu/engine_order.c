@@ -339,8 +339,7 @@ void row_non_blocking(void)
   HOLDS(first(x) != 0);
 }
 
-/* ---- what CUDA there is -----------------------------------------------------------------------
- */
+/* ---- what CUDA there is ---------------------------------------------------------------------- */
 
 /* Devices that a process sees with these variable's values. */
 static int seen_with(const char *visible)
@@ -416,8 +415,7 @@ void row_availability(void)
   HOLDS(status == 0);
 }
 
-/* ---- graphs, hooks ----------------------------------------------------------------------------
- */
+/* ---- graphs, hooks --------------------------------------------------------------------------- */
 
 /* Replays draw what the calls would. */
 static void draws_in_a_graph(weir_stream *side)

@@ -5,8 +5,7 @@
  * Three streams: products in one, copies to the device in another, copies from it in a third, all
  * non_blocking, given in turn. Prints what the host's clock says of each alone and of all at once,
  * ms; where copies overlap with calculation the last is about the longest of the others, else their
- * sum. Without a device it says so and ends with 3.
- */
+ * sum. Without a device it says so and ends with 3. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* fake_cuda.c: libraries that export what libcuda.so.1 and libcudart.so.N export and do next to
  * nothing: each function counts its call and returns the status the test has set. Those that give
  * something out (here) give what the test has put into `fake`; the others are in fake_symbols.c.
- * Built once as the driver (FAKE_DRIVER) and once for each major of the runtime (FAKE_RUNTIME).
- */
+ * Built once as the driver (FAKE_DRIVER) and once for each major of the runtime (FAKE_RUNTIME). */
 #include "tests/interpose/fake_cuda.h"
 
 #include <string.h>

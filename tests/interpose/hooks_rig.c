@@ -28,8 +28,7 @@ static char folder[256], spool[512];
 static weir_spool_reader *reader;
 static rig_log *log_now;
 
-/* ---- the loader's side ------------------------------------------------------------------------
- */
+/* ---- the loader's side ----------------------------------------------------------------------- */
 
 bool weir_thread_start(weir_thread *t)
 {
@@ -105,8 +104,7 @@ void weir_cover_unknown(const char *name)
   (void)snprintf(rig_unknown_name, sizeof rig_unknown_name, "%s", name);
 }
 
-/* ---- fixture ----------------------------------------------------------------------------------
- */
+/* ---- fixture --------------------------------------------------------------------------------- */
 
 static void load(int bank)
 {
@@ -184,8 +182,7 @@ void *rig_wrapper(int bank, const char *symbol)
   return got;
 }
 
-/* ---- reading back -----------------------------------------------------------------------------
- */
+/* ---- reading back ---------------------------------------------------------------------------- */
 
 static weir_status on_event(void *context, uint32_t thread, uint32_t tid, const weir_trace_event *e)
 {

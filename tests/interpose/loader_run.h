@@ -1,8 +1,7 @@
 /* loader_run.h: runs victims with the preload library and without, and counts what they recorded.
  *
  * Every test has a scratch folder of its own, removed with all that is in it: `spools` there stands
- * for the folder that `weir run` makes.
- */
+ * for the folder that `weir run` makes. */
 #ifndef TESTS_LOADER_RUN_H
 #define TESTS_LOADER_RUN_H
 

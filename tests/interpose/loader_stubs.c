@@ -1,6 +1,5 @@
 /* loader_stubs.c: what interpose/elf/elf.c needs of the hooks' side, for a suite that links it
- * alone.
- */
+ * alone. */
 #include "interpose/process/thread.h"
 
 const char *weir_bank_soname(int bank)

@@ -79,8 +79,7 @@ static void pinned_block(uint64_t address, size_t bytes)
   rig_read();
 }
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 START_TEST(every_row_called_with_nothing_records_one_event_with_its_number_and_status)
 {
@@ -237,8 +236,7 @@ START_TEST(banks_of_one_name_keep_their_originals_apart)
 }
 END_TEST
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 START_TEST(allocations_say_where_how_much_and_what)
 {
@@ -382,8 +380,7 @@ START_TEST(arrays_are_counted_in_elements)
 }
 END_TEST
 
-/* ---- copies -----------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 START_TEST(explicit_kinds_are_believed)
 {
@@ -584,8 +581,7 @@ START_TEST(memsets_wait_only_for_host_and_managed_memory)
 }
 END_TEST
 
-/* ---- the rest ---------------------------------------------------------------------------------
- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 START_TEST(explicit_default_stream_handles_stay)
 {

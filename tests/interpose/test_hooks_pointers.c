@@ -198,8 +198,7 @@ START_TEST(a_block_of_any_size_costs_some_marks_at_its_ends)
 }
 END_TEST
 
-/* ---- random blocks against a plain list -------------------------------------------------------
- */
+/* ---- random blocks against a plain list ------------------------------------------------------ */
 
 enum { ARENA_BLOCKS = 160 };
 #define ARENA       UINT64_C(0x7d0000000000)
@@ -355,8 +354,7 @@ START_TEST(threads_in_the_same_pages_do_not_disturb_each_other)
 }
 END_TEST
 
-/* ---- ranges freed here and reused there, while others look ------------------------------------
- */
+/* ---- ranges freed here and reused there, while others look ----------------------------------- */
 
 enum { PLACES = 24, CHURNERS = 4, LOOKERS = 2, TURNS = 4000 };
 #define SHARED      UINT64_C(0x6d0000000000)

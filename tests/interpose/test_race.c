@@ -86,8 +86,7 @@ static void check(worker *w, CUdeviceptr p, unsigned n, unsigned value)
     w->wrong += w->host[i] != value;
 }
 
-/* ---- what a thread does -----------------------------------------------------------------------
- */
+/* ---- what a thread does ---------------------------------------------------------------------- */
 
 static void fill_and_free(worker *w, unsigned n, unsigned value)
 {
@@ -258,8 +257,7 @@ static void *work(void *argument)
   return NULL;
 }
 
-/* ---- the suite --------------------------------------------------------------------------------
- */
+/* ---- the suite ------------------------------------------------------------------------------- */
 
 static void start(void)
 {
@@ -275,8 +273,7 @@ static void start(void)
 #undef FIND
 }
 
-/* ---- contexts that come and go ------------------------------------------------------------------
- */
+/* ---- contexts that come and go --------------------------------------------------------------- */
 
 enum { MEETINGS = 4000 };
 static _Atomic bool meetings_over;
@@ -376,9 +373,7 @@ START_TEST(threads_share_caches_rings_and_lists)
 }
 END_TEST
 
-/* ---- out of memory, while another thread gives back what there is
- * --------------------------------
- */
+/* ---- out of memory, while another thread gives back what there is ---------------------------- */
 
 enum { CAPACITY = 512, CACHED = 20 }; /* MiB */
 

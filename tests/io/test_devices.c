@@ -50,8 +50,7 @@ int __wrap_posix_memalign(void **out, size_t align, size_t bytes)
   return fails() ? 12 : __real_posix_memalign(out, align, bytes);
 }
 
-/* ---- a device whose copies are done at once -----------------------------------------------------
- */
+/* ---- a device whose copies are done at once -------------------------------------------------- */
 
 static const weir_device gpu = WEIR_CUDA_INIT(0);
 static const weir_options there = {.device = WEIR_CUDA_INIT(0)};

@@ -35,8 +35,7 @@ static void put_new(weir_tensors *set, const char *name, weir_tensor *t)
   weir_tensor_release(t);
 }
 
-/* ---- by name ----------------------------------------------------------------------------------
- */
+/* ---- by name --------------------------------------------------------------------------------- */
 
 START_TEST(names_find_their_tensors)
 {
@@ -107,8 +106,7 @@ START_TEST(what_is_no_name_is_refused)
 }
 END_TEST
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void check_equal(const weir_tensors *a, const weir_tensors *b)
 {
@@ -217,8 +215,7 @@ START_TEST(what_the_format_lets_be_is_let_be)
 }
 END_TEST
 
-/* ---- damage -----------------------------------------------------------------------------------
- */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 #define ONE(dtype, shape, offsets)                                                                 \
   "{\"a\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"

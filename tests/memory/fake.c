@@ -21,8 +21,7 @@ typedef struct fake_event {
 static fake_event *graveyard; /* destroyed events, freed by fake_fini of the last device */
 static pthread_mutex_t graveyard_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- faults -----------------------------------------------------------------------------------
- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 /* Counts an operation; its failure when it is the one that shall fail. Lock held. */
 static weir_status enter(fake *f, const char *what)
@@ -49,8 +48,7 @@ void fake_fail(fake *f, uint64_t nth, bool and_after, weir_status status)
   pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static bool can_run(const fake_stream *s)
 {
@@ -147,8 +145,7 @@ bool fake_step(fake *f, int i)
   return can;
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static weir_status event_create(void *self, void **event)
 {
@@ -323,8 +320,7 @@ static bool stream_capturing(void *self, void *stream)
   return capturing;
 }
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Address space nobody may touch yet; a multiple of `align`. 0: none left. */
 static uint64_t space(uint64_t bytes, uint64_t align)
@@ -521,8 +517,7 @@ static weir_status copy_to_device(void *self, uint64_t to, const void *from, uin
   return st;
 }
 
-/* ---- host memory ------------------------------------------------------------------------------
- */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 static size_t pinned_find(const fake *f, uint64_t address)
 {
@@ -644,8 +639,7 @@ static weir_status host_commit(void *self, uint64_t bytes)
   return st;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void fake_init(fake *f, uint64_t capacity, uint64_t page_bytes)
 {

@@ -4,8 +4,7 @@
  * and a page that is mapped in two places is the same memory in both.
  * A stream is a queue of work. It runs as soon as it may: a held stream does not run, and one that
  * waits for an event runs when the event's record has run. fake_release() lets a stream go on; a
- * host sync runs whatever it has to wait for, held or not, and is counted.
- */
+ * host sync runs whatever it has to wait for, held or not, and is counted. */
 #ifndef WEIR_TESTS_MEMORY_FAKE_H
 #define WEIR_TESTS_MEMORY_FAKE_H
 

@@ -62,8 +62,7 @@ static char *json(void)
   return text;
 }
 
-/* ---- the trace --------------------------------------------------------------------------------
- */
+/* ---- the trace ------------------------------------------------------------------------------- */
 
 /* The actions of the trace, the oldest first, as letters. */
 static const char *actions(void)
@@ -200,8 +199,7 @@ START_TEST(wrong_wishes_are_refused)
 }
 END_TEST
 
-/* ---- off --------------------------------------------------------------------------------------
- */
+/* ---- off ------------------------------------------------------------------------------------- */
 
 START_TEST(off_leaves_threads_their_caches)
 {
@@ -247,8 +245,7 @@ START_TEST(figures_are_the_same_on_and_off_and_peaks_exact_on)
 }
 END_TEST
 
-/* ---- stacks -----------------------------------------------------------------------------------
- */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) void *inner_function(size_t bytes)
 {
@@ -414,8 +411,7 @@ START_TEST(the_largest_owners_are_found)
 }
 END_TEST
 
-/* ---- no host memory ---------------------------------------------------------------------------
- */
+/* ---- no host memory -------------------------------------------------------------------------- */
 
 static bool starving;
 static weir_status (*usual_commit)(void *self, uint64_t bytes);
@@ -484,8 +480,7 @@ START_TEST(each_commit_may_fail)
 }
 END_TEST
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = SANITIZED ? 16 : 64, ROUNDS = SANITIZED ? 150 : 600, KEPT = 8 };
 

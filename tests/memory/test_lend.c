@@ -3,8 +3,7 @@
  *
  * On held streams, so that old work runs after the new block was handed out: through the old
  * address, in the same memory. Work carries the number of its block and finds out when it runs
- * whether the memory had become somebody else's.
- */
+ * whether the memory had become somebody else's. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/memory/tags.h"

@@ -279,8 +279,7 @@ END_TEST
 /* ---- the promise: live + request <= 98 % of the capacity succeeds ------------------------------
  * Whatever streams hold, in whatever order things were freed. Pages are what can be moved, so with
  * sizes of whole pages it is 100 %; with others the piece of a page beside a live block is what the
- * 2 % are for: on a device of 32 GiB, up to 300 blocks.
- */
+ * 2 % are for: on a device of 32 GiB, up to 300 blocks. */
 
 typedef struct promise {
   void *at[300];

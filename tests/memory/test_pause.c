@@ -68,8 +68,7 @@ static uint64_t resume_tag(unsigned tag)
   return lost;
 }
 
-/* ---- exports ----------------------------------------------------------------------------------
- */
+/* ---- exports --------------------------------------------------------------------------------- */
 
 static const uint64_t pages[] = {2 * 1024 * 1024, 0};
 
@@ -182,8 +181,7 @@ START_TEST(stitching_goes_around_exported_blocks)
 }
 END_TEST
 
-/* ---- pausing ----------------------------------------------------------------------------------
- */
+/* ---- pausing --------------------------------------------------------------------------------- */
 
 START_TEST(paused_memory_goes_back_and_returns_with_its_contents)
 {
@@ -484,8 +482,7 @@ START_TEST(a_device_pauses_by_the_names_of_tags)
 }
 END_TEST
 
-/* ---- failures ---------------------------------------------------------------------------------
- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 /* Every Nth operation fails, alone or with all after it: what was live before is there after, or
  * comes with the next resume. */
@@ -563,8 +560,7 @@ START_TEST(a_failed_pause_changes_nothing)
 }
 END_TEST
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 6, ROUNDS = SANITIZED ? 80 : 600 };
 

@@ -108,8 +108,7 @@ static void empty(void)
   ck_assert_msg(weir_pinned_empty_cache() == WEIR_OK, "%s", weir_error_message());
 }
 
-/* ---- sizes and chunks -------------------------------------------------------------------------
- */
+/* ---- sizes and chunks ------------------------------------------------------------------------ */
 
 START_TEST(without_a_device_there_is_no_pinned_memory)
 {
@@ -274,8 +273,7 @@ START_TEST(each_kind_of_memory_is_freed_by_its_own_function)
 }
 END_TEST
 
-/* ---- recorded work ----------------------------------------------------------------------------
- */
+/* ---- recorded work --------------------------------------------------------------------------- */
 
 /* Whether a request of the size gets the address; takes all other memory there is. */
 static bool comes_back(void *old, size_t bytes)
@@ -406,8 +404,7 @@ START_TEST(a_device_with_live_pinned_memory_stays)
 }
 END_TEST
 
-/* ---- flags and ways ---------------------------------------------------------------------------
- */
+/* ---- flags and ways -------------------------------------------------------------------------- */
 
 START_TEST(write_combined_memory_is_the_devices_own_and_apart)
 {
@@ -477,8 +474,7 @@ START_TEST(what_a_device_cannot_is_said)
 }
 END_TEST
 
-/* ---- the background ---------------------------------------------------------------------------
- */
+/* ---- the background -------------------------------------------------------------------------- */
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
@@ -626,8 +622,7 @@ START_TEST(a_node_is_a_wish)
 }
 END_TEST
 
-/* ---- going back -------------------------------------------------------------------------------
- */
+/* ---- going back ------------------------------------------------------------------------------ */
 
 static uint32_t clock_ms(void)
 {
@@ -664,8 +659,7 @@ START_TEST(idle_chunks_go_back_after_a_while_without_a_wait)
 }
 END_TEST
 
-/* ---- limits -----------------------------------------------------------------------------------
- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 START_TEST(the_budget_is_kept_and_named)
 {
@@ -798,8 +792,7 @@ START_TEST(nodes_and_their_processors_are_read)
 }
 END_TEST
 
-/* ---- figures ----------------------------------------------------------------------------------
- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 START_TEST(the_figures_tell_what_happened)
 {
@@ -840,8 +833,7 @@ START_TEST(the_figures_tell_what_happened)
 }
 END_TEST
 
-/* ---- fork -------------------------------------------------------------------------------------
- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static int in_child(unsigned char *at)
 {

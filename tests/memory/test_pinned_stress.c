@@ -44,8 +44,7 @@ static void nothing(void *argument)
   (void)argument;
 }
 
-/* ---- failures ---------------------------------------------------------------------------------
- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 enum { SLOTS = 16 };
 
@@ -199,8 +198,7 @@ END_TEST
 /* ---- every small schedule ---------------------------------------------------------------------
  * Two blocks in memory that holds just two, one stream on each of two devices, both held: every
  * order of allocating, using, freeing and letting one piece of work run, up to a bound. The host
- * writes a block's number when it gets it; work that reads another number has seen a reuse.
- */
+ * writes a block's number when it gets it; work that reads another number has seen a reuse. */
 
 enum { DEPTH = AT_LEVEL(SANITIZED ? 5 : 6, 7, 8) };
 
@@ -310,8 +308,7 @@ START_TEST(no_schedule_hands_out_memory_in_use)
 }
 END_TEST
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 64, STREAMS = 6, LIVE = 6 };
 

@@ -5,8 +5,7 @@
  * actions (malloc, launch, free, record_stream, depend, step a stream); work carries an owner mark
  * of its block, and finds out when it runs whether the block had become somebody else's. A capture
  * keeps the work that its stream was given meanwhile, and a replay submits it again, any number of
- * times, also after the blocks were freed.
- */
+ * times, also after the blocks were freed. */
 #include <stdio.h>
 #include <string.h>
 #include "core/weir.h"
@@ -280,8 +279,7 @@ END_TEST
 /* ---- the model checker ------------------------------------------------------------------------
  * Two streams, both held; blocks of 2 or 4 MiB on a device of 6 MiB, so that every step of the
  * reuse order is needed. owner[page] is who may touch a page: set when a block is handed out, as
- * seen by the stream's own order; a launch carries the number its block had.
- */
+ * seen by the stream's own order; a launch carries the number its block had. */
 
 enum { MODEL_BLOCKS = 2 };
 

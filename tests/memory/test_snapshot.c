@@ -53,8 +53,7 @@ static void record(weir_history_mode mode, weir_history_context context, uint64_
                 weir_error_message());
 }
 
-/* ---- checking ---------------------------------------------------------------------------------
- */
+/* ---- checking -------------------------------------------------------------------------------- */
 
 static char *path_of(const char *name)
 {
@@ -123,8 +122,7 @@ static char *json(void)
   return text;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static const struct {
   uint64_t page;
@@ -364,8 +362,7 @@ START_TEST(a_dump_that_cannot_be_written_says_so_and_leaves_nothing)
 }
 END_TEST
 
-/* ---- names --------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Overwrites the file with one that begins as it did, damaged by `seed`. */
 static void damage(const char *from, const char *to, uint64_t seed)
@@ -420,8 +417,7 @@ END_TEST
 
 /* ---- PyTorch's own reader ---------------------------------------------------------------------
  * torch.cuda._memory_viz, where `make bench-peers` or `make test-peers` has fetched it; nothing is
- * tried where it is not there.
- */
+ * tried where it is not there. */
 
 START_TEST(pytorchs_own_reader_takes_it)
 {
@@ -455,8 +451,7 @@ START_TEST(pytorchs_own_reader_takes_it)
 }
 END_TEST
 
-/* ---- the writer -------------------------------------------------------------------------------
- */
+/* ---- the writer ------------------------------------------------------------------------------ */
 
 static void dump_values(weir_dump *d)
 {

@@ -44,8 +44,7 @@ static weir_stream *stream(int i)
   return s;
 }
 
-/* ---- the client's own count -------------------------------------------------------------------
- */
+/* ---- the client's own count ------------------------------------------------------------------ */
 
 typedef struct count {
   int64_t current, peak, allocated, freed;
@@ -134,8 +133,7 @@ static void nothing(void *argument)
   (void)argument;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 typedef struct held {
   void *ptr;
@@ -340,8 +338,7 @@ START_TEST(blocks_count_by_their_size_where_no_thread_cache_is)
 }
 END_TEST
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 8 };
 
@@ -407,8 +404,7 @@ START_TEST(the_threads_counts_add_up)
 }
 END_TEST
 
-/* ---- the table --------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 START_TEST(the_summary_is_pytorchs_table)
 {

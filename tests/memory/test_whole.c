@@ -463,8 +463,7 @@ START_TEST(every_failing_call_leaves_the_cache_working)
 }
 END_TEST
 
-/* ---- a random program -------------------------------------------------------------------------
- */
+/* ---- a random program ------------------------------------------------------------------------ */
 
 enum { MODEL_BLOCKS = 64, MODEL_STREAMS = 4 };
 
@@ -557,8 +556,7 @@ START_TEST(no_random_program_gets_memory_that_work_may_touch)
 }
 END_TEST
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *busy(void *argument)
 {

@@ -22,8 +22,7 @@ void rig_logged(weir_log_level level, const char *text, void *user)
   (void)snprintf(log->text, sizeof log->text, "%s", text);
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------
- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 weir_tensor *rig_tensor(weir_shape shape, weir_device device, unsigned seed)
 {
@@ -94,8 +93,7 @@ double rig_number(const weir_tensor *t, int64_t i)
 }
 
 /* ---- host memory ------------------------------------------------------------------------------
- * The linker sends the engine's requests here (--wrap in rules.mk).
- */
+ * The linker sends the engine's requests here (--wrap in rules.mk). */
 
 static _Atomic int64_t until;
 static _Atomic bool failed;
@@ -157,8 +155,7 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
   return fails() ? 12 : __real_posix_memalign(out, alignment, size);
 }
 
-/* ---- the software device ----------------------------------------------------------------------
- */
+/* ---- the software device --------------------------------------------------------------------- */
 
 /* A function of control.h. */
 static void *of_the_device(const char *name)
@@ -194,8 +191,7 @@ void rig_fail_driver(const char *list)
   ck_assert_int_eq(set(list), 0);
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static char folder[32], path[64];
 
@@ -216,8 +212,7 @@ void rig_forget(void)
   *folder = *path = 0;
 }
 
-/* ---- running ----------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 TCase *rig_case(Suite *suite)
 {

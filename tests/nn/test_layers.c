@@ -17,8 +17,7 @@ static double *read(const weir_tensor *t)
   return v;
 }
 
-/* ---- the layers' own sums ---------------------------------------------------------------------
- */
+/* ---- the layers' own sums -------------------------------------------------------------------- */
 
 START_TEST(linear_is_x_times_weight_transposed_plus_bias)
 {
@@ -129,8 +128,7 @@ START_TEST(layers_without_parameters_do_what_they_are_called)
 }
 END_TEST
 
-/* ---- parameters at first ----------------------------------------------------------------------
- */
+/* ---- parameters at first --------------------------------------------------------------------- */
 
 static void check_uniform(const weir_tensor *t, double bound)
 {
@@ -192,8 +190,7 @@ START_TEST(layers_have_the_dtype_asked_for_and_no_bias_where_none_is_wanted)
 }
 END_TEST
 
-/* ---- models -----------------------------------------------------------------------------------
- */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 /* The notes' Model: relu(conv1), relu(conv2). */
 static weir_status model_forward(weir_tensor **out, weir_module *self, weir_tensor *const *in,
@@ -331,8 +328,7 @@ START_TEST(layers_print_as_torch_prints_them)
 }
 END_TEST
 
-/* ---- errors -----------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 START_TEST(a_model_and_its_input_on_two_devices_are_told_apart_in_torchs_words)
 {

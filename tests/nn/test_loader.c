@@ -7,8 +7,7 @@
 static const int worker_counts[] = {0, 1, 3, 8};
 enum { LOOPS = 4 };
 
-/* ---- a dataset that can do all that a dataset can ---------------------------------------------
- */
+/* ---- a dataset that can do all that a dataset can -------------------------------------------- */
 
 typedef struct items {
   int64_t length;
@@ -138,8 +137,7 @@ static int epoch(int64_t *out, int *count, weir_loader *l)
   return batches;
 }
 
-/* ---- order ------------------------------------------------------------------------------------
- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 START_TEST(all_items_come_once_in_order)
 {
@@ -333,8 +331,7 @@ START_TEST(a_samplers_failure_comes_after_the_batches_before_it_and_is_the_end)
 }
 END_TEST
 
-/* ---- collation --------------------------------------------------------------------------------
- */
+/* ---- collation ------------------------------------------------------------------------------- */
 
 static weir_status count_items(weir_batch *out, const weir_batch *all, int64_t count, void *user)
 {
@@ -393,8 +390,7 @@ START_TEST(items_that_do_not_fit_together_are_told_in_torchs_words)
 }
 END_TEST
 
-/* ---- workers ----------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 START_TEST(a_workers_error_reaches_the_caller_at_its_batch_with_its_sentence)
 {
@@ -524,8 +520,7 @@ START_TEST(two_iterations_do_not_disturb_each_other_and_outlive_the_loader)
 }
 END_TEST
 
-/* ---- what is no loader ------------------------------------------------------------------------
- */
+/* ---- what is no loader ----------------------------------------------------------------------- */
 
 START_TEST(options_that_make_no_sense_are_told_in_torchs_words)
 {
@@ -594,8 +589,7 @@ START_TEST(a_dataset_of_tensors_has_their_rows)
 }
 END_TEST
 
-/* ---- pinning ----------------------------------------------------------------------------------
- */
+/* ---- pinning --------------------------------------------------------------------------------- */
 
 START_TEST(pinned_batches_are_on_the_cpu_and_page_locked)
 {
@@ -665,8 +659,7 @@ START_TEST(batches_that_cannot_be_pinned_are_errors_of_theirs)
 }
 END_TEST
 
-/* ---- prefetch to a device ---------------------------------------------------------------------
- */
+/* ---- prefetch to a device -------------------------------------------------------------------- */
 
 /* Copies take 2 ms each, so that work that did not wait for them would see what was there before.
  * The consumer's stream is held while batches come and go: memory they leave must not be written
@@ -760,8 +753,7 @@ START_TEST(prefetch_to_a_device_that_is_not_there_fails_the_beginning)
 }
 END_TEST
 
-/* ---- want of memory ---------------------------------------------------------------------------
- */
+/* ---- want of memory -------------------------------------------------------------------------- */
 
 static weir_status half_an_epoch(items *s, int workers, weir_device device)
 {

@@ -52,8 +52,7 @@ static weir_status see_module(void *user, const char *path, weir_module *m)
   return see(user, path, NULL);
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 START_TEST(parameters_and_buffers_are_found_by_dotted_path)
 {
@@ -145,8 +144,7 @@ START_TEST(a_module_is_never_within_itself)
 }
 END_TEST
 
-/* ---- modules of the program -------------------------------------------------------------------
- */
+/* ---- modules of the program ------------------------------------------------------------------ */
 
 typedef struct scale {
   int ended; /* times destroy was called */
@@ -305,8 +303,7 @@ START_TEST(a_module_prints_as_torch_prints_it)
 }
 END_TEST
 
-/* ---- moving -----------------------------------------------------------------------------------
- */
+/* ---- moving ---------------------------------------------------------------------------------- */
 
 START_TEST(a_move_goes_to_all_below_and_casts_floating_point_alone)
 {
@@ -433,8 +430,7 @@ START_TEST(a_driver_that_fails_leaves_the_module_whole_and_a_later_move_succeeds
 }
 END_TEST
 
-/* ---- state ------------------------------------------------------------------------------------
- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 START_TEST(a_state_has_the_tensors_themselves_by_path)
 {
@@ -542,8 +538,7 @@ START_TEST(a_file_that_is_not_there_is_an_error)
 }
 END_TEST
 
-/* ---- want of memory ---------------------------------------------------------------------------
- */
+/* ---- want of memory -------------------------------------------------------------------------- */
 
 /* All that is done with a module; what was made is gone at the end. *whole: what two modules share
  * they still share, however far it came. (Check's own assertions ask for memory, too.) */

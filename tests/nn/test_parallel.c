@@ -42,8 +42,7 @@ static weir_module *model(void)
   return m;
 }
 
-/* ---- the parts --------------------------------------------------------------------------------
- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
 START_TEST(a_tensor_is_scattered_as_torch_chunks_it)
 {
@@ -201,8 +200,7 @@ START_TEST(a_replica_has_its_own_tensors_and_the_structure_of_the_module)
 }
 END_TEST
 
-/* ---- a thread a device ------------------------------------------------------------------------
- */
+/* ---- a thread a device ----------------------------------------------------------------------- */
 
 typedef struct meeting {
   pthread_mutex_t lock;
@@ -295,8 +293,7 @@ START_TEST(the_first_devices_error_is_returned_with_its_sentence)
 }
 END_TEST
 
-/* ---- the module -------------------------------------------------------------------------------
- */
+/* ---- the module ------------------------------------------------------------------------------ */
 
 START_TEST(the_result_is_that_of_one_device)
 {
@@ -438,8 +435,7 @@ START_TEST(several_inputs_are_scattered_alike)
 }
 END_TEST
 
-/* ---- order on the devices ---------------------------------------------------------------------
- */
+/* ---- order on the devices -------------------------------------------------------------------- */
 
 /* The input is still being made when the call is: nothing waits for it on the host, and all that
  * is made of it on both devices does. */
@@ -474,8 +470,7 @@ START_TEST(work_is_in_the_order_of_the_callers_streams_and_the_host_waits_for_no
 }
 END_TEST
 
-/* ---- want of memory ---------------------------------------------------------------------------
- */
+/* ---- want of memory -------------------------------------------------------------------------- */
 
 /* The nth copy to a device, or between two, fails. */
 START_TEST(a_copy_that_fails_fails_the_call_and_the_next_succeeds)

@@ -5,15 +5,13 @@
  * device) between variables that live in streams of all devices, copies from device to device, and
  * variables that are given up while work with them is pending. Each has a twin that is calculated
  * on the cpu. All streams are held until a program has been enqueued, so nothing of it can have
- * run, and then let go at once.
- */
+ * run, and then let go at once. */
 #include <pthread.h>
 #include "tests/tensor/rig.h"
 
 enum { DEVICES = 8, STREAMS = 3, VARIABLES = 6, STEPS = 60 };
 
-/* ---- each device alike ------------------------------------------------------------------------
- */
+/* ---- each device alike ----------------------------------------------------------------------- */
 
 START_TEST(every_device_calculates_whatever_is_current)
 {
@@ -60,8 +58,7 @@ START_TEST(random_numbers_of_every_device_are_the_cpus)
 }
 END_TEST
 
-/* ---- mixed ones -------------------------------------------------------------------------------
- */
+/* ---- mixed ones ------------------------------------------------------------------------------ */
 
 typedef weir_status of_two(weir_tensor **out, const weir_tensor *a, const weir_tensor *b);
 
@@ -197,8 +194,7 @@ START_TEST(a_number_of_the_cpu_joins_any_device_and_a_devices_joins_none)
 }
 END_TEST
 
-/* ---- programs on many streams -----------------------------------------------------------------
- */
+/* ---- programs on many streams ---------------------------------------------------------------- */
 
 typedef struct variable {
   weir_tensor *t, *twin; /* 5 x 7 int64; twin: on the cpu */

@@ -4,8 +4,7 @@
  * A step is one operation, or a few that belong together. It is tried by itself: the fault is given
  * to its first allocation (or call), then to its second, until there is none that it meets. The
  * linker puts wrapped functions in the place of the C library's allocation functions in all objects
- * of the engine (rules.mk: --wrap).
- */
+ * of the engine (rules.mk: --wrap). */
 #include <errno.h>
 #include <stdatomic.h>
 #include "core/tensor/slots.h"
@@ -82,8 +81,7 @@ void __wrap_free(void *memory)
   __real_free(memory);
 }
 
-/* ---- what is tried ----------------------------------------------------------------------------
- */
+/* ---- what is tried --------------------------------------------------------------------------- */
 
 /* CPU_ONLY: the cpu alone, for valgrind, which has no room for the software device's memory. */
 #ifdef CPU_ONLY
@@ -410,8 +408,7 @@ static weir_status run(const struct step *s)
   return st;
 }
 
-/* ---- operands, and whether they are whole -----------------------------------------------------
- */
+/* ---- operands, and whether they are whole ---------------------------------------------------- */
 
 static void *kept[OPERANDS]; /* their elements, each in its own dtype */
 
@@ -488,8 +485,7 @@ static uint64_t held(void)
   return weir_memory_allocated(o.device) + (uint64_t)(pinned.active_bytes - pinned.pending_bytes);
 }
 
-/* ---- allocations ------------------------------------------------------------------------------
- */
+/* ---- allocations ----------------------------------------------------------------------------- */
 
 static unsigned try_allocations(const struct step *s)
 {
@@ -559,8 +555,7 @@ START_TEST(what_a_device_cannot_do_is_refused)
 }
 END_TEST
 
-/* ---- calls of the driver ----------------------------------------------------------------------
- */
+/* ---- calls of the driver --------------------------------------------------------------------- */
 
 static const char *const calls[] = {
     "cuLaunchKernel",       "cuMemCreate",          "cuMemMap",

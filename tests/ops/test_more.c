@@ -9,8 +9,7 @@ enum { TRIED = 1 };
 enum { TRIED = DEVICES_TRIED };
 #endif
 
-/* ---- reductions -------------------------------------------------------------------------------
- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 START_TEST(reductions_of_all_and_over_dimensions)
 {
@@ -168,8 +167,7 @@ START_TEST(softmax_rows_sum_to_one)
 }
 END_TEST
 
-/* ---- far apart --------------------------------------------------------------------------------
- */
+/* ---- far apart ------------------------------------------------------------------------------- */
 
 enum { FAR_ROWS = 6, FAR_COLUMNS = 5, FAR = FAR_ROWS * FAR_COLUMNS };
 
@@ -221,8 +219,7 @@ START_TEST(elements_may_lie_further_apart_than_32_bits_count)
 }
 END_TEST
 
-/* ---- products ---------------------------------------------------------------------------------
- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 START_TEST(products_of_vectors_matrices_and_batches)
 {
@@ -326,8 +323,7 @@ START_TEST(switches_of_precision_are_as_torchs_at_first)
 }
 END_TEST
 
-/* ---- convolution ------------------------------------------------------------------------------
- */
+/* ---- convolution ----------------------------------------------------------------------------- */
 
 START_TEST(convolution_with_stride_padding_dilation_groups_and_bias)
 {
@@ -448,8 +444,7 @@ START_TEST(windows_may_be_of_any_size_and_sizes_that_overflow_are_refused)
 }
 END_TEST
 
-/* ---- joining ----------------------------------------------------------------------------------
- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 START_TEST(tensors_are_joined_along_a_dimension_or_a_new_one)
 {
@@ -483,8 +478,7 @@ START_TEST(tensors_are_joined_along_a_dimension_or_a_new_one)
 }
 END_TEST
 
-/* ---- random numbers ---------------------------------------------------------------------------
- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 static void read_all(double *out, int count, const weir_tensor *t)
 {

@@ -1,5 +1,4 @@
-/* rig.h: what the suites of the replay share: a policy driven by hand, and random lists.
- */
+/* rig.h: what the suites of the replay share: a policy driven by hand, and random lists. */
 #ifndef WEIR_TESTS_REPLAY_RIG_H
 #define WEIR_TESTS_REPLAY_RIG_H
 

@@ -1,6 +1,5 @@
 /* test_lists.c: lists of operations: their rules, their readers, what a run says of them, and their
- * exports.
- */
+ * exports. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>

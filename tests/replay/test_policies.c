@@ -1,6 +1,5 @@
 /* test_policies.c: what each model does, by worked examples; and what every policy must keep to,
- * over random lists.
- */
+ * over random lists. */
 #include <stdlib.h>
 #include "tests/replay/rig.h"
 

@@ -1,8 +1,7 @@
 /* synth.h: synthetic spools, written with core's own writer, and traces made of them.
  *
  * One process has one spool; a synthetic thread is a weir_writer of its own. Time is a number the
- * test moves: a tick is a ns here, counted from the spool's opening.
- */
+ * test moves: a tick is a ns here, counted from the spool's opening. */
 #ifndef WEIR_TESTS_REPORTS_SYNTH_H
 #define WEIR_TESTS_REPORTS_SYNTH_H
 

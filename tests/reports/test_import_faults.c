@@ -2,8 +2,7 @@
  * collector that is killed. Nothing is lost that the spool still had, nothing is there twice.
  *
  * A failing disk is an SQLite VFS of ours that refuses writes while it is armed; the same is tried
- * on a real small tmpfs where this user may mount one.
- */
+ * on a real small tmpfs where this user may mount one. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>

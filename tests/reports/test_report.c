@@ -1,6 +1,5 @@
 /* test_report.c: a summary's numbers, against an oracle that counts for itself, and against what
- * people ask Nsight's views.
- */
+ * people ask Nsight's views. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* test_report_hostile.c: files that are no traces, or broken ones, get an error that says so. A
  * trace with any byte changed or cut anywhere may give any numbers or an error, and no crash or
- * hang.
- */
+ * hang. */
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* test_schema.c: SCHEMA.md and a trace say the same: every table, view and column, every member of
- * the report.
- */
+ * the report. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

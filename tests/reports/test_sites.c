@@ -1,6 +1,5 @@
 /* test_sites.c: places in the program, the callers that lead to them, and the text they are printed
- * in. Frames lie in no module, so that a frame's name is its address.
- */
+ * in. Frames lie in no module, so that a frame's name is its address. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -55,8 +55,7 @@ NOINLINE void cxx_function(int n)
   __asm__ volatile("" ::"r"(n) : "memory");
 }
 
-/* ---- this program as a module ------------------------------------------------------------------
- */
+/* ---- this program as a module ---------------------------------------------------------------- */
 
 static struct {
   uint64_t base, start, end;
@@ -104,8 +103,7 @@ static void setup(void)
   self.path[n] = '\0';
 }
 
-/* ---- asking ------------------------------------------------------------------------------------
- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static wr_frame answer[8]; /* strings are the symbolizer's, which stays open */
 static size_t answers;
@@ -228,8 +226,7 @@ START_TEST(a_perf_map_names_what_is_in_no_module)
 }
 END_TEST
 
-/* ---- files that are none -----------------------------------------------------------------------
- */
+/* ---- files that are none --------------------------------------------------------------------- */
 
 /* A process that waits for a reader of the pipe `path`, writes `text` to it and ends. */
 static pid_t wait_for_reader(const char *path, const char *text)
@@ -339,8 +336,7 @@ START_TEST(a_stripped_module_has_its_lines_from_the_file_it_names)
 }
 END_TEST
 
-/* ---- what ran, and what is there now -----------------------------------------------------------
- */
+/* ---- what ran, and what is there now --------------------------------------------------------- */
 
 /* Copies this program without its build-id, and notes the copy's size and time in the modules. */
 static void copy_without_id(const char *path)

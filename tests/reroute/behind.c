@@ -83,8 +83,7 @@ static void capture(void)
   }
 }
 
-/* ---- a capture that begins beside a wait -------------------------------------------------------
- */
+/* ---- a capture that begins beside a wait ----------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -145,8 +144,7 @@ static void begin_beside_a_wait(void)
   SAY(cuStreamEndCapture(stream, &graph));
 }
 
-/* ---- calls by a signal handler -----------------------------------------------------------------
- */
+/* ---- calls by a signal handler --------------------------------------------------------------- */
 
 static void handler(int number)
 {
@@ -182,8 +180,7 @@ static void calls_by_a_handler(void)
   }
 }
 
-/* ---- a first call -------------------------------------------------------------------------------
- */
+/* ---- a first call ---------------------------------------------------------------------------- */
 
 #define FIRST(name, call)                                                                          \
   static void first_##name(void)                                                                   \

@@ -48,8 +48,7 @@ static void be_local(void)
   need(cudaThreadExchangeStreamCaptureMode(&mine), "mode of the thread");
 }
 
-/* ---- capturing ---------------------------------------------------------------------------------
- */
+/* ---- capturing ------------------------------------------------------------------------------- */
 
 static void capturer_make(capturer *c)
 {
@@ -133,8 +132,7 @@ static void *capture_many(void *argument)
   return NULL;
 }
 
-/* ---- allocating --------------------------------------------------------------------------------
- */
+/* ---- allocating ------------------------------------------------------------------------------ */
 
 static cudaError_t use_and_free(cudaStream_t stream, unsigned char *host, size_t bytes, int value)
 {
@@ -171,8 +169,7 @@ static void *allocate_many(void *argument)
   return NULL;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static bool mode_of(const char *name)
 {

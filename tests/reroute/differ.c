@@ -6,8 +6,7 @@
  * reach: in its streams, or in an order with all work of both devices.
  *
  * A buffer is filled before it is read, and work on it in another stream waits for the last one by
- * an event. Frees come at any moment: with work under way, in any order, while others still run.
- */
+ * an event. Frees come at any moment: with work under way, in any order, while others still run. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -200,8 +199,7 @@ static void copy(runner *r, buffer *a, buffer *b)
   DO(cudaMemcpyAsync(a->p, b->p, n * sizeof *a->p, cudaMemcpyDeviceToDevice, s));
 }
 
-/* ---- the second device ------------------------------------------------------------------------
- */
+/* ---- the second device ----------------------------------------------------------------------- */
 
 static int device_count;
 

@@ -62,8 +62,7 @@ static struct {
   }
 FUNCTIONS(DEFINE)
 
-/* ---- the driver's own ---------------------------------------------------------------------------
- */
+/* ---- the driver's own ------------------------------------------------------------------------ */
 
 typedef void *dlsym_function(void *, const char *);
 
@@ -113,8 +112,7 @@ EXPORT CUresult cuCtxRecordEvent(CUcontext context, CUevent event)
   return real && !getenv("INTERPOSER_OLD") ? real(context, event) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* ---- look-ups ----------------------------------------------------------------------------------
- */
+/* ---- look-ups -------------------------------------------------------------------------------- */
 
 static void *own(const char *name)
 {

@@ -258,8 +258,7 @@ static void sites(void)
   printf("done\n");
 }
 
-/* ---- pressure: as much memory as there is -----------------------------------------------------
- */
+/* ---- pressure: as much memory as there is ---------------------------------------------------- */
 
 static uint64_t state;
 
@@ -366,8 +365,7 @@ static void relief(void)
   }
 }
 
-/* ---- the driver's own pools -------------------------------------------------------------------
- */
+/* ---- the driver's own pools ------------------------------------------------------------------ */
 
 /* Pools by handle, since that is how a trace knows them: what the driver says of one now. */
 static void say_pool(const char *what, cudaMemPool_t pool)
@@ -516,8 +514,7 @@ static void large_peer(void)
   printf("wrong: %zu\n", wrong);
 }
 
-/* ---- work that waits for this thread ----------------------------------------------------------
- */
+/* ---- work that waits for this thread --------------------------------------------------------- */
 
 static int (*sim_hold)(void *), (*sim_release)(void *);
 
@@ -591,8 +588,7 @@ static void held_allocations(void)
   MUST(cudaDeviceSynchronize());
 }
 
-/* ---- memory whose faults the program mends ----------------------------------------------------
- */
+/* ---- memory whose faults the program mends --------------------------------------------------- */
 
 enum { FAULTY = 8 * MIB, PAGE = 4096 };
 static char *faulty;

@@ -16,8 +16,7 @@ static unsigned times(const char *text, const char *part)
   return n;
 }
 
-/* ---- other tools ------------------------------------------------------------------------------
- */
+/* ---- other tools ----------------------------------------------------------------------------- */
 
 static const struct tool {
   const char *with, *tool; /* NULL: none that matters */
@@ -93,8 +92,7 @@ START_TEST(who_says_nothing_gets_strict)
 }
 END_TEST
 
-/* ---- zero and poison --------------------------------------------------------------------------
- */
+/* ---- zero and poison ------------------------------------------------------------------------- */
 
 static const char *const modes[] = {"strict", "relaxed"};
 
@@ -194,8 +192,7 @@ START_TEST(zero_and_poison_exclude_each_other)
 }
 END_TEST
 
-/* ---- rules ------------------------------------------------------------------------------------
- */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 /* What of the program's 9 allocations of its own, 3 in load_batch() and 3 in the plug-in was passed
  * on, by size; and its staged copies. */
@@ -282,8 +279,7 @@ START_TEST(rules_hold_for_children_that_are_elsewhere)
 }
 END_TEST
 
-/* ---- memory that there is ---------------------------------------------------------------------
- */
+/* ---- memory that there is -------------------------------------------------------------------- */
 
 static char bare[65536];
 static long long bare_peak;
@@ -314,8 +310,7 @@ START_TEST(what_is_cached_is_in_nobodys_way)
 }
 END_TEST
 
-/* ---- the driver's own pools -------------------------------------------------------------------
- */
+/* ---- the driver's own pools ------------------------------------------------------------------ */
 
 static const char *const all_modes[] = {"observe", "strict", "relaxed"};
 

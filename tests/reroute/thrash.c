@@ -3,8 +3,7 @@
  * `thrash THREADS OPERATIONS SEED MIB`: each thread allocates and frees blocks of whole pages at
  * random, with work of its own stream on them, and never has more than its share of the device's
  * MIB. So no allocation can fail: a free gives its memory back before it returns. Prints how many
- * did all the same, and how many blocks held what another thread wrote.
- */
+ * did all the same, and how many blocks held what another thread wrote. */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <sched.h>

@@ -2,8 +2,7 @@
  * and prints what it saw: only facts that the documents promise, no address, no time.
  *
  * The suite runs each bare, observed, strict and relaxed and compares. A program waits for nothing
- * but CUDA; where it needs work that is still under way, a kernel takes its time.
- */
+ * but CUDA; where it needs work that is still under way, a kernel takes its time. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -29,8 +28,7 @@ unsigned trap_wrong(const unsigned *p, unsigned n, unsigned value, cudaStream_t 
   return bad;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 /* cudaFree is the only wait before pinned memory is read: strict keeps it. */
 static void free_waits(void)
@@ -106,8 +104,7 @@ static void per_thread_streams(void)
   }
 }
 
-/* ---- pointers ---------------------------------------------------------------------------------
- */
+/* ---- pointers -------------------------------------------------------------------------------- */
 
 static void bad_frees(void)
 {
@@ -329,8 +326,7 @@ static void pageable_copies(void)
   free(back);
 }
 
-/* ---- how much there is ------------------------------------------------------------------------
- */
+/* ---- how much there is ----------------------------------------------------------------------- */
 
 static void memory_info(void)
 {
@@ -491,8 +487,7 @@ static void other_allocators(void)
   SAY(cudaFreeArray(array));
 }
 
-/* ---- contexts ---------------------------------------------------------------------------------
- */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 static void reset(void)
 {
@@ -594,8 +589,7 @@ static void fork_child(void)
   SAY(cudaFree(p));
 }
 
-/* ---- captures ---------------------------------------------------------------------------------
- */
+/* ---- captures -------------------------------------------------------------------------------- */
 
 static void capture(void)
 {
@@ -696,8 +690,7 @@ static void graph_of_nodes(void)
   SAY(cuStreamSynchronize(s));
 }
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 typedef struct worker {
   unsigned number, wrong, failed;

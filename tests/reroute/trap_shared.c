@@ -3,8 +3,7 @@
  *
  * A trap with two processes starts the other by fork and exec ahead of its own first CUDA call.
  * TRAP_OTHER says how that one runs: "bare", or a mode of Weir's (with TRAP_PRELOAD in front);
- * unset: as this one. The two go in lockstep, by pipes, and print to one stdout.
- */
+ * unset: as this one. The two go in lockstep, by pipes, and print to one stdout. */
 #include <cuda.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,8 +16,7 @@
 
 enum { FROM = 3, TO = 4 }; /* the other's descriptors */
 
-/* ---- two processes ----------------------------------------------------------------------------
- */
+/* ---- two processes --------------------------------------------------------------------------- */
 
 static int to_other = TO, from_other = FROM; /* the other's view; the first one sets its own */
 
@@ -89,8 +87,7 @@ static void end_other(pid_t child)
   printf("the other ended with %d\n", status);
 }
 
-/* ---- handles of memory and events -------------------------------------------------------------
- */
+/* ---- handles of memory and events ------------------------------------------------------------ */
 
 static const size_t sizes[] = {4 * MIB, 3 * MIB + 4096, 8192};
 enum { ROUNDS = sizeof sizes / sizeof *sizes };
@@ -267,8 +264,7 @@ int trap_other(void)
   return fflush(stdout) != 0;
 }
 
-/* ---- attributes -------------------------------------------------------------------------------
- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static void attributes_of(CUdeviceptr p)
 {
@@ -354,8 +350,7 @@ static void managed_waits(void)
   SAY(cudaFree(other));
 }
 
-/* ---- two devices ------------------------------------------------------------------------------
- */
+/* ---- two devices ----------------------------------------------------------------------------- */
 
 typedef struct two {
   unsigned *p[2];
@@ -625,8 +620,7 @@ static void streams_of_others(void)
   free(back);
 }
 
-/* ---- many threads, all of it ------------------------------------------------------------------
- */
+/* ---- many threads, all of it ----------------------------------------------------------------- */
 
 enum { THREADS = 16, TURNS = 24 };
 

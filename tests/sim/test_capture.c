@@ -70,8 +70,7 @@ static size_t nodes_of(CUgraph g)
   return n;
 }
 
-/* ---- what is captured ---------------------------------------------------------------------------
- */
+/* ---- what is captured ------------------------------------------------------------------------ */
 
 static void count(void *data)
 {
@@ -255,8 +254,7 @@ START_TEST(a_capture_can_add_to_a_graph_and_change_what_it_follows)
 }
 END_TEST
 
-/* ---- what is not allowed ------------------------------------------------------------------------
- */
+/* ---- what is not allowed --------------------------------------------------------------------- */
 
 START_TEST(a_capture_begins_and_ends_in_one_stream_and_thread)
 {

@@ -95,8 +95,7 @@ START_TEST(threads_that_have_ended_are_counted)
 }
 END_TEST
 
-/* ---- by environment: in a child that has not initialised ----------------------------------------
- */
+/* ---- by environment: in a child that has not initialised ------------------------------------- */
 
 static int child(void (*body)(void))
 {
@@ -168,8 +167,7 @@ START_TEST(memory_and_faults_come_from_the_environment)
 }
 END_TEST
 
-/* ---- links --------------------------------------------------------------------------------------
- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
 static double seconds(void)
 {

@@ -10,8 +10,7 @@ static void cleared(void)
   memset(b, 0xee, N);
 }
 
-/* ---- bytes --------------------------------------------------------------------------------------
- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 START_TEST(linear_copies_carry_the_bytes)
 {
@@ -263,8 +262,7 @@ START_TEST(copies_outside_an_allocation_are_refused)
 }
 END_TEST
 
-/* ---- between devices ----------------------------------------------------------------------------
- */
+/* ---- between devices ------------------------------------------------------------------------- */
 
 START_TEST(peer_copies_work_with_and_without_access)
 {
@@ -342,8 +340,7 @@ START_TEST(a_peer_copy_is_ordered_with_all_three_contexts)
 }
 END_TEST
 
-/* ---- waiting ------------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 struct copy_call {
   CUdeviceptr device;
@@ -531,8 +528,7 @@ START_TEST(host_to_host_always_waits)
 }
 END_TEST
 
-/* ---- batches ------------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 START_TEST(a_batch_copies_all_in_the_streams_order)
 {

@@ -14,8 +14,7 @@ static CUDA_MEMCPY3D line(CUdeviceptr to, CUdeviceptr from, size_t bytes)
                          .Depth = 1};
 }
 
-/* ---- a kernel -----------------------------------------------------------------------------------
- */
+/* ---- a kernel -------------------------------------------------------------------------------- */
 
 static void bump(void *const *arg, const struct weir_twin_thread *t)
 {
@@ -77,8 +76,7 @@ START_TEST(a_kernel_node_keeps_its_arguments_and_takes_new_ones)
 }
 END_TEST
 
-/* ---- structure ----------------------------------------------------------------------------------
- */
+/* ---- structure ------------------------------------------------------------------------------- */
 
 START_TEST(edges_say_what_runs_first)
 {
@@ -190,8 +188,7 @@ START_TEST(a_clone_is_a_graph_of_its_own)
 }
 END_TEST
 
-/* ---- launches -----------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 START_TEST(launches_of_one_instance_run_one_after_the_other)
 {
@@ -311,8 +308,7 @@ START_TEST(an_instance_is_updated_from_a_graph_of_the_same_shape)
 }
 END_TEST
 
-/* ---- user objects -------------------------------------------------------------------------------
- */
+/* ---- user objects ---------------------------------------------------------------------------- */
 
 START_TEST(a_user_object_ends_with_its_last_reference)
 {

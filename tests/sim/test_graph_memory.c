@@ -147,8 +147,7 @@ START_TEST(a_launch_without_room_for_its_memory_fails)
 }
 END_TEST
 
-/* ---- addresses and pages ------------------------------------------------------------------------
- */
+/* ---- addresses and pages --------------------------------------------------------------------- */
 
 static CUgraphNode alloc_node(CUgraph g, CUgraphNode after, size_t bytes, CUdeviceptr *p)
 {

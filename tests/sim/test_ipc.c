@@ -51,8 +51,7 @@ static CUresult start_other(void)
   return error ? error : cuCtxSetCurrent(primary(0));
 }
 
-/* ---- memory -------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int uses_memory(int in, int out)
 {
@@ -106,8 +105,7 @@ START_TEST(memory_is_one_in_two_processes_until_it_is_freed)
 }
 END_TEST
 
-/* ---- pools --------------------------------------------------------------------------------------
- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 #define DESCRIPTOR CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
@@ -273,8 +271,7 @@ START_TEST(a_context_that_ends_closes_what_it_opened)
 }
 END_TEST
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* Waits for the first recording, then makes one of its own that it holds back. */
 static int uses_event(int in, int out)

@@ -6,8 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- twins --------------------------------------------------------------------------------------
- */
+/* ---- twins ----------------------------------------------------------------------------------- */
 
 static void axpy(void *const *arg, const struct weir_twin_thread *t)
 {
@@ -92,8 +91,7 @@ static CUresult launch(CUfunction f, unsigned grid, unsigned block, CUstream s, 
   return cuLaunchKernel(f, grid, 1, 1, block, 1, 1, 0, s, arguments, NULL);
 }
 
-/* ---- images -------------------------------------------------------------------------------------
- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 START_TEST(what_is_no_image_is_refused)
 {
@@ -222,8 +220,7 @@ START_TEST(a_cubin_tells_its_variables_and_functions)
 }
 END_TEST
 
-/* ---- variables ----------------------------------------------------------------------------------
- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 START_TEST(variables_have_storage_of_their_module)
 {
@@ -271,8 +268,7 @@ START_TEST(a_variable_can_be_defined_from_outside)
 }
 END_TEST
 
-/* ---- launches -----------------------------------------------------------------------------------
- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 START_TEST(a_launch_runs_every_thread_on_its_arguments)
 {
@@ -495,8 +491,7 @@ START_TEST(libraries_have_kernels_for_every_context)
 }
 END_TEST
 
-/* ---- faults -------------------------------------------------------------------------------------
- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 START_TEST(a_twin_that_faults_poisons_its_context_only)
 {

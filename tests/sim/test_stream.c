@@ -31,8 +31,7 @@ static CUresult sync_context(void *unused)
   return cuCtxSynchronize();
 }
 
-/* ---- order --------------------------------------------------------------------------------------
- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 START_TEST(a_stream_runs_in_order)
 {
@@ -102,8 +101,7 @@ START_TEST(holds_nest_and_are_released_one_by_one)
 }
 END_TEST
 
-/* ---- the legacy default stream ------------------------------------------------------------------
- */
+/* ---- the legacy default stream --------------------------------------------------------------- */
 
 START_TEST(the_legacy_stream_waits_for_blocking_streams)
 {
@@ -186,8 +184,7 @@ START_TEST(devices_have_legacy_streams_of_their_own)
 }
 END_TEST
 
-/* ---- per-thread default streams -----------------------------------------------------------------
- */
+/* ---- per-thread default streams -------------------------------------------------------------- */
 
 START_TEST(the_per_thread_stream_is_blocking)
 {
@@ -251,8 +248,7 @@ START_TEST(work_of_an_ended_thread_is_done)
 }
 END_TEST
 
-/* ---- life and properties ------------------------------------------------------------------------
- */
+/* ---- life and properties --------------------------------------------------------------------- */
 
 START_TEST(a_destroyed_stream_finishes_its_work)
 {
@@ -311,8 +307,7 @@ START_TEST(a_stream_says_what_it_is)
 }
 END_TEST
 
-/* ---- host functions -----------------------------------------------------------------------------
- */
+/* ---- host functions -------------------------------------------------------------------------- */
 
 static _Atomic int seen_error = -1;
 
@@ -355,8 +350,7 @@ START_TEST(a_callback_gets_its_stream_and_status)
 }
 END_TEST
 
-/* ---- memory operations --------------------------------------------------------------------------
- */
+/* ---- memory operations ----------------------------------------------------------------------- */
 
 START_TEST(a_stream_waits_for_a_value_another_writes)
 {

@@ -2,8 +2,7 @@
  *
  * Every thread does a seeded walk over allocations, mappings, copies, memsets, events, launches,
  * captures and their graphs, host functions and stream life on two devices, and keeps a model of
- * what its memory must hold; the memory is compared at the end of each walk.
- */
+ * what its memory must hold; the memory is compared at the end of each walk. */
 #include "sim.h"
 
 #define SLOTS 8

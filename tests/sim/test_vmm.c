@@ -390,8 +390,7 @@ START_TEST(a_context_ends_without_the_mappings)
 }
 END_TEST
 
-/* ---- between processes --------------------------------------------------------------------------
- */
+/* ---- between processes ----------------------------------------------------------------------- */
 
 static void send_file(int socket, int file)
 {

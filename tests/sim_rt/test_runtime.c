@@ -3,8 +3,7 @@
  * archive, and with per-thread default streams (PTDS), where every entry point below is the _ptds
  * or _ptsz one.
  *
- * Every test runs in a process of its own, so each begins before CUDA is initialised.
- */
+ * Every test runs in a process of its own, so each begins before CUDA is initialised. */
 #include <check.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>

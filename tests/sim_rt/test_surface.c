@@ -1,8 +1,7 @@
 /* test_surface.c: every entry point of NVIDIA's runtime exists in the stand-in, by name and
  * version, in both forms of it, and what is not done says so and is listed.
  *
- * Environment (the runner's): WEIR_BUILD the build folder, CUDA_HOME the Toolkit.
- */
+ * Environment (the runner's): WEIR_BUILD the build folder, CUDA_HOME the Toolkit. */
 #include <check.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 /* rig.h: what the suites of tensors share: devices, tensors of given numbers, and what they are.
  *
- * A test that runs for device `_i` takes device(_i): the cpu, cuda:0, cuda:1.
- */
+ * A test that runs for device `_i` takes device(_i): the cpu, cuda:0, cuda:1. */
 #ifndef WEIR_TESTS_TENSOR_RIG_H
 #define WEIR_TESTS_TENSOR_RIG_H
 

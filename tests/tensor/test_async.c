@@ -1,6 +1,5 @@
 /* test_async.c: what is enqueued and what is complete: non_blocking copies, page-locked memory, the
- * order of streams. Streams are held and let go, never waited for by time.
- */
+ * order of streams. Streams are held and let go, never waited for by time. */
 #include <pthread.h>
 #include <sched.h>
 #include "tests/tensor/rig.h"
@@ -88,8 +87,7 @@ START_TEST(from_pageable_memory_everything_has_been_read)
 }
 END_TEST
 
-/* ---- copies that wait -------------------------------------------------------------------------
- */
+/* ---- copies that wait ------------------------------------------------------------------------ */
 
 typedef struct waiting {
   weir_tensor *to, *from;
@@ -149,8 +147,7 @@ START_TEST(pageable_memory_falls_back_to_waiting)
 }
 END_TEST
 
-/* ---- memory that is still in use --------------------------------------------------------------
- */
+/* ---- memory that is still in use ------------------------------------------------------------- */
 
 START_TEST(a_page_locked_block_is_not_reused_before_its_copy_is_done)
 {
@@ -212,8 +209,7 @@ START_TEST(a_block_of_the_device_is_kept_for_the_streams_that_were_named)
 }
 END_TEST
 
-/* ---- streams ----------------------------------------------------------------------------------
- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 START_TEST(work_on_the_current_stream_needs_no_care)
 {

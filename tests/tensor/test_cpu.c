@@ -1,6 +1,5 @@
 /* test_cpu.c: tensors of a program that links libweir.so and has no driver: all of the cpu works,
- * and what needs a device says so. With a driver the second half is not tried.
- */
+ * and what needs a device says so. With a driver the second half is not tried. */
 #include <check.h>
 #include <string.h>
 #include "core/weir.h"

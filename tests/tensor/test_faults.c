@@ -2,8 +2,7 @@
  * worded, no result, nothing lost, operands whole, and the next try succeeds.
  *
  * The linker puts wrapped_* in the place of the C library's allocation functions in all objects of
- * the engine (rules.mk: --wrap).
- */
+ * the engine (rules.mk: --wrap). */
 #include <errno.h>
 #include "core/tensor/slots.h"
 #include "tests/tensor/rig.h"
@@ -60,8 +59,7 @@ void __wrap_free(void *memory)
   __real_free(memory);
 }
 
-/* ---- what is tried ----------------------------------------------------------------------------
- */
+/* ---- what is tried --------------------------------------------------------------------------- */
 
 enum { TENSORS = 24 };
 

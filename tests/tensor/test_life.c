@@ -244,8 +244,7 @@ START_TEST(a_forked_child_may_use_the_cpus_and_release_all)
 }
 END_TEST
 
-/* ---- handles ----------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 static weir_status no_items(weir_batch *out, void *user, int64_t index)
 {

@@ -28,8 +28,7 @@ static void all_are(const weir_tensor *t, float value)
     ck_assert_msg(x[i] == value, "element %d is %g, not %g", i, (double)x[i], (double)value);
 }
 
-/* ---- errors that come late --------------------------------------------------------------------
- */
+/* ---- errors that come late ------------------------------------------------------------------- */
 
 /* A tensor whose memory the device has and nobody may touch: an operation on it faults when it is
  * done, not when it is asked for. */
@@ -191,8 +190,7 @@ START_TEST(launch_blocking_makes_it_the_operations_own)
 }
 END_TEST
 
-/* ---- graphs -----------------------------------------------------------------------------------
- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 START_TEST(operations_are_captured_and_replayed)
 {
@@ -253,8 +251,7 @@ START_TEST(a_capture_refuses_to_wait_and_goes_on)
 }
 END_TEST
 
-/* ---- peers ------------------------------------------------------------------------------------
- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 START_TEST(peer_access_makes_copies_direct_and_no_operation_legal)
 {

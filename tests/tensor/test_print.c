@@ -1,6 +1,5 @@
 /* test_print.c: the printed form. What is expected here is what PyTorch 2.15 prints, weir. in the
- * dtypes' names; tests/peers/tensors.py compares many more with a PyTorch at hand.
- */
+ * dtypes' names; tests/peers/tensors.py compares many more with a PyTorch at hand. */
 #include <locale.h>
 #include <math.h>
 #include "tests/tensor/rig.h"

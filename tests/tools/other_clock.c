@@ -1,6 +1,5 @@
 /* other_clock.c: a library that stands in for clock_gettime() and is 65 years ahead, as libfaketime
- * can be.
- */
+ * can be. */
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>

@@ -6,8 +6,7 @@
  * program goes on, the collector being held; then what is to be killed is, and all go on. In the
  * first three only one of the two goes on at a time.
  *
- * While it is the collector's turn its waits are cut short, so that no schedule takes time.
- */
+ * While it is the collector's turn its waits are cut short, so that no schedule takes time. */
 #include "tests/tools/scheduler.h"
 
 #include <check.h>
@@ -56,8 +55,7 @@ static struct {
   pid_t first, at;                         /* the first process; who made the last step */
 } now;
 
-/* ---- tasks ------------------------------------------------------------------------------------
- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 static task *find(pid_t pid)
 {
@@ -125,8 +123,7 @@ static void look_whose(task *t)
                                        : NOBODY;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static bool in_folder(const char *path)
 {
@@ -227,8 +224,7 @@ static void note(const char *what)
   (void)snprintf(now.out->trail + used, sizeof now.out->trail - used, " %s", what);
 }
 
-/* ---- phases -----------------------------------------------------------------------------------
- */
+/* ---- phases ---------------------------------------------------------------------------------- */
 
 static void kill_some(void)
 {
@@ -319,8 +315,7 @@ static void look_for_end(void)
   }
 }
 
-/* ---- stops ------------------------------------------------------------------------------------
- */
+/* ---- stops ----------------------------------------------------------------------------------- */
 
 static void on_call(task *t)
 {
@@ -394,8 +389,7 @@ static void follow(void)
   }
 }
 
-/* ---- a run ------------------------------------------------------------------------------------
- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static ticker_page *new_counters(void)
 {

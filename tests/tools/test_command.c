@@ -16,8 +16,7 @@ static unsigned lines_of(const char *text)
   return n;
 }
 
-/* ---- use ---------------------------------------------------------------------------------------
- */
+/* ---- use ------------------------------------------------------------------------------------- */
 
 static const struct {
   const char *args;
@@ -125,8 +124,7 @@ START_TEST(a_full_stdout_is_a_failure)
 }
 END_TEST
 
-/* ---- the manual --------------------------------------------------------------------------------
- */
+/* ---- the manual ------------------------------------------------------------------------------ */
 
 /* The long options of a command, sorted, one a line: from its help, and from its part of weir(1).
  */
@@ -158,8 +156,7 @@ START_TEST(manual_names_every_command)
 }
 END_TEST
 
-/* ---- report and import -------------------------------------------------------------------------
- */
+/* ---- report and import ----------------------------------------------------------------------- */
 
 START_TEST(report_of_no_trace_is_one_sentence)
 {
@@ -323,8 +320,7 @@ START_TEST(only_a_trace_or_an_empty_file_is_replaced)
 }
 END_TEST
 
-/* ---- replay and export -------------------------------------------------------------------------
- */
+/* ---- replay and export ----------------------------------------------------------------------- */
 
 START_TEST(replay_prints_a_row_a_policy_and_json_on_request)
 {

@@ -184,8 +184,7 @@ START_TEST(every_example_agrees)
 }
 END_TEST
 
-/* ---- report cache ------------------------------------------------------------------------------
- */
+/* ---- report cache ---------------------------------------------------------------------------- */
 
 static void run(const char *environment, const char *mode, const char *trap)
 {

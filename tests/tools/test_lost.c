@@ -97,8 +97,7 @@ START_TEST(a_run_that_is_over_is_no_mistake)
 }
 END_TEST
 
-/* ---- what a killed collector leaves behind -----------------------------------------------------
- */
+/* ---- what a killed collector leaves behind --------------------------------------------------- */
 
 /* In a place of the test's own, since other suites leave spools behind too. */
 #define PLACE  "mkdir -p place; export WEIR_SPOOL_ROOT=$PWD/place WEIR_RECOVER=on; "

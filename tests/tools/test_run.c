@@ -27,8 +27,7 @@ static void nothing_is_left(void)
   sh_status(0, "test -n \"$(cat dir)\" && test ! -e \"$(cat dir)\"");
 }
 
-/* ---- status, streams ---------------------------------------------------------------------------
- */
+/* ---- status, streams ------------------------------------------------------------------------- */
 
 START_TEST(exit_status_is_the_programs)
 {
@@ -351,8 +350,7 @@ START_TEST(the_software_device_lists_what_it_lacks)
 }
 END_TEST
 
-/* ---- signals -----------------------------------------------------------------------------------
- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 START_TEST(a_signal_sent_to_weir_reaches_the_program)
 {
@@ -376,8 +374,7 @@ END_TEST
 /* What a shell does for a job on a terminal: a group of its own, in the foreground, before the
  * job's first instruction (weir stops with its program only where a shell has it in the
  * foreground). Returns the wait status of `line` run by it; *stops: how often it was seen stopped
- * (and continued).
- */
+ * (and continued). */
 static int as_a_job(const char *line, unsigned *stops)
 {
   int status;
@@ -445,8 +442,7 @@ START_TEST(stopping_the_program_stops_the_job)
 }
 END_TEST
 
-/* ---- trees -------------------------------------------------------------------------------------
- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 START_TEST(the_whole_tree_is_in_one_trace)
 {
@@ -536,8 +532,7 @@ START_TEST(an_interrupt_after_the_program_finishes_without_the_rest)
 }
 END_TEST
 
-/* ---- when things go wrong ----------------------------------------------------------------------
- */
+/* ---- when things go wrong -------------------------------------------------------------------- */
 
 START_TEST(a_killed_collector_leaves_the_spools)
 {
@@ -609,8 +604,7 @@ START_TEST(a_spool_that_was_never_finished_is_cleared_away)
 }
 END_TEST
 
-/* ---- plain LD_PRELOAD --------------------------------------------------------------------------
- */
+/* ---- plain LD_PRELOAD ------------------------------------------------------------------------ */
 
 #define PRELOADED "LD_PRELOAD=$BUILD/lib/libweir-preload.so LD_LIBRARY_PATH=$BUILD/lib/sim "
 

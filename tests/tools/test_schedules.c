@@ -5,8 +5,7 @@
  * could meet the collector; there the collector is let run to each of its own; then the program
  * goes on to its end with the collector held, or is killed. (A preemption bound of two, as in
  * systematic testing of threads.) Each suite tries a sample of them, always the same one;
- * WEIR_SCHEDULES says how many, WEIR_SEED another sample.
- */
+ * WEIR_SCHEDULES says how many, WEIR_SEED another sample. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +84,7 @@ static walked try(const schedule *s)
   return w;
 }
 
-/* ---- the search -------------------------------------------------------------------------------
- */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 enum { QUICK = 2, ALL = 60, LONGER = 3000, COLLECTOR_STEPS = 48, NEAR = 12 };
 

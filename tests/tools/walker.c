@@ -3,8 +3,7 @@
  *
  * N: N calls; exec: the image is replaced; child: a child makes a call and is waited for; fork: a
  * child goes on, and the parent waits for it; orphan: a child goes on, the parent ends; spawn: an
- * image of a new process goes on, the parent ends.
- */
+ * image of a new process goes on, the parent ends. */
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
 #include <spawn.h>

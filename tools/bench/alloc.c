@@ -11,8 +11,7 @@
  *
  * mimalloc: the same through mi_malloc, found with dlopen. ratio: ours / mimalloc's, bursts in
  * turn, so that both meet the machine in the same state. A burst in which the kernel gave the
- * processor to somebody else says nothing about an allocator: it is measured again.
- */
+ * processor to somebody else says nothing about an allocator: it is measured again. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -101,8 +100,7 @@ static unsigned long long next(unsigned long long *s)
   return *s ^= *s << 17;
 }
 
-/* ---- bursts -----------------------------------------------------------------------------------
- */
+/* ---- bursts ---------------------------------------------------------------------------------- */
 
 enum { BURSTS = 20000, BURST = 64, WARM = 2000, WORKING = 1000 };
 
@@ -181,8 +179,7 @@ static void guards(const library *l, void *unused, int count)
   if (weir_current_stream(&now, cuda0) || now != side) exit(1);
 }
 
-/* ---- remote -----------------------------------------------------------------------------------
- */
+/* ---- remote ---------------------------------------------------------------------------------- */
 
 enum { BATCH = 512, ROUNDS = 400 };
 
@@ -219,8 +216,7 @@ static double remote(void)
   return rank(each, ROUNDS, 0.5);
 }
 
-/* ---- many live --------------------------------------------------------------------------------
- */
+/* ---- many live ------------------------------------------------------------------------------- */
 
 typedef struct crowd {
   size_t live;    /* blocks to choose among */

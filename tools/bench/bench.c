@@ -76,8 +76,7 @@ const row bench_rows[] = {
     {NULL, NULL, NULL, 0, false, NULL},
 };
 
-/* ---- helpers -----------------------------------------------------------------------------------
- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -147,8 +146,7 @@ bool bench_run(double *number, double *seconds, long *kib, const char *const *ar
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ---- output ------------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static bool met(const row *r, const measured *m)
 {

@@ -15,8 +15,7 @@
  *   calls count FILE                          queries for ever; FILE holds the number of those done
  *
  * Bursts are short enough for a thread's ring, and the pause lets the collector drain it: what is
- * measured is the cost of a call, not of a collector that is behind.
- */
+ * measured is the cost of a call, not of a collector that is behind. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -75,8 +74,7 @@ static void print_median(double *values, int count)
   printf("%.6f\n", values[count / 2]);
 }
 
-/* ---- query -------------------------------------------------------------------------------------
- */
+/* ---- query ----------------------------------------------------------------------------------- */
 
 static int burst(int calls)
 {
@@ -130,8 +128,7 @@ static int run_work(int bursts, int calls, int pause_us)
   return errors != 0;
 }
 
-/* ---- program -----------------------------------------------------------------------------------
- */
+/* ---- program --------------------------------------------------------------------------------- */
 
 static uint64_t work(uint64_t x, long rounds)
 {
@@ -177,8 +174,7 @@ static int run_program(long calls, long rounds)
   return errors != 0;
 }
 
-/* ---- dlsym -------------------------------------------------------------------------------------
- */
+/* ---- dlsym ----------------------------------------------------------------------------------- */
 
 static int run_dlsym(int bursts, int calls)
 {
@@ -197,8 +193,7 @@ static int run_dlsym(int bursts, int calls)
   return found != bursts * calls;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int (*mem_alloc)(uint64_t *, size_t), (*mem_free)(uint64_t);
 static int (*copy_to)(uint64_t, const void *, size_t);
@@ -307,8 +302,7 @@ static int run_peer(int copies, size_t bytes)
   return errors != 0;
 }
 
-/* ---- forks -------------------------------------------------------------------------------------
- */
+/* ---- forks ----------------------------------------------------------------------------------- */
 
 /* A driver answers a forked child of who has used it with an error, and quickly: what is measured
  * is the life of the process. */
@@ -341,8 +335,7 @@ static int run_forks(int count, int at_once)
   return errors != 0;
 }
 
-/* ---- count -------------------------------------------------------------------------------------
- */
+/* ---- count ----------------------------------------------------------------------------------- */
 
 static int run_count(const char *path)
 {

@@ -9,8 +9,7 @@
  * a 2 MiB page's way in and out. pinned: weir_pinned_malloc + free of 64 KiB. hostalloc:
  * cuMemHostAlloc + cuMemFreeHost of the same. marker: cuEventRecord + cuEventQuery.
  *
- * Without a device it says "no GPU" on stderr, why, and ends with 3.
- */
+ * Without a device it says "no GPU" on stderr, why, and ends with 3. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,8 +67,7 @@ static void must(int result, const char *what)
   exit(1);
 }
 
-/* ---- what is measured: one call, pair, or step of a page's way --------------------------------
- */
+/* ---- what is measured: one call, pair, or step of a page's way ------------------------------- */
 
 static void weir_pair(size_t bytes)
 {
@@ -158,8 +156,7 @@ static void marker(int i)
   must(r == CUDA_ERROR_NOT_READY ? 0 : (int)r, "cuEventQuery");
 }
 
-/* ---- measuring --------------------------------------------------------------------------------
- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static double now_ns(void)
 {

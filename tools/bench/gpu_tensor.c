@@ -15,8 +15,7 @@
  * bytes of the matrix; gemm-128: many small ones, in turn. conv: (32, 64, 56, 56) by (64, 64, 3,
  * 3). dispatch: ns of a call that adds one element; launch: of a bare cuLaunchKernel.
  *
- * Without a device it says "no GPU" on stderr, why, and ends with 3.
- */
+ * Without a device it says "no GPU" on stderr, why, and ends with 3. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,8 +112,7 @@ static weir_tensor *made(weir_dtype dtype, weir_shape shape)
   return t;
 }
 
-/* ---- copies -----------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 static void copy_it(void)
 {
@@ -176,8 +174,7 @@ static double d2d(void)
   return moved;
 }
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void empty_of(int64_t bytes)
 {
@@ -217,8 +214,7 @@ static double miss(void)
   return host_ns(empty_new, 20);
 }
 
-/* ---- elementwise, reductions ------------------------------------------------------------------
- */
+/* ---- elementwise, reductions ----------------------------------------------------------------- */
 
 static weir_status last(weir_tensor **out, const weir_tensor *a)
 {
@@ -297,8 +293,7 @@ static double sum_rows(void)
   return moved_by_one(last, 4);
 }
 
-/* ---- products ---------------------------------------------------------------------------------
- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* cuBLAS where the library has the choice and there is one; where there is none it is said, once.
  */
@@ -419,8 +414,7 @@ static double conv(void)
   return rate;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static double dispatch(void)
 {
@@ -473,8 +467,7 @@ static double launch(void)
   return host_ns(launch_bare, 500);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 static const struct what {
   const char *name;

@@ -241,8 +241,7 @@ void measure_program(measured *m)
       "s for 100 k calls, 10 us of work after each, stacks on, collector beside, %d pairs", PAIRS);
 }
 
-/* ---- processes --------------------------------------------------------------------------------
- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 enum { FORKS = 3000, FORK_PAIRS = 7 };
 

@@ -1,8 +1,7 @@
 /* rows_trace.c: what becomes of events: kept through SIGKILL, imported, reported.
  *
  * Spools for import and report are written here with the writer that programs use: a training-like
- * mix of copies, launches, waits, allocations and frees from 200 call sites.
- */
+ * mix of copies, launches, waits, allocations and frees from 200 call sites. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,8 +27,7 @@ static void give_up(measured *m, const char *why)
   (void)snprintf(m->note, sizeof m->note, "%s", why);
 }
 
-/* ---- SIGKILL -----------------------------------------------------------------------------------
- */
+/* ---- SIGKILL --------------------------------------------------------------------------------- */
 
 static long long ask(const char *trace, const char *query)
 {
@@ -100,8 +98,7 @@ void measure_sigkill(measured *m)
                  "%d programs killed in full flight, each counting its own calls", KILLS);
 }
 
-/* ---- spools ------------------------------------------------------------------------------------
- */
+/* ---- spools ---------------------------------------------------------------------------------- */
 
 static uint16_t api_of(const char *name)
 {
@@ -194,8 +191,7 @@ static bool write_spools(const char *folder, int count)
   return true;
 }
 
-/* ---- import, report ----------------------------------------------------------------------------
- */
+/* ---- import, report -------------------------------------------------------------------------- */
 
 void measure_import(measured *m)
 {

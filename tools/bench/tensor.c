@@ -8,8 +8,7 @@
  * of 64 MiB by the same loop in C. blas: matmul by OpenBLAS called directly; builtin: Weir's own by
  * the same. Of several sizes the worst counts.
  *
- * A burst in which the kernel gave the processor to somebody else is measured again.
- */
+ * A burst in which the kernel gave the processor to somebody else is measured again. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

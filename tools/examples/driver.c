@@ -7,8 +7,7 @@
  *
  * The kernels are in the program: an image that nvcc made of driver_kernels.cu (PTX, so that it
  * runs on every device from sm_75 up). WASTE: the module is loaded and the matrices go through
- * pageable memory each time; only the sums use pinned memory.
- */
+ * pageable memory each time; only the sums use pinned memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <cuda.h>

@@ -3,8 +3,7 @@
  * The program (peers.c) is C; a peer's client code may be C++, because that is the language of the
  * peer's headers, and is a shared object so that the peer's libraries stay out of the program's
  * way. A stream is a cudaStream_t of the current device, as void pointer; NULL is the default
- * stream.
- */
+ * stream. */
 #ifndef WEIR_TOOLS_PEERS_PEER_H
 #define WEIR_TOOLS_PEERS_PEER_H
 

@@ -12,8 +12,7 @@
  * Beside the peer's own figure stands what the device gave, by cudaMemGetInfo().
  *
  * time: rounds in turns, every peer once a round; the median over the rounds, and the median of the
- * ratios within a round, which other load on the machine moves less.
- */
+ * ratios within a round, which other load on the machine moves less. */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,8 +1,7 @@
 /* export.c: see export.h.
  *
  * A snapshot is written once, by core/base/dump.h, which makes JSON or a pickle of it. Structure:
- * PyTorch's documentation, "Understanding CUDA Memory Usage" (Snapshot API Reference).
- */
+ * PyTorch's documentation, "Understanding CUDA Memory Usage" (Snapshot API Reference). */
 #include "tools/replay/export.h"
 #include <inttypes.h>
 #include <stdbool.h>

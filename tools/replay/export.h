@@ -1,5 +1,4 @@
-/* export.h: lists of operations in the words of other programs.
- */
+/* export.h: lists of operations in the words of other programs. */
 #ifndef WEIR_TOOLS_REPLAY_EXPORT_H
 #define WEIR_TOOLS_REPLAY_EXPORT_H
 

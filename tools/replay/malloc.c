@@ -6,8 +6,7 @@
  * than 1 MiB has pages of its own, less shares pages in pieces of 512 bytes, and a page with no
  * piece in use is given back. Pieces are found by best fit, then lowest address.
  *
- * Counted: a segment call for each cudaMalloc and cudaFree, a sync for each cudaFree.
- */
+ * Counted: a segment call for each cudaMalloc and cudaFree, a sync for each cudaFree. */
 #include "tools/replay/policy.h"
 #include "tools/replay/set.h"
 #include "tools/replay/slab.h"

@@ -8,8 +8,7 @@
  *
  * Invariants: a free comes after its allocation, and once; times never go back. Frees of what was
  * never seen to be allocated are counted and left out; when an address is handed out twice, the
- * free between was not seen, and is put in before the second.
- */
+ * free between was not seen, and is put in before the second. */
 #ifndef WEIR_TOOLS_REPLAY_OPS_H
 #define WEIR_TOOLS_REPLAY_OPS_H
 

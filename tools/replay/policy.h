@@ -7,8 +7,7 @@
  *
  * Words. reserved: bytes the policy holds of the driver. segment call: a call of the driver that
  * takes or gives back device memory. sync: the host waits for the device; a stream that waits for
- * an event is a stream wait.
- */
+ * an event is a stream wait. */
 #ifndef WEIR_TOOLS_REPLAY_POLICY_H
 #define WEIR_TOOLS_REPLAY_POLICY_H
 

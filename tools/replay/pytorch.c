@@ -33,8 +33,7 @@
  * max_split_size together with expandable segments when the driver refuses.
  *
  * Counted: a segment call for each cudaMalloc and cudaFree, each page mapped or unmapped; a sync
- * for each cudaFree and each unmapping of a block.
- */
+ * for each cudaFree and each unmapping of a block. */
 #include <string.h>
 #include "tools/replay/policy.h"
 #include "tools/replay/set.h"

@@ -1,6 +1,5 @@
 /* read.h: lists of operations from what others wrote down. All input is hostile: a file that makes
- * no sense is an error that says where, and never more.
- */
+ * no sense is an error that says where, and never more. */
 #ifndef WEIR_TOOLS_REPLAY_READ_H
 #define WEIR_TOOLS_REPLAY_READ_H
 

@@ -3,8 +3,7 @@
  * Source of the format: PyTorch's documentation, "Understanding CUDA Memory Usage" (Snapshot API
  * Reference): an object with `segments` and `device_traces`, the latter a list for each device of
  * entries {action, addr, size, stream, time_us, frames ...}, oldest first. A block is free for the
- * program at free_requested; free_completed and segment_* are the allocator's own doings.
- */
+ * program at free_requested; free_completed and segment_* are the allocator's own doings. */
 #include <jansson.h>
 #include <string.h>
 #include "tools/replay/read.h"

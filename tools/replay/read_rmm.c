@@ -4,8 +4,7 @@
  * line "Thread,Time,Action,Pointer,Size,Stream", then a line an operation: a decimal thread, a time
  * of day HH:MM:SS.ffffff (":" before the fraction in old versions), allocate or free (allocate
  * failure is another), an address in hexadecimal, bytes, a stream handle. The time of day starts
- * again at midnight.
- */
+ * again at midnight. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

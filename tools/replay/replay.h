@@ -1,5 +1,4 @@
-/* replay.h: runs a list of operations through a policy and says what it cost.
- */
+/* replay.h: runs a list of operations through a policy and says what it cost. */
 #ifndef WEIR_TOOLS_REPLAY_REPLAY_H
 #define WEIR_TOOLS_REPLAY_REPLAY_H
 

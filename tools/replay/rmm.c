@@ -20,8 +20,7 @@
  *   the request. Nothing is given back before the end.
  * - The initial pool is by default none here; RMM's Python default is half of the device.
  *
- * Counted: a segment call for each upstream allocation, also those that fail; no sync.
- */
+ * Counted: a segment call for each upstream allocation, also those that fail; no sync. */
 #include "tools/replay/policy.h"
 #include "tools/replay/set.h"
 #include "tools/replay/slab.h"

@@ -3,8 +3,7 @@
  *
  * A treap: a search tree by the caller's order, a heap by priorities that are drawn from a counter,
  * so a run is repeatable and no order of insertion is a bad one. The order must be total and must
- * not change for a member while it is in the set.
- */
+ * not change for a member while it is in the set. */
 #ifndef WEIR_TOOLS_REPLAY_SET_H
 #define WEIR_TOOLS_REPLAY_SET_H
 

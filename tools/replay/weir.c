@@ -16,8 +16,7 @@
  *
  * The map from addresses to blocks is the process's, so every pool has addresses of its own: they
  * are given out by a counter that begins anew when no pool is open. So do the classes of sizes that
- * were learned.
- */
+ * were learned. */
 #include <stdlib.h>
 #include "core/memory/pool.h"
 #include "tools/replay/policy.h"

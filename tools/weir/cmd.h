@@ -3,8 +3,7 @@
  *
  * A subcommand is one row of weir_commands[]: its options are a table too, from which parsing,
  * `weir help` and the man page's test all work. Everything weir says goes to stderr with "weir: "
- * in front, is one sentence, and is an error of its own, unless stderr is a terminal.
- */
+ * in front, is one sentence, and is an error of its own, unless stderr is a terminal. */
 #ifndef WEIR_TOOLS_CMD_H
 #define WEIR_TOOLS_CMD_H
 

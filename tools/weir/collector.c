@@ -16,8 +16,7 @@
  * are TURN_MS apart, so that one serves all processes that came and went meanwhile.
  *
  * A trace that cannot grow (disk full) is no end: nothing is lost while the spools hold it, so it
- * is said once and tried again every second.
- */
+ * is said once and tried again every second. */
 #include "tools/weir/collector.h"
 
 #include <dirent.h>
@@ -98,8 +97,7 @@ struct collector {
   announced announced[WEIR_SPOOL_ANNOUNCED]; /* as seen last */
 };
 
-/* ---- set-up -----------------------------------------------------------------------------------
- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static bool watch(collector *c, int fd)
 {
@@ -210,8 +208,7 @@ static bool trouble(collector *c, weir_status status)
   return true;
 }
 
-/* ---- finding spools and their processes --------------------------------------------------------
- */
+/* ---- finding spools and their processes ------------------------------------------------------ */
 
 static uint64_t hash_of(const char *name)
 {
@@ -344,8 +341,7 @@ void collector_scan(collector *c)
     if (c->spools[i].state == SPOOL_NEW) admit(c, &c->spools[i]);
 }
 
-/* ---- ends --------------------------------------------------------------------------------------
- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static uint32_t closed(spool *s)
 {
@@ -430,8 +426,7 @@ static void drop_done(collector *c)
   c->count = kept;
 }
 
-/* ---- turns -------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 /* Imports what live programs have written, when it is time to. False: the trace could not be
  * written. */

@@ -2,8 +2,7 @@
  *
  * `weir run` and `weir collect` drive it from their own loop: collector_wait(), then a turn. It
  * knows spools and the processes that write them; who those processes are to us (children or
- * strangers), signals and terminals are its caller's.
- */
+ * strangers), signals and terminals are its caller's. */
 #ifndef WEIR_TOOLS_COLLECTOR_H
 #define WEIR_TOOLS_COLLECTOR_H
 

@@ -5,8 +5,7 @@
  * run are compared with those of the first bare one; when other bare runs differ from it too, the
  * program's output says something else each time, and is no witness. stdin is empty, as it could be
  * read only once. A bare run leaves no trace: all that is known of it is its time. How much
- * of the processors others had meanwhile is known from /proc/stat, less what our runs had.
- */
+ * of the processors others had meanwhile is known from /proc/stat, less what our runs had. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -75,8 +74,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   }
 }
 
-/* ---- one run -----------------------------------------------------------------------------------
- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 static const int ends[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
 
@@ -224,8 +222,7 @@ static void show(const char *path)
   if (f) (void)fclose(f);
 }
 
-/* ---- outputs -----------------------------------------------------------------------------------
- */
+/* ---- outputs --------------------------------------------------------------------------------- */
 
 static void copy_line(char out[80], FILE *f, long start)
 {
@@ -268,8 +265,7 @@ static void compare_run(work *w, unsigned mode, unsigned run, int end, const cha
   if (d.there && (!kept->there || (d.status && !kept->status))) *kept = d; /* an end weighs more */
 }
 
-/* ---- all runs ----------------------------------------------------------------------------------
- */
+/* ---- all runs -------------------------------------------------------------------------------- */
 
 /* A run that left no trace was none: weir's status and sentence are passed on. 0: go on. */
 static int judge(const work *w, unsigned mode, const end *e, const char *trace, const char *err)
@@ -318,8 +314,7 @@ static int all(work *w)
   return status;
 }
 
-/* ---- who else was there ------------------------------------------------------------------------
- */
+/* ---- who else was there ---------------------------------------------------------------------- */
 
 typedef struct load {
   double all, busy; /* of all processors, s; 0: unknown */

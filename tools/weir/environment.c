@@ -19,8 +19,7 @@
 #define SHM      "/dev/shm"
 #define SHM_ROOM (UINT64_C(256) << 20)
 
-/* ---- siblings ----------------------------------------------------------------------------------
- */
+/* ---- siblings -------------------------------------------------------------------------------- */
 
 static char *sibling(const char *relative, const char *what)
 {
@@ -107,8 +106,7 @@ bool environment_redacts(void)
   return text && (weir_option_bool(&on, "WEIR_REDACT", text) != WEIR_OK || on);
 }
 
-/* ---- the spools' folder ------------------------------------------------------------------------
- */
+/* ---- the spools' folder ---------------------------------------------------------------------- */
 
 static char *make_in(const char *parent)
 {
@@ -159,8 +157,7 @@ void environment_clear(environment *e)
   free(e->spool_dir);
 }
 
-/* ---- variables ---------------------------------------------------------------------------------
- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 /* Puts `first` in front of a colon-separated list, unless it is there already. */
 static void prepend(const char *variable, const char *first)

@@ -32,8 +32,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   return true;
 }
 
-/* ---- the command -------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* A trace that is there must be of the run that left the spools. */
 static bool same_run(weir_importer *im, const target *t, const spool_list *l)

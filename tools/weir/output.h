@@ -6,8 +6,7 @@
 
 /* True when `path` is free for a trace: nothing is there, an empty file of ours, or, with `force`,
  * a trace that nobody writes, which is then replaced. Otherwise says why not, and which name is
- * free.
- */
+ * free. */
 bool output_may_write(const char *path, bool force);
 
 /* The same of a trace that is added to, if it is there and without `force`. */

@@ -7,8 +7,7 @@
  *
  * The lock's file says which trace the collector wrote. If that is there and knows the spools, it
  * gets what it lacks, which is nothing when the collector died after its work; else there is a new
- * trace. Only what is in a trace is removed.
- */
+ * trace. Only what is in a trace is removed. */
 #include "tools/weir/recover.h"
 
 #include <dirent.h>
@@ -43,8 +42,7 @@ typedef struct left_folder {
   pid_t pid; /* of the first spool */
 } left_folder;
 
-/* ---- is it left behind? ------------------------------------------------------------------------
- */
+/* ---- is it left behind? ---------------------------------------------------------------------- */
 
 static bool is_old(const char *path)
 {
@@ -90,8 +88,7 @@ static bool has_spools(const char *path)
   return some;
 }
 
-/* ---- taking it in ------------------------------------------------------------------------------
- */
+/* ---- taking it in ---------------------------------------------------------------------------- */
 
 static void remove_spools(const left_folder *f)
 {
@@ -167,8 +164,7 @@ static void recover_folder(left_folder *f)
     remove_spools(f);
 }
 
-/* ---- the search --------------------------------------------------------------------------------
- */
+/* ---- the search ------------------------------------------------------------------------------ */
 
 /* A folder of ours alone, by a name that Weir gives. */
 static bool is_ours(const char *path, const char *name)

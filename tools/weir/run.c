@@ -10,8 +10,7 @@
  * child, and the trace is complete when we have no child left, unless --no-wait or an interrupt
  * after the program's end says otherwise.
  *
- * Signals: see signals.c.
- */
+ * Signals: see signals.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -89,8 +88,7 @@ typedef struct run {
   job job;
 } run;
 
-/* ---- options -----------------------------------------------------------------------------------
- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static bool on_option(const cmd *c, size_t at, const char *value, void *context)
 {
@@ -141,8 +139,7 @@ static bool on_option(const cmd *c, size_t at, const char *value, void *context)
   }
 }
 
-/* ---- starting ----------------------------------------------------------------------------------
- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 /* execvp's search, before anything is created: 0 or the errno it would end with. */
 static int find_program(const char *name)
@@ -219,8 +216,7 @@ static void abandon(run *r)
   (void)waitpid(r->child, NULL, 0);
 }
 
-/* ---- ends --------------------------------------------------------------------------------------
- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void note_reaped(run *r, const siginfo_t *si, uint64_t start_time)
 {
@@ -273,8 +269,7 @@ static bool on_reap(void *context, pid_t pid, uint64_t start_time, weir_end_reas
   return false;
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------
- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Whether those who outlive the program are waited for. */
 static bool abandons(const run *r)
@@ -353,8 +348,7 @@ static int end_like(const reaped *end)
   return 128 + end->status; /* pid 1 of a container cannot kill itself */
 }
 
-/* ---- the command -------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static char *command_line(char **argv, bool redact)
 {

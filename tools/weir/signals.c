@@ -11,8 +11,7 @@
  * waits for weir, sees the job stopped. fg continues both.
  *
  * A signal that was ignored when weir started (nohup, background jobs of plain shells) stays
- * ignored by both.
- */
+ * ignored by both. */
 #include "tools/weir/signals.h"
 
 #include <errno.h>
@@ -74,8 +73,7 @@ static void on_signal(int signal, siginfo_t *si, void *unused)
   errno = saved;
 }
 
-/* ---- set-up -----------------------------------------------------------------------------------
- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 void signals_hold(void)
 {
@@ -153,8 +151,7 @@ void signals_finishing(void)
   finishing = true;
 }
 
-/* ---- job control -------------------------------------------------------------------------------
- */
+/* ---- job control ----------------------------------------------------------------------------- */
 
 static bool in_foreground(void)
 {

@@ -11,8 +11,7 @@
 #include "core/trace/spool.h"
 #include "tools/weir/cmd.h"
 
-/* ---- one spool ---------------------------------------------------------------------------------
- */
+/* ---- one spool ------------------------------------------------------------------------------- */
 
 /* What the spool itself knows of its end. */
 static weir_end_reason reason_of(const char *path)
@@ -37,8 +36,7 @@ bool spool_import(weir_importer *im, const char *path)
   return false;
 }
 
-/* ---- folders -----------------------------------------------------------------------------------
- */
+/* ---- folders --------------------------------------------------------------------------------- */
 
 bool spool_is_name(const char *name)
 {

@@ -2,8 +2,7 @@
  *
  * An arena's address space is reserved once and its pages are never given back: looking at a stale
  * handle is safe and finds magic 0. Freed slots rest for a while, and the oldest is used again
- * first, so that a stale handle is not soon another object's.
- */
+ * first, so that a stale handle is not soon another object's. */
 #include "cuda/sim/internal.h"
 
 #include <string.h>

@@ -1,6 +1,5 @@
 /* context.c: a context's record: who holds it, and the error that stays with it. What it contains
- * is made and ended by driver/context.c.
- */
+ * is made and ended by driver/context.c. */
 #include "cuda/sim/internal.h"
 
 void sim_context_ref(CUcontext c)

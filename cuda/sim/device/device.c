@@ -2,8 +2,7 @@
  *
  * WEIR_SIM_DEVICES devices exist; CUDA_VISIBLE_DEVICES chooses and orders them (CUDA C++
  * Programming Guide, "CUDA Environment Variables"): numbers or GPU-UUID prefixes; the first entry
- * that names no device, or one named before, hides itself and all that follow.
- */
+ * that names no device, or one named before, hides itself and all that follow. */
 #include "cuda/sim/internal.h"
 
 #include <ctype.h>
@@ -152,8 +151,7 @@ int sim_device_attribute(const struct sim_device *device, CUdevice_attribute att
   return 0;
 }
 
-/* ---- start --------------------------------------------------------------------------------------
- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static int devices_there(void)
 {
@@ -248,8 +246,7 @@ int sim_devices_find(void)
   return count;
 }
 
-/* ---- device queries -----------------------------------------------------------------------------
- */
+/* ---- device queries -------------------------------------------------------------------------- */
 
 #define NEED_DEVICE(d, ordinal)                                                                    \
   struct sim_device *d = sim_device(ordinal);                                                      \

@@ -3,8 +3,7 @@
  * While a worker runs a twin or a copy, a guard is set for its thread. A SIGSEGV, SIGBUS, SIGFPE or
  * SIGILL there jumps back and becomes the CUDA error that sticks to the context. Anywhere else the
  * handler that the program had before ours is called as if ours were not there. The handlers are
- * installed when the first guard is set, and change no signal mask, so a jump restores none.
- */
+ * installed when the first guard is set, and change no signal mask, so a jump restores none. */
 #include "cuda/sim/internal.h"
 
 #include <signal.h>

@@ -1,8 +1,7 @@
 /* handle.h: what is handed to other processes: memory (memory/ipc.c) and events (stream/shared.c).
  *
  * A handle names the process that exports (by number and start time), one of its open files, and a
- * place in it; who opens it reads that file through /proc/PID/fd.
- */
+ * place in it; who opens it reads that file through /proc/PID/fd. */
 #ifndef WEIR_SIM_HANDLE_H
 #define WEIR_SIM_HANDLE_H
 

@@ -1,6 +1,5 @@
 /* thread.c: what every call needs of its thread: the record with its counters, the fork rule; and
- * the clock, and one place to speak from.
- */
+ * the clock, and one place to speak from. */
 #include "cuda/sim/internal.h"
 
 #include <dlfcn.h>
@@ -55,8 +54,7 @@ bool sim_say_and_note(const char *text)
   return note != NULL;
 }
 
-/* ---- threads ------------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void thread_end(void *record)
 {
@@ -130,8 +128,7 @@ struct sim_thread *sim_thread_start(void)
   return t;
 }
 
-/* ---- counters -----------------------------------------------------------------------------------
- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static uint64_t calls_of(unsigned api)
 {

@@ -3,8 +3,7 @@
  * A context's content (streams, memory, modules) can end before its record: the record lives while
  * a thread's stack, a stream or an event still names it, and answers CONTEXT_IS_DESTROYED. A
  * device's primary context keeps its record, and so its handle, for the life of the process; reset
- * empties it and the next retain fills it again.
- */
+ * empties it and the next retain fills it again. */
 #include "cuda/sim/internal.h"
 
 #include <stdlib.h>
@@ -12,8 +11,7 @@
 
 static _Atomic uint64_t next_id = 1;
 
-/* ---- content ------------------------------------------------------------------------------------
- */
+/* ---- content --------------------------------------------------------------------------------- */
 
 static void default_limits(CUcontext c)
 {
@@ -98,8 +96,7 @@ static void empty(CUcontext c)
   sim_ranges_free_of(c);
 }
 
-/* ---- a thread's stack ---------------------------------------------------------------------------
- */
+/* ---- a thread's stack ------------------------------------------------------------------------ */
 
 static void pop(struct sim_thread *t)
 {
@@ -166,8 +163,7 @@ CUresult sim_cuCtxGetCurrent(CUcontext *c)
   return CUDA_SUCCESS;
 }
 
-/* ---- contexts of the program's own --------------------------------------------------------------
- */
+/* ---- contexts of the program's own ----------------------------------------------------------- */
 
 static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned api_version)
 {
@@ -218,8 +214,7 @@ CUresult sim_cuCtxDestroy_v2(CUcontext c)
   return CUDA_SUCCESS;
 }
 
-/* ---- primary contexts ---------------------------------------------------------------------------
- */
+/* ---- primary contexts ------------------------------------------------------------------------ */
 
 #define NEED_DEVICE(d, ordinal)                                                                    \
   struct sim_device *d = sim_device(ordinal);                                                      \
@@ -296,8 +291,7 @@ CUresult sim_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
   return CUDA_SUCCESS;
 }
 
-/* ---- what a context says ------------------------------------------------------------------------
- */
+/* ---- what a context says --------------------------------------------------------------------- */
 
 CUresult sim_cuCtxGetDevice(CUdevice *dev)
 {
@@ -444,8 +438,7 @@ CUresult sim_cuCtxResetPersistingL2Cache(void)
   return CUDA_SUCCESS;
 }
 
-/* ---- peers --------------------------------------------------------------------------------------
- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 CUresult sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {

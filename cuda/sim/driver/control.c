@@ -1,8 +1,7 @@
 /* control.c: fault injection and capacity, by environment or by control.h.
  *
  * A list that cannot be read is said on stderr and its bad entries are left out: a test that
- * injects nothing because of a typing mistake must not look like a test that passes.
- */
+ * injects nothing because of a typing mistake must not look like a test that passes. */
 #include "cuda/sim/internal.h"
 
 #include <stdlib.h>
@@ -26,8 +25,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rule rules[64];
 static unsigned rule_count;
 
-/* ---- faults -------------------------------------------------------------------------------------
- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 static bool read_rule(const char *entry, struct rule *rule)
 {
@@ -91,8 +89,7 @@ CUresult sim_control_fail(unsigned api)
   return error;
 }
 
-/* ---- the rest -----------------------------------------------------------------------------------
- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 SIM_EXPORT int weir_sim_set_memory(int device, size_t bytes)
 {

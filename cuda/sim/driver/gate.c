@@ -1,8 +1,7 @@
 /* gate.c: what a call meets that is not let through at once.
  *
  * The fast path is inline (sim_enter): one counter of the thread's own, one look at the gates, one
- * at the context's sticky error. All that is unusual sets a bit of sim_gate and comes here.
- */
+ * at the context's sticky error. All that is unusual sets a bit of sim_gate and comes here. */
 #include "cuda/sim/internal.h"
 
 #include <stdio.h>

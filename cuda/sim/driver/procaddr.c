@@ -2,8 +2,7 @@
  *
  * The table is generated from cudaTypedefs.h, whose types name every ABI by the CUDA version that
  * introduced it. The rule: of the rows of a name, the one with the highest version that is not
- * above the version asked for; with the per-thread flag the per-thread rows first.
- */
+ * above the version asked for; with the per-thread flag the per-thread rows first. */
 #include "cuda/sim/internal.h"
 
 #include <stdlib.h>
@@ -79,8 +78,7 @@ CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
   return CUDA_ERROR_NOT_FOUND;
 }
 
-/* ---- errors -------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 CUresult sim_cuGetErrorName(CUresult error, const char **name)
 {
@@ -159,8 +157,7 @@ CUresult sim_cuGetErrorString(CUresult error, const char **text)
   return result;
 }
 
-/* ---- profiler: there is none to start, which its functions may say ------------------------------
- */
+/* ---- profiler: there is none to start, which its functions may say --------------------------- */
 
 CUresult sim_cuProfilerStart(void)
 {

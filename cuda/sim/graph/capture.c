@@ -17,8 +17,7 @@
  * - unsafe(): "potentially unsafe" calls, by the modes of sequences and threads;
  * - wait_for(): an event of another sequence, or of none.
  *
- * What stands below knows of captures by sim_capture_ops alone.
- */
+ * What stands below knows of captures by sim_capture_ops alone. */
 #include "cuda/sim/graph/graph.h"
 
 #include <stdlib.h>
@@ -52,8 +51,7 @@ struct sim_taken {
 static struct sim_capture *live;
 static uint64_t next_id = 1;
 
-/* ---- sequences and their streams; sim_graph_lock held -------------------------------------------
- */
+/* ---- sequences and their streams; sim_graph_lock held ---------------------------------------- */
 
 static void capture_unref(struct sim_capture *c)
 {
@@ -136,8 +134,7 @@ static struct sim_capture *capture_of(CUstream s)
   return atomic_load(&s->capture);
 }
 
-/* ---- what is barred -----------------------------------------------------------------------------
- */
+/* ---- what is barred -------------------------------------------------------------------------- */
 
 static CUresult spoil_context(CUcontext context, bool only_blocking, CUresult error)
 {
@@ -224,8 +221,7 @@ static void stream_ends(CUstream s)
   sim_graph_leave();
 }
 
-/* ---- adding nodes -------------------------------------------------------------------------------
- */
+/* ---- adding nodes ---------------------------------------------------------------------------- */
 
 static CUresult add(CUstream s, CUgraphNodeParams *params)
 {
@@ -241,8 +237,7 @@ static CUresult add(CUstream s, CUgraphNodeParams *params)
   return sim_graph_result(error);
 }
 
-/* ---- events -------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void forget(CUevent e)
 {
@@ -330,8 +325,7 @@ __attribute__((constructor)) static void register_ops(void)
   sim_capture_ops = &ops;
 }
 
-/* ---- beginning and ending -----------------------------------------------------------------------
- */
+/* ---- beginning and ending -------------------------------------------------------------------- */
 
 static CUresult begin(CUstream s, CUgraph graph, const struct sim_nodes *after,
                       CUstreamCaptureMode mode)
@@ -492,8 +486,7 @@ CUresult sim_cuStreamEndCapture(CUstream stream, CUgraph *graph)
   return sim_graph_result(error);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------
- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 /* The capture of a stream, for those who ask; the legacy stream beside a capture cannot be asked.
  */

@@ -6,8 +6,7 @@
  * conditional node's own operation, which runs them on its stream, as often as the value says.
  *
  * A `while` whose body has kernels without twins may have lost the one that would end it: it goes
- * on only as long as somebody sets the value.
- */
+ * on only as long as somebody sets the value. */
 #include "cuda/sim/graph/graph.h"
 
 #include <stdlib.h>
@@ -68,8 +67,7 @@ CUresult sim_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *handle, CU
   return sim_graph_result(CUDA_SUCCESS);
 }
 
-/* ---- nodes --------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static bool allowed_type(CUgraphNodeType type)
 {
@@ -193,8 +191,7 @@ void sim_condition_let_go(CUgraphNode n)
   n->condition = NULL;
 }
 
-/* ---- running ------------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 struct body {
   struct sim_op *first, **end;
@@ -296,8 +293,7 @@ struct sim_op *sim_condition_op(CUgraphNode n)
   return NULL;
 }
 
-/* ---- default values, at the beginning of a launch -----------------------------------------------
- */
+/* ---- default values, at the beginning of a launch -------------------------------------------- */
 
 struct defaults_op {
   struct sim_op op;

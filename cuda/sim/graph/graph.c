@@ -1,8 +1,7 @@
 /* graph.c: graphs: their life, their edges, what can be asked of them, and user objects.
  *
  * An edge has no data of its own here: data that is not zero is refused. That a graph has no cycle
- * is found when it is instantiated.
- */
+ * is found when it is instantiated. */
 #include "cuda/sim/graph/graph.h"
 
 #include <stdio.h>
@@ -17,8 +16,7 @@ static unsigned depth;      /* how often its holder has taken it */
 static CUuserObject doomed; /* user objects whose last reference went */
 static uint64_t next_id = 1;
 
-/* ---- the lock -----------------------------------------------------------------------------------
- */
+/* ---- the lock -------------------------------------------------------------------------------- */
 
 void sim_graph_enter(void)
 {
@@ -56,8 +54,7 @@ CUresult sim_graph_result(CUresult result)
   return result;
 }
 
-/* ---- user objects -------------------------------------------------------------------------------
- */
+/* ---- user objects ---------------------------------------------------------------------------- */
 
 static void user_unref(CUuserObject o, unsigned count)
 {
@@ -148,8 +145,7 @@ CUresult sim_cuGraphReleaseUserObject(CUgraph g, CUuserObject o, unsigned int co
   return sim_graph_result(CUDA_SUCCESS);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 CUgraph sim_graph_new(void)
 {
@@ -267,8 +263,7 @@ CUresult sim_cuGraphNodeFindInClone(CUgraphNode *node, CUgraphNode original, CUg
   return sim_graph_result(found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- nodes and edges ----------------------------------------------------------------------------
- */
+/* ---- nodes and edges ------------------------------------------------------------------------- */
 
 CUresult sim_cuGraphDestroyNode(CUgraphNode node)
 {
@@ -462,8 +457,7 @@ CUresult sim_cuGraphRemoveDependencies(CUgraph g, const CUgraphNode *from, const
   return sim_cuGraphRemoveDependencies_v2(g, from, to, NULL, count);
 }
 
-/* ---- DOT ----------------------------------------------------------------------------------------
- */
+/* ---- DOT ------------------------------------------------------------------------------------- */
 
 static const char *const type_names[] = {
     "KERNEL",       "MEMCPY",       "MEMSET",           "HOST",           "GRAPH",     "EMPTY",

@@ -3,8 +3,7 @@
  *
  * A node keeps its parameters in CUDA's own form (CUgraphNodeParams) with what they point to
  * copied; an operation of a stream is made from them anew at each launch. All under sim_graph_lock,
- * which is taken before every other lock.
- */
+ * which is taken before every other lock. */
 #ifndef WEIR_SIM_GRAPH_H
 #define WEIR_SIM_GRAPH_H
 

@@ -3,8 +3,7 @@
  * An executable graph is a clone whose nodes stand in an order in which they can run. A launch puts
  * one operation a node into the stream, in that order and with nothing between them: branches run
  * one after the other, which every program must allow. The last operation of a launch is its end:
- * the next launch waits for it, and it keeps the executable graph alive.
- */
+ * the next launch waits for it, and it keeps the executable graph alive. */
 #include "cuda/sim/graph/graph.h"
 
 #include <stdlib.h>
@@ -17,8 +16,7 @@ struct end_op {
   CUgraphExec exec;
 };
 
-/* ---- order --------------------------------------------------------------------------------------
- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 /* Puts the graph's nodes into an order that keeps its edges, the oldest first; false: a cycle, one
  * of whose nodes is *bad. */
@@ -66,8 +64,7 @@ static bool sort(CUgraph g, CUgraphNode *bad)
   return true;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void exec_unref(CUgraphExec e)
 {
@@ -171,8 +168,7 @@ CUresult sim_cuGraphExecGetFlags(CUgraphExec e, cuuint64_t *flags)
   return sim_graph_result(flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- launching ----------------------------------------------------------------------------------
- */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 struct chain { /* operations in the making */
   struct sim_op *first, **end;
@@ -371,8 +367,7 @@ CUresult sim_cuGraphUpload(CUgraphExec e, CUstream stream)
   return sim_graph_result(launch(e, s, true));
 }
 
-/* ---- updating -----------------------------------------------------------------------------------
- */
+/* ---- updating -------------------------------------------------------------------------------- */
 
 /* The same edges, once every node of the graph has its pair in the executable one. */
 static bool same_edges(CUgraphNode mine, CUgraphNode other, CUgraphNode *pairs)

@@ -24,8 +24,7 @@
  *
  * A mapping is the pages of the device's file a second time, over the memory's addresses, whose own
  * place in the file is mapped *aside* meanwhile, to be put back. Without such a file (heap.c) there
- * are no allocation nodes.
- */
+ * are no allocation nodes. */
 #include "cuda/sim/graph/graph.h"
 
 #include <stdlib.h>
@@ -69,8 +68,7 @@ static struct sim_graph_memory *all;
 static struct page *pools[SIM_MAX_DEVICES];
 static cuuint64_t used_high[SIM_MAX_DEVICES], reserved_high[SIM_MAX_DEVICES]; /* bytes */
 
-/* ---- the pool -----------------------------------------------------------------------------------
- */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 static cuuint64_t pool_bytes(const struct sim_device *d, bool only_used)
 {
@@ -120,8 +118,7 @@ static bool add_pages(struct sim_device *d, size_t count)
   return true;
 }
 
-/* ---- pages of a memory --------------------------------------------------------------------------
- */
+/* ---- pages of a memory ----------------------------------------------------------------------- */
 
 static size_t page_count(const struct sim_graph_memory *m)
 {
@@ -224,8 +221,7 @@ static bool trim(struct sim_device *d)
   return unused != NULL;
 }
 
-/* ---- for nodes ----------------------------------------------------------------------------------
- */
+/* ---- for nodes ------------------------------------------------------------------------------- */
 
 static struct sim_graph_memory *memory_new(struct sim_range *r)
 {
@@ -346,8 +342,7 @@ bool sim_graph_memory_reuse(struct sim_graph_memory *m, const struct sim_device 
   return fits;
 }
 
-/* ---- for launches -------------------------------------------------------------------------------
- */
+/* ---- for launches ---------------------------------------------------------------------------- */
 
 CUresult sim_graph_memory_claim(struct sim_graph_memory *m, CUstream s, uint64_t launch)
 {
@@ -470,8 +465,7 @@ struct sim_op *sim_graph_memory_free_op(struct sim_graph_memory *m, CUstream s)
   return &op->op;
 }
 
-/* ---- freed by the program -----------------------------------------------------------------------
- */
+/* ---- freed by the program -------------------------------------------------------------------- */
 
 static bool free_in(uintptr_t p, CUstream s, CUresult *error)
 {
@@ -508,8 +502,7 @@ __attribute__((constructor)) static void register_ops(void)
   sim_graph_memory_ops = &ops;
 }
 
-/* ---- of a device --------------------------------------------------------------------------------
- */
+/* ---- of a device ----------------------------------------------------------------------------- */
 
 CUresult sim_cuDeviceGraphMemTrim(CUdevice dev)
 {

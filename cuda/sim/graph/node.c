@@ -1,5 +1,4 @@
-/* node.c: the nodes of a graph: their parameters, checked and kept, and what they do when run.
- */
+/* node.c: the nodes of a graph: their parameters, checked and kept, and what they do when run. */
 #include "cuda/sim/graph/graph.h"
 #include "cuda/sim/module/module.h"
 
@@ -8,8 +7,7 @@
 
 struct sim_arena sim_graph_nodes = SIM_ARENA(struct CUgraphNode_st, SIM_GRAPH_NODE);
 
-/* ---- sets of nodes ------------------------------------------------------------------------------
- */
+/* ---- sets of nodes --------------------------------------------------------------------------- */
 
 bool sim_nodes_has(const struct sim_nodes *set, CUgraphNode n)
 {
@@ -46,8 +44,7 @@ void sim_nodes_clear(struct sim_nodes *set)
   *set = (struct sim_nodes){0};
 }
 
-/* ---- parameters ---------------------------------------------------------------------------------
- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 bool sim_node_is(CUgraphNode n)
 {
@@ -225,8 +222,7 @@ static void let_go(CUgraphNode n)
   n->owned = NULL;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static CUgraphNode node_new(CUgraph graph, const CUgraphNodeParams *p)
 {
@@ -346,8 +342,7 @@ CUresult sim_node_clone(CUgraphNode from, CUgraph graph, bool exec, CUgraphNode 
   return error;
 }
 
-/* ---- running ------------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 /* What a node has become that was right when it was made: its memory is gone, or its code. */
 static void run_broken(struct sim_op *op, CUstream s)

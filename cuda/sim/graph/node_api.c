@@ -1,14 +1,12 @@
 /* node_api.c: adding nodes to a graph, and their parameters got and set, in the graph and in what
  * is instantiated of it. Each type's functions only put its parameters into CUDA's common form
- * (CUgraphNodeParams) and out again; node.c knows what they mean.
- */
+ * (CUgraphNodeParams) and out again; node.c knows what they mean. */
 #include "cuda/sim/graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- adding -------------------------------------------------------------------------------------
- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 /* "dependencies may not have any duplicate entries", and all are of this graph. */
 static CUresult dependencies(CUgraph g, const CUgraphNode *list, size_t count,
@@ -161,8 +159,7 @@ CUresult sim_cuGraphAddNode(CUgraphNode *node, CUgraph g, const CUgraphNode *aft
   return sim_cuGraphAddNode_v2(node, g, after, NULL, count, params);
 }
 
-/* ---- getting ------------------------------------------------------------------------------------
- */
+/* ---- getting --------------------------------------------------------------------------------- */
 
 /* Copies `bytes` of the node's parameters out, if it is of that type. */
 static CUresult get(CUgraphNode n, CUgraphNodeType type, size_t offset, void *out, size_t bytes)
@@ -233,8 +230,7 @@ CUresult sim_cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *out)
              sizeof *out);
 }
 
-/* ---- setting ------------------------------------------------------------------------------------
- */
+/* ---- setting --------------------------------------------------------------------------------- */
 
 /* The node of an executable graph that was made of `original`. */
 static CUgraphNode instance_of(CUgraph g, CUgraphNode original)
@@ -374,8 +370,7 @@ CUresult sim_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgrap
   return set(true, exec, node, &p);
 }
 
-/* ---- whether a node runs ------------------------------------------------------------------------
- */
+/* ---- whether a node runs --------------------------------------------------------------------- */
 
 /* "Only kernel, memset and memcpy nodes are supported." */
 static CUgraphNode switchable(CUgraphExec exec, CUgraphNode node)
@@ -401,8 +396,7 @@ CUresult sim_cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned 
   return sim_graph_result(n ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- a kernel node's attributes -----------------------------------------------------------------
- */
+/* ---- a kernel node's attributes -------------------------------------------------------------- */
 
 static bool is_kernel(CUgraphNode n)
 {

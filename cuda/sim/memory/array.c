@@ -1,8 +1,7 @@
 /* array.c: CUDA arrays: memory whose layout is ours, reached by copies only.
  *
  * Here an array is rows without gaps, planes without gaps: element (x, y, z) is at
- * ((z * rows + y) * width + x) * element bytes. Layers and cube faces are planes.
- */
+ * ((z * rows + y) * width + x) * element bytes. Layers and cube faces are planes. */
 #include "cuda/sim/internal.h"
 
 static size_t format_bytes(CUarray_format format)

@@ -1,7 +1,6 @@
 /* batch.c: several copies in one call. "The batch as a whole executes in stream order but copies
  * within a batch are not guaranteed to execute in any specific order": here they do, one operation
- * each. All are checked before the first is queued; a batch that is captured is a node each.
- */
+ * each. All are checked before the first is queued; a batch that is captured is a node each. */
 #include "cuda/sim/internal.h"
 
 #include <stdlib.h>
@@ -100,8 +99,7 @@ CUresult sim_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t 
   return sim_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, index, indices, NULL, stream);
 }
 
-/* ---- boxes --------------------------------------------------------------------------------------
- */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
 struct operand { /* as CUDA_MEMCPY3D says it */
   CUmemorytype type;

@@ -15,8 +15,7 @@
  *   host > host        waits                                waits
  *   memset             returns, waits on pinned memory      returns
  *
- * (64 KiB: CUDA C++ Programming Guide, "Concurrent Execution between Host and Device".)
- */
+ * (64 KiB: CUDA C++ Programming Guide, "Concurrent Execution between Host and Device".) */
 #include "cuda/sim/internal.h"
 
 #include <stdlib.h>
@@ -57,8 +56,7 @@ struct fill {
   bool denied;      /* the device may not reach a mapping */
 };
 
-/* ---- doing it -----------------------------------------------------------------------------------
- */
+/* ---- doing it -------------------------------------------------------------------------------- */
 
 static void copy_rows(void *argument)
 {
@@ -146,8 +144,7 @@ static void run_fill(struct sim_op *op, CUstream s)
     sim_context_fail(s->context, error);
 }
 
-/* ---- what memory it is --------------------------------------------------------------------------
- */
+/* ---- what memory it is ----------------------------------------------------------------------- */
 
 /* Bytes from the first to one past the last of a box, or 0 when they overflow. */
 static size_t extent(const struct side *s, size_t width, size_t height, size_t depth)
@@ -209,8 +206,7 @@ static enum sim_direction direction_of(const struct copy *c)
   return c->dst.device == c->src.device ? SIM_D2D : SIM_P2P;
 }
 
-/* ---- queueing it --------------------------------------------------------------------------------
- */
+/* ---- queueing it ----------------------------------------------------------------------------- */
 
 /* Whether the call returns before the copy is done; the table at the top. */
 static bool returns_early(const struct copy *c, bool async)
@@ -383,8 +379,7 @@ static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src
   return submit_copy(c, s, async, NULL);
 }
 
-/* ---- linear forms -------------------------------------------------------------------------------
- */
+/* ---- linear forms ---------------------------------------------------------------------------- */
 
 CUresult sim_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
 {
@@ -426,8 +421,7 @@ CUresult sim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
   return copy_line(dst, false, src, false, bytes, stream, true);
 }
 
-/* ---- boxes --------------------------------------------------------------------------------------
- */
+/* ---- boxes ----------------------------------------------------------------------------------- */
 
 /* The side of an array: its own shape says what is inside. */
 static CUresult array_side(struct side *out, const struct box_side *b, const struct box *box)
@@ -572,8 +566,7 @@ CUresult sim_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
   return copy_3d(p, stream, true);
 }
 
-/* ---- arrays, by byte offset ---------------------------------------------------------------------
- */
+/* ---- arrays, by byte offset ------------------------------------------------------------------ */
 
 static struct box_side at_array(CUarray array, size_t offset)
 {
@@ -638,8 +631,7 @@ CUresult sim_cuMemcpyAtoA_v2(CUarray dst, size_t dst_offset, CUarray src, size_t
   return copy_row(at_array(dst, dst_offset), at_array(src, src_offset), bytes, stream, false);
 }
 
-/* ---- between contexts ---------------------------------------------------------------------------
- */
+/* ---- between contexts ------------------------------------------------------------------------ */
 
 static void set_barrier(CUcontext context, CUstream s, uint64_t seq)
 {
@@ -713,8 +705,7 @@ CUresult sim_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
   return copy_3d_peer(p, stream, true);
 }
 
-/* ---- memsets ------------------------------------------------------------------------------------
- */
+/* ---- memsets --------------------------------------------------------------------------------- */
 
 static CUresult fill_op(const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool planned, struct fill **out)
 {
@@ -780,8 +771,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned element, uint32_t v
   }
 MEMSETS(DEFINE_MEMSETS)
 
-/* ---- several in one call ------------------------------------------------------------------------
- */
+/* ---- several in one call --------------------------------------------------------------------- */
 
 CUresult sim_copy_op(const CUDA_MEMCPY3D *p, CUstream s, bool now, struct sim_op **op)
 {
@@ -801,8 +791,7 @@ CUresult sim_copy_submit(struct sim_op *op, CUstream s)
   return submit_copy((struct copy *)op, s, true, NULL);
 }
 
-/* ---- as nodes of a graph ------------------------------------------------------------------------
- */
+/* ---- as nodes of a graph --------------------------------------------------------------------- */
 
 /* The device that does the work is that of the node's context, or one that owns a side. */
 static bool node_denied(const struct sim_device *d, const struct side *s, uint32_t who)

@@ -10,8 +10,7 @@
  *
  * Runs: a span of units is cut into runs, used or free; a run's length stands at its first and last
  * unit (boundary tags), free runs of about one length are linked in a bin (powers of two). Freeing
- * joins neighbours at once. All under sim_memory_lock.
- */
+ * joins neighbours at once. All under sim_memory_lock. */
 #include "cuda/sim/internal.h"
 
 #include <stdlib.h>
@@ -116,8 +115,7 @@ static void run_give(struct sim_runs *r, uint32_t first, uint32_t limit)
   run_link(r, first, length);
 }
 
-/* ---- granules -----------------------------------------------------------------------------------
- */
+/* ---- granules -------------------------------------------------------------------------------- */
 
 static uint32_t granule_count(const struct sim_device *d)
 {
@@ -156,8 +154,7 @@ static void granules_give(struct sim_device *d, uint32_t first, uint32_t n)
   run_give(&d->granules, first, granule_count(d));
 }
 
-/* ---- small allocations --------------------------------------------------------------------------
- */
+/* ---- small allocations ----------------------------------------------------------------------- */
 
 static bool small_grow(struct sim_device *d)
 {
@@ -217,8 +214,7 @@ static uintptr_t small_alloc(struct sim_device *d, uint32_t n)
   return (uintptr_t)d->base + (uintptr_t)first * SIM_UNIT;
 }
 
-/* ---- the device's memory ------------------------------------------------------------------------
- */
+/* ---- the device's memory --------------------------------------------------------------------- */
 
 uintptr_t sim_heap_alloc(struct sim_device *d, size_t bytes, size_t *reserved)
 {

@@ -2,8 +2,7 @@
  *
  * It is a part of the device's own file; the file's last pages are the *exports*: the ids of
  * exported allocations that still live, so that a handle (device/handle.h) outlives neither its
- * allocation nor its process.
- */
+ * allocation nor its process. */
 #include "cuda/sim/device/handle.h"
 #include "cuda/sim/memory/ipc.h"
 #include "cuda/sim/memory/pool.h"
@@ -23,8 +22,7 @@ struct sim_import {
   uint32_t refs; /* opens */
 };
 
-/* ---- memory that is exported; sim_memory_lock held ----------------------------------------------
- */
+/* ---- memory that is exported; sim_memory_lock held ------------------------------------------- */
 
 static bool open_exports(struct sim_device *d)
 {
@@ -96,8 +94,7 @@ CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
   return error;
 }
 
-/* ---- memory of others ---------------------------------------------------------------------------
- */
+/* ---- memory of others ------------------------------------------------------------------------ */
 
 static struct sim_device *device_of(const struct sim_handle *h)
 {

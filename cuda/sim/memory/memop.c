@@ -1,8 +1,7 @@
 /* memop.c: stream memory operations: a stream writes a value to memory, or waits until memory holds
  * one. Who writes what is waited for may be a stream, a kernel or the host ("synchronization
  * ordering established through this API is not visible to CUDA"), so the worker looks again and
- * again.
- */
+ * again. */
 #include "cuda/sim/internal.h"
 
 #include <time.h>
@@ -18,8 +17,7 @@ struct mem_op {
   uint64_t seen;  /* what the last look found */
 };
 
-/* ---- doing it -----------------------------------------------------------------------------------
- */
+/* ---- doing it -------------------------------------------------------------------------------- */
 
 static void store(void *argument)
 {
@@ -73,8 +71,7 @@ static void run_wait(struct sim_op *op, CUstream s)
   }
 }
 
-/* ---- queueing it --------------------------------------------------------------------------------
- */
+/* ---- queueing it ----------------------------------------------------------------------------- */
 
 /* "This function cannot be used with managed memory." */
 static bool address_is_good(CUdeviceptr p, size_t bytes)

@@ -3,8 +3,7 @@
  * Every piece of memory CUDA was told of is a *range* in one ordered tree (all devices, host memory
  * too, since addresses are unified): the tree answers frees, bounds of copies, pointer attributes
  * and whether host memory is pinned. A range belongs to a context and dies with it; a mapping
- * (vmm.c) and a graph's allocation (graph_memory.c) belong to none.
- */
+ * (vmm.c) and a graph's allocation (graph_memory.c) belong to none. */
 #include "cuda/sim/memory/ipc.h"
 
 #include <search.h>
@@ -19,8 +18,7 @@ const struct sim_graph_memory_ops *sim_graph_memory_ops;
 static void *tree;           /* of struct sim_range, by address */
 static uint64_t next_id = 1; /* buffer ids; lock */
 
-/* ---- ranges -------------------------------------------------------------------------------------
- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 /* Ranges that touch compare as equal, so that one search finds whatever touches a span. */
 static int compare(const void *left, const void *right)
@@ -215,8 +213,7 @@ CUresult sim_range_free(uintptr_t start, enum sim_kind kind)
   return free_range(start, 1u << kind, CUDA_ERROR_INVALID_VALUE);
 }
 
-/* ---- device memory ------------------------------------------------------------------------------
- */
+/* ---- device memory --------------------------------------------------------------------------- */
 
 CUresult sim_cuMemAlloc_v2(CUdeviceptr *p, size_t bytes)
 {
@@ -288,8 +285,7 @@ CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevicep
   return r ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-/* ---- host memory --------------------------------------------------------------------------------
- */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 CUresult sim_cuMemHostAlloc(void **p, size_t bytes, unsigned int flags)
 {
@@ -378,8 +374,7 @@ CUresult sim_cuMemHostGetFlags(unsigned int *flags, void *p)
   return flags ? host_range(p, flags, NULL) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- pointer attributes -------------------------------------------------------------------------
- */
+/* ---- pointer attributes ---------------------------------------------------------------------- */
 
 /* Of the current context's device. */
 static unsigned access_flags(const struct sim_range *r)
@@ -482,8 +477,7 @@ CUresult sim_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
   return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* ---- managed memory: hints ----------------------------------------------------------------------
- */
+/* ---- managed memory: hints ------------------------------------------------------------------- */
 
 static bool is_managed(CUdeviceptr p, size_t bytes)
 {

@@ -7,8 +7,7 @@
  * another stream, for which it makes its own stream wait: the reuse policies of the documentation
  * (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator"). A device's pool takes memory of
  * the device, one of the host pages of its own, of a NUMA node if it was made for one; what another
- * process exported is only mapped here. All under sim_memory_lock.
- */
+ * process exported is only mapped here. All under sim_memory_lock. */
 #include "cuda/sim/memory/pool.h"
 
 #include <stdlib.h>
@@ -38,8 +37,7 @@ struct free_op {
 struct sim_arena sim_pools = SIM_ARENA(struct CUmemPoolHandle_st, SIM_POOL);
 static CUmemoryPool pools;
 
-/* ---- accounting; lock held ----------------------------------------------------------------------
- */
+/* ---- accounting; lock held ------------------------------------------------------------------- */
 
 static void count_reserved(CUmemoryPool p, size_t bytes)
 {
@@ -125,8 +123,7 @@ void sim_pool_forget(CUmemoryPool p, size_t reserved)
   end_if_empty(p);
 }
 
-/* ---- blocks used again; lock held ---------------------------------------------------------------
- */
+/* ---- blocks used again; lock held ------------------------------------------------------------ */
 
 enum reuse { ANY_DONE, SAME_STREAM, ANY };
 
@@ -211,8 +208,7 @@ static uintptr_t find_memory(CUmemoryPool p, size_t bytes, CUstream s, struct si
   return b ? take_block(b, s, wait) : 0;
 }
 
-/* ---- allocating and freeing ---------------------------------------------------------------------
- */
+/* ---- allocating and freeing ------------------------------------------------------------------ */
 
 /* What the stream does at an allocation: nothing, after the free it may have to wait for. */
 static CUresult queue_wait(CUstream s, struct sim_ticket *wait)
@@ -383,8 +379,7 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr p, CUstream stream)
   return error;
 }
 
-/* ---- pools --------------------------------------------------------------------------------------
- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 CUmemoryPool sim_pool_new(struct sim_device *d, const CUmemLocation *place)
 {

@@ -3,8 +3,7 @@
  * A device has its default and its current pool (pool.c); so have the host and each of its NUMA
  * nodes, made when they are first asked for. An exported pool is a file that says whose it is; an
  * exported pointer is a handle of ipc.c with the pool's number. Who imports the pool can map such
- * pointers, and allocate nothing.
- */
+ * pointers, and allocate nothing. */
 #include "cuda/sim/memory/ipc.h"
 #include "cuda/sim/memory/pool.h"
 
@@ -22,8 +21,7 @@ static struct {
 } of_host[1 + NODES];          /* of the host, then by node; sim_memory_lock */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- places -------------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static bool is_node(int id)
 {
@@ -131,8 +129,7 @@ CUresult sim_cuMemSetMemPool(CUmemLocation *where, CUmemAllocationType type, CUm
   return error;
 }
 
-/* ---- between processes --------------------------------------------------------------------------
- */
+/* ---- between processes ----------------------------------------------------------------------- */
 
 struct passport { /* all that is in an exported pool's file */
   char magic[16];

@@ -2,8 +2,7 @@
  *
  * A handle is the address of a struct weir_texture (weir_texture.h), through which twins read and
  * write the memory behind it; beside it are the descriptors it was made from. Nothing is checked
- * when a twin uses an object: memory that is gone by then is an illegal address, as it would be.
- */
+ * when a twin uses an object: memory that is gone by then is an illegal address, as it would be. */
 #include "cuda/sim/internal.h"
 #include "cuda/sim/weir_texture.h"
 
@@ -29,8 +28,7 @@ _Static_assert((int)CU_TR_ADDRESS_MODE_WRAP == (int)WEIR_WRAP &&
                    (int)CU_TR_ADDRESS_MODE_BORDER == (int)WEIR_BORDER,
                "address modes are CUDA's");
 
-/* ---- what is behind an object -------------------------------------------------------------------
- */
+/* ---- what is behind an object ---------------------------------------------------------------- */
 
 static CUresult set_format(struct weir_texture *t, CUarray_format format, unsigned channels)
 {
@@ -172,8 +170,7 @@ static CUresult check_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
   return view->format == CU_RES_VIEW_FORMAT_NONE ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* ---- texture objects ----------------------------------------------------------------------------
- */
+/* ---- texture objects ------------------------------------------------------------------------- */
 
 CUresult sim_cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *resource,
                                const CUDA_TEXTURE_DESC *how, const CUDA_RESOURCE_VIEW_DESC *view)
@@ -246,8 +243,7 @@ CUresult sim_cuDeviceGetTexture1DLinearMaxWidth(size_t *texels, CUarray_format f
   return CUDA_SUCCESS;
 }
 
-/* ---- surface objects ----------------------------------------------------------------------------
- */
+/* ---- surface objects ------------------------------------------------------------------------- */
 
 /* CUDA_ARRAY3D_SURFACE_LDST: "must be set in order to bind a surface reference to the CUDA array".
  */

@@ -10,8 +10,7 @@
  * Physical memory ends with the last of: references of the program (create, retain, import), and
  * mappings. The pages carry the union of what all devices may do: what one device may is asked of
  * copies and memsets (copy.c), and cannot be of a kernel. cuMemUnmap waits for nothing: work that
- * still uses the memory faults, as it would. All under sim_memory_lock.
- */
+ * still uses the memory faults, as it would. All under sim_memory_lock. */
 #include "cuda/sim/internal.h"
 
 #include <fcntl.h>
@@ -56,8 +55,7 @@ struct tail { /* last page of an exportable file: what it is */
 static struct sim_arena physicals = SIM_ARENA(struct sim_physical, SIM_PHYSICAL);
 static void *reservations; /* tree of struct sim_reservation, by address */
 
-/* ---- reservations -------------------------------------------------------------------------------
- */
+/* ---- reservations ---------------------------------------------------------------------------- */
 
 static int compare(const void *left, const void *right)
 {
@@ -140,8 +138,7 @@ CUresult sim_cuMemAddressFree(CUdeviceptr p, size_t bytes)
   return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- physical memory; lock held -----------------------------------------------------------------
- */
+/* ---- physical memory; lock held -------------------------------------------------------------- */
 
 static struct sim_physical *physical_of(CUmemGenericAllocationHandle handle)
 {
@@ -219,8 +216,7 @@ static CUresult give_memory(struct sim_physical *m)
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- handles ------------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 /* What a program may ask for: pinned memory of a device, to be exported as a file descriptor or not
  * at all. */
@@ -326,8 +322,7 @@ CUresult sim_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
   return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- between processes --------------------------------------------------------------------------
- */
+/* ---- between processes ----------------------------------------------------------------------- */
 
 /* The file lives as long as somebody has it open, but the capacity is given back with the last
  * reference here: who else holds the file cannot be known. */
@@ -390,8 +385,7 @@ CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
   return CUDA_SUCCESS;
 }
 
-/* ---- mappings; lock held ------------------------------------------------------------------------
- */
+/* ---- mappings; lock held --------------------------------------------------------------------- */
 
 static struct sim_range *mapping_new(uintptr_t p, size_t bytes, struct sim_physical *m)
 {
@@ -477,8 +471,7 @@ CUresult sim_cuMemUnmap(CUdeviceptr p, size_t bytes)
   return error;
 }
 
-/* ---- access -------------------------------------------------------------------------------------
- */
+/* ---- access ---------------------------------------------------------------------------------- */
 
 static CUresult check_place(const CUmemLocation *where)
 {

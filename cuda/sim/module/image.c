@@ -3,8 +3,7 @@
  * An ELF file is read by the ELF standard (symbol names, sizes and data of its objects), PTX as the
  * text that it is. Of a fat binary only its header is read (magic, version, header size, size of
  * what follows, in that order); where its members are not compressed they are found inside it as
- * ELF and PTX. A compressed one keeps its names to itself, and every name is then believed.
- */
+ * ELF and PTX. A compressed one keeps its names to itself, and every name is then believed. */
 #include "cuda/sim/module/module.h"
 
 #include <ctype.h>
@@ -23,8 +22,7 @@ struct fatbin_header {
   uint64_t bytes; /* after the header */
 };
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* `limit`: bytes that may be read, SIZE_MAX where nobody knows (an image in memory has no length).
  */
@@ -122,8 +120,7 @@ void sim_image_unref(struct sim_image *image)
   if (atomic_fetch_sub_explicit(&image->refs, 1, memory_order_acq_rel) == 1) free(image);
 }
 
-/* ---- names --------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool in_identifier(char c)
 {
@@ -166,8 +163,7 @@ enum sim_found sim_image_has_kernel(const struct sim_image *i, const char *name)
                                                                                       : SIM_ABSENT;
 }
 
-/* ---- variables ----------------------------------------------------------------------------------
- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 /* Bytes [offset, offset + size) of the ELF file at `base`, if the image holds them. */
 static const void *elf_part(const struct sim_image *i, const char *base, uint64_t offset,

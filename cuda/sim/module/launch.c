@@ -3,8 +3,7 @@
  * A twin is looked for by name in the global scope, then in every loaded object (a plug-in's
  * symbols are not in the global scope), and those of Weir's own kernels in libweir-twins.so. A
  * kernel without one is skipped and said once. Arguments are copied at the launch, as
- * cuLaunchKernel promises.
- */
+ * cuLaunchKernel promises. */
 #include "cuda/sim/module/module.h"
 
 #include <dlfcn.h>
@@ -20,8 +19,7 @@
 #define MAX_OPTIN   166912
 #define ENGINE      "weir_" /* with this the names of the engine's kernels begin */
 
-/* ---- twins --------------------------------------------------------------------------------------
- */
+/* ---- twins ----------------------------------------------------------------------------------- */
 
 /* dl_iterate_phdr holds the loader's lock: paths are collected, opened after. */
 struct paths {
@@ -155,8 +153,7 @@ static void say_skipped(const char *name)
   if (sim_say_and_note(text)) warn_of_untouched_memory();
 }
 
-/* ---- running ------------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 struct launch_op {
   struct sim_op op;
@@ -205,8 +202,7 @@ static void run_launch(struct sim_op *op, CUstream s)
   if (error) sim_context_fail(s->context, error);
 }
 
-/* ---- launching ----------------------------------------------------------------------------------
- */
+/* ---- launching ------------------------------------------------------------------------------- */
 
 static uint32_t alignment_of(const struct weir_twin *twin, uint32_t i)
 {
@@ -353,8 +349,7 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction handle, void **params
   return sim_submit(s, op, wait ? SIM_AND_WAIT : SIM_QUEUE, NULL);
 }
 
-/* ---- as nodes of a graph ------------------------------------------------------------------------
- */
+/* ---- as nodes of a graph --------------------------------------------------------------------- */
 
 static CUlaunchConfig config_of(const CUDA_KERNEL_NODE_PARAMS_v3 *p)
 {
@@ -467,8 +462,7 @@ CUresult sim_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void *
   return launch(&c, f, params, extra);
 }
 
-/* ---- what a function says of itself -------------------------------------------------------------
- */
+/* ---- what a function says of itself ---------------------------------------------------------- */
 
 CUresult sim_cuFuncGetName(const char **name, CUfunction f)
 {
@@ -601,8 +595,7 @@ CUresult sim_cuFuncLoad(CUfunction f)
   return sim_function_find(f, &f);
 }
 
-/* ---- occupancy: threads, blocks and shared memory of one multiprocessor -------------------------
- */
+/* ---- occupancy: threads, blocks and shared memory of one multiprocessor ---------------------- */
 
 static int blocks_that_fit(int threads, size_t shared)
 {

@@ -1,5 +1,4 @@
-/* module.c: modules and libraries: what is loaded, which functions and variables it gives.
- */
+/* module.c: modules and libraries: what is loaded, which functions and variables it gives. */
 #include "cuda/sim/module/module.h"
 
 #include <stdlib.h>
@@ -12,8 +11,7 @@ struct sim_arena sim_kernels = SIM_ARENA(struct CUkern_st, SIM_KERNEL);
 
 pthread_mutex_t sim_modules_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- modules ------------------------------------------------------------------------------------
- */
+/* ---- modules --------------------------------------------------------------------------------- */
 
 static CUmodule module_new(CUcontext c, struct sim_image *image, CUlibrary library) /* lock held */
 {
@@ -134,8 +132,7 @@ CUresult sim_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
   return CUDA_SUCCESS;
 }
 
-/* ---- functions ----------------------------------------------------------------------------------
- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 /* The name is in the image, or nobody can tell, or a twin shows that it exists. */
 static bool name_exists(const struct sim_image *image, const char *name)
@@ -182,8 +179,7 @@ CUresult sim_cuFuncGetModule(CUmodule *module, CUfunction f)
   return error;
 }
 
-/* ---- libraries ----------------------------------------------------------------------------------
- */
+/* ---- libraries ------------------------------------------------------------------------------- */
 
 static CUresult library_new(CUlibrary *library, CUresult error, struct sim_image *image)
 {
@@ -342,8 +338,7 @@ CUresult sim_cuKernelGetName(const char **name, CUkernel k)
   return CUDA_SUCCESS;
 }
 
-/* ---- variables ----------------------------------------------------------------------------------
- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 struct definition { /* by weir_sim_define_global() */
   struct definition *next;
@@ -460,8 +455,7 @@ CUresult sim_cuLibraryGetGlobal(CUdeviceptr *p, size_t *bytes, CUlibrary l, cons
   return error;
 }
 
-/* ---- linking ------------------------------------------------------------------------------------
- */
+/* ---- linking --------------------------------------------------------------------------------- */
 
 /* There is no compiler here: "CUDA_ERROR_JIT_COMPILER_NOT_FOUND: the PTX JIT compiler library was
  * not found", which is how a machine without libnvidia-ptxjitcompiler answers. */

@@ -3,8 +3,7 @@
  *
  * Words: image: the code a program loads, opaque to us but for its kind and the names in it. A
  * module is an image in one context, a library an image for all contexts (its modules are made on
- * demand). A function belongs to a module, a kernel to a library.
- */
+ * demand). A function belongs to a module, a kernel to a library. */
 #ifndef WEIR_SIM_MODULE_H
 #define WEIR_SIM_MODULE_H
 

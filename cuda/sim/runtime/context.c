@@ -6,8 +6,7 @@
  * call that needs it brings it back.
  *
  * Invariant: a primary context is retained once by us while `live`, and `context` is only read
- * then.
- */
+ * then. */
 #include <pthread.h>
 #include "cuda/sim/runtime/rt.h"
 

@@ -4,8 +4,7 @@
  * The direction a caller states picks the driver call (and so what a trace says); cudaMemcpyDefault
  * and host to host leave it to the driver, which knows every address. A shape that is one driver
  * call makes one; only a copy into part of an array's rows, given as a run of bytes, can need up to
- * three.
- */
+ * three. */
 #include <string.h>
 #include "cuda/sim/runtime/rt.h"
 

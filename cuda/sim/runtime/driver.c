@@ -6,8 +6,7 @@
  * refused.
  *
  * The library is never closed: kernels, callbacks and handles of the driver live as long as the
- * process.
- */
+ * process. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include "cuda/sim/runtime/rt.h"

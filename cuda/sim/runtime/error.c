@@ -2,8 +2,7 @@
  *
  * The last error is the runtime's own memory: cudaGetLastError() returns and clears it. A *sticky*
  * error (the context is broken: an illegal address, an assert, a launch failure) is not cleared; it
- * stays with the thread until the device is reset.
- */
+ * stays with the thread until the device is reset. */
 #include "cuda/sim/runtime/rt.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,5 @@
 /* graph.c: stream capture and graphs: what is the driver's call of the same name. What nodes do,
- * and so structures that differ, is graph_node.c.
- */
+ * and so structures that differ, is graph_node.c. */
 #include "cuda/sim/runtime/rt.h"
 
 _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData), "same structure");

@@ -2,8 +2,7 @@
  *
  * A kernel is a host stub here and a handle there; a copy has pitched pointers here and plain
  * fields there; the context of a copy or memset is the current one. The rest is the same bytes by
- * another name, which the compiler checks.
- */
+ * another name, which the compiler checks. */
 #include <string.h>
 #include "cuda/sim/runtime/rt.h"
 

@@ -2,8 +2,7 @@
  *
  * kernel<<<grid, block, shared, stream>>>(...) is compiled to a push of the configuration, the
  * evaluation of the arguments and a call of the stub, which pops the configuration and launches.
- * Arguments can launch kernels themselves, hence a stack, one a thread.
- */
+ * Arguments can launch kernels themselves, hence a stack, one a thread. */
 #include "cuda/sim/runtime/register.h"
 
 /* ---- the configuration of a launch to come --------------------------------------------------- */

@@ -9,8 +9,7 @@
  * drivers do not have and do not need.
  *
  * Invariant: everything here is guarded by `lock`; entries leave only with their binary.
- * Words: stub: the host function that nvcc makes for a kernel and that launches it.
- */
+ * Words: stub: the host function that nvcc makes for a kernel and that launches it. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,7 @@
  * - nothing of CUDA starts before the first call that needs it (lazy initialisation).
  *
  * Words: primary context: the one context per device that the runtime uses; flavour: an entry point
- * with the legacy default stream (no suffix) or the per-thread one (_ptds, _ptsz).
- */
+ * with the legacy default stream (no suffix) or the per-thread one (_ptds, _ptsz). */
 #ifndef WEIR_SIM_RT_H
 #define WEIR_SIM_RT_H
 
@@ -101,8 +100,7 @@ cudaError_t rt_kernel_add(CUkernel kernel);
 cudaError_t rt_copy_params(const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *c);
 void rt_copy_params_of(const CUDA_MEMCPY3D *c, struct cudaMemcpy3DParms *p);
 
-/* ---- a channel description, both ways: format and channels of a descriptor (array.c) ----------
- */
+/* ---- a channel description, both ways: format and channels of a descriptor (array.c) --------- */
 
 cudaError_t rt_channels_to_driver(const struct cudaChannelFormatDesc *c,
                                   CUDA_ARRAY3D_DESCRIPTOR *a);

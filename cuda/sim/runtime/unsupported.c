@@ -2,8 +2,7 @@
  *
  * They answer cudaErrorNotSupported, and say so once each. The table is made by unsupported.py: all
  * names the runtime exports less those the other files define. The functions' own types do not
- * matter for a constant answer, so this file includes no CUDA header.
- */
+ * matter for a constant answer, so this file includes no CUDA header. */
 extern int weir_rt_unsupported(int *said, const char *name);
 
 #define X(name)                                                                                    \

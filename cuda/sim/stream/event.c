@@ -2,8 +2,7 @@
  *
  * Recording an event queues an operation that takes the time; the event then holds a *mark*: which
  * ticket that was. What was recorded before is forgotten, though waits queued on it stand. An event
- * never recorded counts as done (cuEventQuery, cuEventSynchronize) and waits for nothing.
- */
+ * never recorded counts as done (cuEventQuery, cuEventSynchronize) and waits for nothing. */
 #include "cuda/sim/stream/shared.h"
 
 #include <stdlib.h>
@@ -56,8 +55,7 @@ static struct sim_mark *mark_of(CUevent e)
 #define NEED_EVENT(e)                                                                              \
   if (!sim_arena_has(&sim_events, e)) return CUDA_ERROR_INVALID_HANDLE
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 CUevent sim_event_new(CUcontext c, unsigned flags)
 {
@@ -101,8 +99,7 @@ CUresult sim_cuEventDestroy_v2(CUevent e)
   return CUDA_SUCCESS;
 }
 
-/* ---- recording ----------------------------------------------------------------------------------
- */
+/* ---- recording ------------------------------------------------------------------------------- */
 
 /* The op has its place in the stream: from now on the event is this recording. */
 static void set_mark(struct sim_op *op, CUstream s)
@@ -198,8 +195,7 @@ CUresult sim_cuCtxRecordEvent(CUcontext c, CUevent e)
   return !error ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error;
 }
 
-/* ---- asking and waiting -------------------------------------------------------------------------
- */
+/* ---- asking and waiting ---------------------------------------------------------------------- */
 
 CUresult sim_cuEventQuery(CUevent e)
 {

@@ -3,8 +3,7 @@
  * Such an event is a slot in a file of the process that made it: how often it was recorded, and
  * which of these recordings were reached. Recordings are numbered by all processes together. Of the
  * last 64 it is known which are reached and who made them: one whose process has ended counts as
- * reached, for its work ended with it.
- */
+ * reached, for its work ended with it. */
 #include "cuda/sim/stream/shared.h"
 #include "cuda/sim/device/handle.h"
 

@@ -9,8 +9,7 @@
  * names an operation queued before: no cycle is possible. The legacy default stream's rule (CUDA
  * Driver API, "Stream synchronization behavior") is two kinds of ticket: its operations wait for
  * all queued work of the context's blocking streams, and their later operations wait for it. The
- * per-thread default stream is an ordinary blocking stream.
- */
+ * per-thread default stream is an ordinary blocking stream. */
 #include "cuda/sim/internal.h"
 
 #include <errno.h>
@@ -23,8 +22,7 @@ const struct sim_capture_ops *sim_capture_ops;
 
 static _Atomic uint64_t next_id = 1;
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void sim_stream_ref(CUstream s)
 {
@@ -93,8 +91,7 @@ void sim_stream_close(CUstream s)
   sim_stream_unref(s);
 }
 
-/* ---- operations ---------------------------------------------------------------------------------
- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 void *sim_op_new(size_t bytes, void (*run)(struct sim_op *, CUstream))
 {
@@ -176,8 +173,7 @@ static CUresult implicit_deps(CUstream s, struct sim_op *op)
   return error;
 }
 
-/* ---- the worker ---------------------------------------------------------------------------------
- */
+/* ---- the worker ------------------------------------------------------------------------------ */
 
 static void wait_ticket(CUstream s, uint64_t seq)
 {
@@ -258,8 +254,7 @@ static bool start_worker(CUstream s) /* stream.lock held */
   return s->worker;
 }
 
-/* ---- submission ---------------------------------------------------------------------------------
- */
+/* ---- submission ------------------------------------------------------------------------------ */
 
 static bool has_worker(CUstream s)
 {
@@ -352,8 +347,7 @@ CUresult sim_wait(CUstream s, uint64_t seq)
   return (CUresult)atomic_load(&s->context->error);
 }
 
-/* ---- waiting for several ------------------------------------------------------------------------
- */
+/* ---- waiting for several --------------------------------------------------------------------- */
 
 /* Tickets of the context's busy streams, referenced; *list is freed by the caller. */
 static uint32_t busy(CUcontext context, bool only_blocking, struct sim_ticket **list)
@@ -429,8 +423,7 @@ CUresult sim_stream_settle(CUstream s, bool ask)
   return error ? error : sim_is_done(s, seq) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
-/* ---- holds --------------------------------------------------------------------------------------
- */
+/* ---- holds ----------------------------------------------------------------------------------- */
 
 static void hold(struct sim_op *op, CUstream s)
 {

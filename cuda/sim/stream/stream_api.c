@@ -1,12 +1,10 @@
-/* stream_api.c: what a program does with streams; the queue itself is stream.c.
- */
+/* stream_api.c: what a program does with streams; the queue itself is stream.c. */
 #include "cuda/sim/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- handles ------------------------------------------------------------------------------------
- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 /* The calling thread's default stream of its current context, made at first use. The thread holds a
  * reference; streams of contexts that have ended are dropped on the way. */
@@ -52,8 +50,7 @@ CUresult sim_stream_find(CUstream handle, CUstream *stream)
   CUresult error = sim_stream_find(handle, &s);                                                    \
   if (error) return error
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 CUresult sim_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
 {
@@ -79,8 +76,7 @@ CUresult sim_cuStreamDestroy_v2(CUstream stream)
   return CUDA_SUCCESS;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 CUresult sim_cuStreamQuery(CUstream stream)
 {
@@ -102,8 +98,7 @@ CUresult sim_cuStreamSynchronize(CUstream stream)
   return error;
 }
 
-/* ---- what a stream says of itself ---------------------------------------------------------------
- */
+/* ---- what a stream says of itself ------------------------------------------------------------ */
 
 CUresult sim_cuStreamGetPriority(CUstream stream, int *priority)
 {
@@ -203,8 +198,7 @@ CUresult sim_cuStreamCopyAttributes(CUstream dst, CUstream src)
   return CUDA_SUCCESS;
 }
 
-/* ---- host functions -----------------------------------------------------------------------------
- */
+/* ---- host functions -------------------------------------------------------------------------- */
 
 struct host_op {
   struct sim_op op;
