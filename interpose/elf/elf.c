@@ -16,7 +16,6 @@
 #include <elf.h>
 #include <stdatomic.h>
 #include <string.h>
-#include "interpose/process/thread.h"
 
 #define VERSION_HIDDEN 0x8000u /* bit of a DT_VERSYM entry: not the default version */
 

@@ -1,4 +1,5 @@
-/* elf.h: what the loader's side of the preload library keeps to itself.
+/* elf.h: the libraries that are mapped into the process, read without the dynamic linker, and the
+ * loader functions that are behind ours.
  *
  * Object: one ELF file the dynamic linker has mapped. Startup object: one that was there before the
  * program's first instruction; these form the head of the global scope, in order, and never go
@@ -9,7 +10,9 @@
 #include <link.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include "interpose/elf/bank.h"
 
 /* An object as its dynamic section describes it; all pointers borrowed from its mapping. */
 typedef struct weir_object {
@@ -76,6 +79,32 @@ unsigned long long weir_loader_unloads(void);
  * dl* call, no lock, no malloc. */
 void weir_loader_find(void);
 
+/* The loader's own functions, found by an ELF look-up of ours before anything can be called. */
+extern void *(*weir_real_dlsym)(void *, const char *);
+extern void *(*weir_real_dlvsym)(void *, const char *, const char *);
+extern void *(*weir_real_dlopen)(const char *, int);
+extern int (*weir_real_dlclose)(void *);
+
+/* The address of a bank's symbol, without dl* calls, our library and locks of ours; NULL when none
+ * is loaded. `soname` is the bank's. For a driver or runtime symbol called through our export: what
+ * the caller's reference would be bound to without us. */
+void *weir_elf_symbol(const char *soname, const char *symbol);
+
+/* The same, and remembered for this caller until something is unloaded: for calls where several
+ * copies are loaded. `id` is the symbol's: an index in weir_rows[] (table/rows.h), or one of these.
+ */
+enum { WEIR_ELF_ID_GET_DEVICE = 2047, WEIR_ELF_IDS = 2048 };
+void *weir_elf_symbol_again(unsigned id, int bank, const char *symbol);
+
+/* Whether an answer of weir_elf_symbol() for this bank holds for every caller. False: several
+ * copies of the library are loaded and the answer was for the caller at hand, so it must not be
+ * remembered. */
+bool weir_elf_settled(int bank);
+
+/* The bank of the object that holds `address`, or -1 when it is none we know. Asks the soname, and
+ * for a runtime packed under another name the version its symbols have. */
+int weir_bank_of(const void *address);
+
 /* The range of our own code and data, and the path we were loaded from (as the loader was told). */
 extern uintptr_t weir_own_start, weir_own_end;
 extern const char *weir_own_path;
@@ -101,44 +130,7 @@ typedef struct weir_exec_functions {
 } weir_exec_functions;
 extern weir_exec_functions weir_real_exec;
 
-/* The program has opened a library in a namespace of its own, where we see nothing (process.c):
- * goes into the trace, now or with its first event. */
-void weir_note_namespace(void);
-
-/* WEIR_DEEPBIND=keep: dlopen's flag is left alone. */
-extern bool weir_keep_deepbind;
-
 /* A function's address as dlsym hands it out, which ISO C has no cast for. */
 #define WEIR_CODE(function) ((void *)(uintptr_t)(function))
-
-/* The exported trampolines, by names that can't be interposed. */
-void *weir_own_dlsym(void *handle, const char *name);
-void *weir_own_dlvsym(void *handle, const char *name, const char *version);
-void *weir_own_dlopen(const char *file, int mode);
-void *weir_own_dlmopen(long space, const char *file, int mode);
-int weir_own_dlclose(void *handle);
-
-/* At the end of a process: says what its trace lacks (losses.c). `automatic`: nobody runs us. */
-void weir_say_losses(const char *directory, bool automatic);
-
-/* Reads the options and prepares for threads and forks (process.c). Idempotent; before main. */
-void weir_set_up(void);
-
-/* Starts `program` as `weir collect` for a folder of spools, detached, following process `pid`
- * (collector_start.c). `output` may be "". Returns 0 or an errno. */
-int weir_collector_start(const char *program, const char *directory, const char *output, int pid);
-
-/* Writes one sentence on the program's stderr, for what a user must know. Keeps errno; no malloc.
- */
-void weir_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* A remark in the trace; any program may call it (process.c). */
-__attribute__((visibility("default"))) void weir_note(const char *text);
-
-/* Whether this image has a spool, or is a forked child's that will have one when there is something
- * to say; and the spool's header, opened now where it is not, NULL when that can't be. Both may be
- * called in a vfork()ed child, whose image is its parent's. Keep errno. */
-bool weir_has_spool(void);
-struct weir_spool_header *weir_own_spool(void);
 
 #endif

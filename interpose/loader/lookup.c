@@ -9,16 +9,20 @@
  * itself (it is that function's own library, or a shim for it) pass untouched. Else the real
  * look-up is made, and if its answer lies in a library we know, the bank of *that* library decides
  * which wrapper is handed out. Any other answer is handed out as it is. Our own exports can't be
- * found by dlsym (process/thread.h, WEIR_EXPORT), so no answer is ever one of them.
+ * found by dlsym (table/rows.h, WEIR_EXPORT), so no answer is ever one of them.
  *
  * Cost: a name that is not ours takes no lock, no malloc and no look at the environment. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
-#include "interpose/process/thread.h"
+#include "core/trace/stack.h"
 #include "interpose/elf/elf.h"
+#include "interpose/loader/loader.h"
+#include "interpose/process/process.h"
+#include "interpose/record/context.h"
 #include "interpose/record/unseen.h"
+#include "interpose/table/rows.h"
 
 /* What a filter tells its trampoline. Returned in two registers. */
 typedef struct weir_verdict {

@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "interpose/elf/elf.h"
+#include "interpose/process/process.h"
 
 #define STACK_BYTES (64u << 10)
 #define MOST_FDS    65536 /* closed one by one where close_range is missing */

@@ -24,6 +24,7 @@
 #include "core/base/image.h"
 #include "core/trace/spool.h"
 #include "interpose/elf/elf.h"
+#include "interpose/process/process.h"
 
 enum { PATH_ROOM = 1024 };
 

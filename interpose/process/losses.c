@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/trace/spool.h"
-#include "interpose/elf/elf.h"
+#include "interpose/process/process.h"
 
 static int open_in(const char *directory, const char *name, int flags)
 {

@@ -29,8 +29,11 @@
 #include <unistd.h>
 #include "core/base/options.h"
 #include "core/trace/api.h"
-#include "interpose/process/thread.h"
 #include "interpose/elf/elf.h"
+#include "interpose/loader/loader.h"
+#include "interpose/process/mode.h"
+#include "interpose/process/process.h"
+#include "interpose/process/thread.h"
 #include "interpose/record/pools.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/reroute.h"

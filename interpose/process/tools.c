@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "interpose/process/thread.h"
 #include "interpose/elf/elf.h"
+#include "interpose/process/process.h"
 
 /* In any of a list of paths, the last part of it. NVIDIA's libraries are called lib*, and
  * Valgrind's memcheck, which is no reason, comes as vgpreload_memcheck-*. */

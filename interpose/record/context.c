@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "interpose/reroute/reroute.h"
+#include "interpose/elf/elf.h"
 
 enum { CONTEXTS = 254, OTHERS = 255 };
 

@@ -78,6 +78,10 @@ void *weir_helper_find(enum weir_helper which);
 /* Helpers looked for in vain may be there now: a driver has come. */
 void weir_helpers_retry(void);
 
+/* Forgets the addresses of the helpers: to be called after a dlclose() that unloaded something.
+ * They are found again at the next need. */
+void weir_helpers_forget(void);
+
 WEIR_INLINE void *weir_helper(enum weir_helper which)
 {
   void *p = atomic_load_explicit(&weir_helpers[which], memory_order_acquire);

@@ -4,10 +4,10 @@
 #ifndef WEIR_INTERPOSE_EVENT_FILL_H
 #define WEIR_INTERPOSE_EVENT_FILL_H
 
+#include "interpose/process/mode.h"
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
 #include "interpose/record/record.h"
-#include "interpose/reroute/reroute.h"
 #include "interpose/record/work.h"
 
 /* What an extractor fills; fields as in weir_trace_event. */

@@ -10,6 +10,8 @@
 #include "interpose/record/event_fill.h"
 #include "interpose/record/names.h"
 #include "interpose/record/pools.h"
+#include "interpose/elf/elf.h"
+#include "interpose/reroute/reroute.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "interpose/record/extract.h"
 
 #include "interpose/record/event_fill.h"
+#include "interpose/reroute/reroute.h"
 
 enum said { HOST, DEVICE, EITHER, ARRAY };
 

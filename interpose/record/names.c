@@ -1,4 +1,4 @@
-/* names.c: see names.h and table/rows.h.
+/* names.c: see names.h.
  *
  * Two tables. stubs: host stub -> the name nvcc registered it with, a static string of the program
  * that outlives its use. handles: kernel handle -> what was written for it: the epoch of the spool
@@ -8,7 +8,6 @@
 
 #include <string.h>
 #include "interpose/record/context.h"
-#include "interpose/table/rows.h"
 #include "interpose/record/hash_table.h"
 
 static weir_table stubs, handles;

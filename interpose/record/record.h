@@ -1,14 +1,17 @@
 /* record.h: one hooked call, from the wrapper's first line to the committed event.
  *
- * The outermost call of a thread owns the event. weir_enter() says whether this is it; the real
- * function runs between weir_forward() and weir_returned(); an extractor (extract.c) then asks for
- * the event, fills what is its own, and commits it. Nothing here locks, allocates or reads the
- * environment; errno is what the real function left. */
+ * The outermost call of a thread owns the event. weir_enter() (table/wrap.h) says whether this is
+ * it; the real function runs between weir_forward() and weir_returned(); an extractor (extract.c)
+ * then asks for the event, fills what is its own, and commits it. Nothing here locks, allocates or
+ * reads the environment; errno is what the real function left.
+ */
 #ifndef WEIR_INTERPOSE_RECORD_H
 #define WEIR_INTERPOSE_RECORD_H
 
 #include <errno.h>
 #include "core/base/clock.h"
+#include "core/trace/event.h"
+#include "interpose/elf/bank.h"
 #include "interpose/process/thread.h"
 #include "interpose/record/pointers.h"
 
@@ -47,30 +50,20 @@ typedef struct weir_call {
 /* The generated file is too large for the compiler's taste to inline these by itself. */
 #define WEIR_INLINE static inline __attribute__((always_inline))
 
-extern _Atomic(void *) weir_reals[];
-
-/* The original of a row, looked up when a linked program calls before anyone asked for it. */
-WEIR_INLINE void *weir_real(uint32_t row)
+/* Whether the call is made within another of the same thread, by its place on the stack: stacks
+ * grow down, and what is called from a call is below it. */
+WEIR_INLINE bool weir_is_within(const weir_call *c, weir_thread *t)
 {
-  void *real = atomic_load_explicit(&weir_reals[row], memory_order_acquire);
-  return __builtin_expect(real != NULL, 1) ? real : weir_row_resolve(&weir_rows[row]);
+  return t->depth && ((uintptr_t)c < t->outermost || !weir_call_abandoned(t));
 }
 
-/* True: this call owns the event and weir_leave() must follow. `site`: where a wrapper returns to,
- * NULL for what is no call into CUDA. */
-WEIR_INLINE bool weir_enter_from(weir_call *c, uint16_t api, unsigned flags, int bank,
-                                 const void *site)
+/* Begins a call that is within no other. True: it owns its event, and weir_leave() must follow. */
+WEIR_INLINE bool weir_begin_outermost(weir_call *c, weir_thread *t, uint16_t api, unsigned flags,
+                                      int bank)
 {
-  weir_thread *t = &weir_self;
-  uintptr_t here = (uintptr_t)c; /* stacks grow down: what is called from a call is below it */
-  if (t->depth && (here < t->outermost || !weir_call_abandoned(t))) {
-    if (site && __builtin_expect((uintptr_t)site - t->inner_start >= t->inner_bytes, 0))
-      weir_called_within(t, site);
-    return false;
-  }
   if (!weir_thread_ready(t)) return false;
   t->depth = 1;
-  t->outermost = here;
+  t->outermost = (uintptr_t)c;
   c->thread = t;
   c->api = api;
   c->flags = (uint8_t)flags;
@@ -81,10 +74,6 @@ WEIR_INLINE bool weir_enter_from(weir_call *c, uint16_t api, unsigned flags, int
   c->why = WEIR_WHY_NONE;
   return true;
 }
-
-/* In a wrapper. */
-#define weir_enter(c, api, flags, bank)                                                            \
-  weir_enter_from(c, api, flags, bank, __builtin_return_address(0))
 
 WEIR_INLINE void weir_forward(weir_call *c)
 {

@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include "core/trace/event.h"
-#include "interpose/process/thread.h"
-#include "interpose/elf/elf.h"
+#include "interpose/process/process.h"
 #include "interpose/record/unseen.h"
 
 weir_work_slot weir_work_slots[WEIR_WORK_SLOTS];

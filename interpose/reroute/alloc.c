@@ -7,23 +7,21 @@
  * left to the driver, or had to ask it for memory, is said in the call's event (weir_call.why). */
 #include "interpose/reroute/within.h"
 
-#include "interpose/table/hooks.gen.h"
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/rules.h"
 #include "interpose/record/work.h"
+#include "interpose/elf/elf.h"
 
 enum { STREAMS = 64 }; /* that a free outlasts, at most */
 
 /* ---- allocating ------------------------------------------------------------------------------ */
 
-enum { ID_GET_DEVICE = 2047 };
-_Static_assert(WEIR_ROWS < ID_GET_DEVICE, "no row has this number");
-
 bool weir_old_runtime_is_elsewhere(void)
 {
   typedef cudaError_t (*fn)(int *);
   int device = -1;
-  fn ask = (fn)(uintptr_t)weir_elf_symbol_again(ID_GET_DEVICE, WEIR_BANK_RT11, "cudaGetDevice");
+  fn ask =
+      (fn)(uintptr_t)weir_elf_symbol_again(WEIR_ELF_ID_GET_DEVICE, WEIR_BANK_RT11, "cudaGetDevice");
   weir_context_refresh(&weir_self);
   if (!weir_self.last_context_number) return true;
   return !ask || ask(&device) != cudaSuccess || device != (int)weir_self.last_device;

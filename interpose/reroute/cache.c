@@ -15,10 +15,10 @@
 #include "interpose/process/tools.h"
 #include "interpose/record/unseen.h"
 #include "interpose/record/work.h"
+#include "interpose/elf/elf.h"
 
 #define CACHE_MOST (UINT64_C(4) << 30)
 
-_Atomic uint8_t weir_mode;
 static weir_route_options options;
 weir_cache weir_caches[WEIR_CACHES];
 weir_cache weir_host_caches[WEIR_CACHES][WEIR_HOSTS];

@@ -14,22 +14,12 @@
 #ifndef WEIR_INTERPOSE_REROUTE_H
 #define WEIR_INTERPOSE_REROUTE_H
 
-#include "interpose/record/cuda_headers.h"
-#include "interpose/reroute/fill.h"
 #include "core/base/rules.h"
+#include "interpose/process/mode.h"
+#include "interpose/record/cuda_headers.h"
 #include "interpose/record/record.h"
+#include "interpose/reroute/fill.h"
 #include "interpose/staging/staging.h"
-
-enum weir_mode { WEIR_OBSERVE, WEIR_STRICT, WEIR_RELAXED };
-
-/* What was asked for; OBSERVE in a fork's child whose parent had contexts, which are gone, and
- * where nothing is recorded. */
-extern _Atomic uint8_t weir_mode;
-
-WEIR_INLINE enum weir_mode weir_mode_now(void)
-{
-  return (enum weir_mode)atomic_load_explicit(&weir_mode, memory_order_relaxed);
-}
 
 typedef struct weir_route_options {
   enum weir_mode mode;

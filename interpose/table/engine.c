@@ -14,6 +14,7 @@
 #include "interpose/table/hooks.gen.h"
 #include "interpose/record/pointers.h"
 #include "interpose/record/stats.h"
+#include "interpose/reroute/reroute.h"
 
 _Static_assert(sizeof(weir_call) <= sizeof(weir_notice), "a told call is a call");
 
@@ -28,7 +29,8 @@ static const struct told_row {
 static bool begin(weir_notice *told)
 {
   weir_call *c = (weir_call *)(void *)told->room;
-  if (!weir_enter_from(c, 0, 0, WEIR_BANK_DRIVER, NULL)) return false;
+  weir_thread *t = &weir_self;
+  if (weir_is_within(c, t) || !weir_begin_outermost(c, t, 0, 0, WEIR_BANK_DRIVER)) return false;
   weir_forward(c);
   return true;
 }

@@ -8,9 +8,9 @@
  * the functions which the wrappers call, or elsewhere. Nothing here locks or allocates. What
  * libweir's own calls into the driver are interrupted by is not told apart, and not counted. */
 #include <errno.h>
-#include "interpose/table/hooks.gen.h"
+#include <stdatomic.h>
 #include "interpose/elf/elf.h"
-#include "interpose/record/record.h"
+#include "interpose/table/wrap.h"
 
 enum { KNOWN = 16 };
 static struct {

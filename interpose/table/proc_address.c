@@ -6,12 +6,12 @@
  * passed as it is. A version above all that we know may mean an ABI that we do not: the driver is
  * then asked for the newest version that we know, too, and only if both answers are one is it ours.
  */
+#include <string.h>
+#include "interpose/elf/elf.h"
+#include "interpose/process/process.h"
+#include "interpose/record/unseen.h"
 #include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
-#include "interpose/record/record.h"
-#include "interpose/record/unseen.h"
-
-#include <string.h>
 
 /* Asks the real function once more, for another version. NULL when it fails. */
 typedef struct asker {

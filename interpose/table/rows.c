@@ -1,20 +1,14 @@
 /* rows.c: names and rows: which symbols we wrap, and where their originals are. */
+#include <stdatomic.h>
 #include <string.h>
 #include "core/trace/api.h"
-#include "interpose/record/context.h"
-#include "interpose/record/event_fill.h"
 #include "interpose/elf/elf.h"
+#include "interpose/process/process.h"
+#include "interpose/record/context.h"
+#include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
 
-_Atomic uint32_t weir_called[WEIR_SPOOL_MAX_APIS];
-
-static const char *const sonames[WEIR_BANKS] = {"libcuda.so.1", "libcudart.so.11.0",
-                                                "libcudart.so.12", "libcudart.so.13"};
-
-const char *weir_bank_soname(int bank)
-{
-  return bank >= 0 && bank < WEIR_BANKS ? sonames[bank] : NULL;
-}
+_Static_assert(WEIR_ROWS < WEIR_ELF_ID_GET_DEVICE, "no row has the number of another symbol");
 
 /* cu[A-Z], cuda[A-Z], __cuda[A-Z]: refuses cublas, cudnn, cufft, curl and all the rest at once. */
 static bool looks_ours(const char *n)
@@ -55,12 +49,6 @@ uint16_t weir_api_find(const char *name)
 {
   const weir_name *n = weir_name_find(name);
   return n ? n->api : 0;
-}
-
-void weir_called_first(uint16_t api, uint32_t epoch)
-{
-  atomic_store_explicit(&weir_called[api], epoch, memory_order_relaxed);
-  weir_cover(api, WEIR_COVER_CALLED);
 }
 
 /* Do both addresses lie in one loaded object? dlsym and cuGetProcAddress may name one function by

@@ -1,9 +1,51 @@
-/* rows.h: wrapped functions that hand out functions or names, and record no event. */
+/* rows.h: which symbols are wrapped, and where their originals are.
+ *
+ * A *row* is one exported CUDA symbol that is wrapped (hooks.tsv), in one bank (elf/bank.h): a
+ * row's wrapper exists once a bank, and so does its *real* pointer.
+ */
 #ifndef WEIR_INTERPOSE_ROWS_H
 #define WEIR_INTERPOSE_ROWS_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "interpose/elf/bank.h"
 #include "interpose/record/cuda_headers.h"
-#include "interpose/process/thread.h"
+
+/* One wrapped symbol of one bank. The array weir_rows[] is generated; rows of a bank are
+ * contiguous. */
+typedef struct weir_row {
+  const char *name;      /* exported symbol */
+  void *wrapper;         /* our function of the same type */
+  _Atomic(void *) *real; /* where the wrapper finds the original; NULL inside: not resolved yet */
+  uint16_t api;          /* core/trace/api.def */
+  uint8_t bank;          /* enum weir_bank */
+} weir_row;
+
+extern const weir_row weir_rows[];
+extern const uint32_t weir_row_count;
+
+/* The row of an exact symbol name in a bank; NULL: not wrapped. No lock, malloc or syscall, and a
+ * name that does not begin with "cu" or "__cuda" is refused within a few instructions. */
+const weir_row *weir_row_find(int bank, const char *name);
+
+/* True if the name is wrapped in any bank: what dlsym's filter asks first. */
+bool weir_name_is_ours(const char *name);
+
+/* The api number of a CUDA function we know but may not wrap (0: no CUDA function). Slow is fine.
+ */
+uint16_t weir_api_find(const char *name);
+
+/* Remembers `real` as the original of the row, counts the look-up in the coverage, and returns what
+ * the asker gets: the wrapper. `real` equal to the wrapper itself is returned unchanged. Where
+ * *real already holds another address that is still loaded (a second copy of one soname, a shim in
+ * front of it), the newcomer is returned as it is, not wrapped; dlclose() sets *real back to NULL
+ * when its object is gone (loader/lookup.c). */
+void *weir_row_offer(const weir_row *row, void *real);
+
+/* Resolves a row called through our exported symbol: weir_elf_symbol() in the bank's soname. NULL:
+ * nothing loaded has it (the wrapper then returns the "not found" error of its layer). */
+void *weir_row_resolve(const weir_row *row);
 
 /* Every exported name there is, and where it is wrapped. */
 typedef struct weir_name {
@@ -30,7 +72,9 @@ extern const uint32_t weir_abi_count;
 /* The record of an exact name, or NULL. */
 const weir_name *weir_name_find(const char *name);
 
-/* Bodies of the wrappers; `real` is the original. */
+/* ---- cuGetProcAddress and its kin (proc_address.c) ---------------------------------------------
+ *
+ * Bodies of the wrappers; `real` is the original. They record no event. */
 CUresult weir_s_cuGetProcAddress(int bank, bool per_thread,
                                  CUresult (*real)(const char *, void **, int, cuuint64_t),
                                  const char *symbol, void **function, int version,
@@ -52,28 +96,22 @@ cudaError_t weir_s_cudaGetDriverEntryPointByVersion(
                         enum cudaDriverEntryPointQueryResult *),
     const char *symbol, void **function, unsigned int version, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult *status);
-void weir_s___cudaRegisterFunction(int bank, bool per_thread,
-                                   void (*real)(void **, const char *, char *, const char *, int,
-                                                uint3 *, uint3 *, dim3 *, dim3 *, int *),
-                                   void **module, const char *stub, char *symbol, const char *name,
-                                   int threads, uint3 *tid, uint3 *bid, dim3 *block, dim3 *grid,
-                                   int *warp);
-cudaError_t weir_s___cudaGetKernel(int bank, bool per_thread,
-                                   cudaError_t (*real)(cudaKernel_t *, const void *),
-                                   cudaKernel_t *kernel, const void *stub);
-cudaError_t weir_s_cudaGetKernel(int bank, bool per_thread,
-                                 cudaError_t (*real)(cudaKernel_t *, const void *),
-                                 cudaKernel_t *kernel, const void *stub);
-cudaError_t weir_s_cudaGetFuncBySymbol(int bank, bool per_thread,
-                                       cudaError_t (*real)(cudaFunction_t *, const void *),
-                                       cudaFunction_t *function, const void *stub);
 
-/* ---- names of kernels (names.c) -------------------------------------------------------------- */
-
-/* A host stub was registered as the kernel `name` (static string of the program). */
-void weir_name_stub(uint64_t stub, const char *name);
-
-/* The handle runs what the stub runs. */
-void weir_name_like_stub(uint64_t handle, uint64_t stub);
+/* Exports a wrapper under its CUDA name, bound to one bank by a version node
+ * (interpose/exports.map). The order of the nodes there is the whole trick: a program linked with
+ * libcudart.so.13 asks for cudaMalloc@libcudart.so.13 and gets that bank's wrapper; an unversioned
+ * reference to cuInit may bind to the oldest node, weir_driver; dlsym() never sees a hidden version
+ * ("@", not "@@"), so that only a look-up that would succeed without us succeeds with us; and an
+ * unversioned reference to a runtime symbol (an object with cudart linked in) passes us by.
+ * Wrappers are static or hidden; every exported name goes through this macro, once a row:
+ * WEIR_EXPORT(w_rt13_cudaMalloc, cudaMalloc, WEIR_NODE_RT13). */
+#define WEIR_NODE_DRIVER "weir_driver"
+#define WEIR_NODE_RT11   "libcudart.so.11.0"
+#define WEIR_NODE_RT12   "libcudart.so.12"
+#define WEIR_NODE_RT13   "libcudart.so.13"
+#define WEIR_EXPORT(wrapper, symbol, node)                                                         \
+  __asm__(".globl weir_x_" #wrapper "\n.type weir_x_" #wrapper                                     \
+          ", %function\n.set weir_x_" #wrapper ", " #wrapper "\n.symver weir_x_" #wrapper          \
+          ", " #symbol "@" node ", remove\n")
 
 #endif

@@ -5,9 +5,41 @@
 #include "interpose/record/capture.h"
 #include "interpose/record/context.h"
 #include "interpose/record/extract.h"
+#include "interpose/record/names.h"
+#include "interpose/reroute/reroute.h"
 #include "interpose/table/hooks.gen.h"
 #include "interpose/table/rows.h"
-#include "interpose/reroute/reroute.h"
+
+extern _Atomic(void *) weir_reals[]; /* by row */
+
+/* The original of a row, looked up when a linked program calls before anyone asked for it. */
+WEIR_INLINE void *weir_real(uint32_t row)
+{
+  void *real = atomic_load_explicit(&weir_reals[row], memory_order_acquire);
+  return __builtin_expect(real != NULL, 1) ? real : weir_row_resolve(&weir_rows[row]);
+}
+
+/* A hooked call was made within another, from `site`, which is not in the library that last did so
+ * (nested.c). Keeps errno; a signal handler may be the caller. */
+void weir_called_within(weir_thread *t, const void *site);
+
+/* True: this call owns the event and weir_leave() must follow. `site`: where a wrapper returns to.
+ */
+WEIR_INLINE bool weir_enter_from(weir_call *c, uint16_t api, unsigned flags, int bank,
+                                 const void *site)
+{
+  weir_thread *t = &weir_self;
+  if (weir_is_within(c, t)) {
+    if (__builtin_expect((uintptr_t)site - t->inner_start >= t->inner_bytes, 0))
+      weir_called_within(t, site);
+    return false;
+  }
+  return weir_begin_outermost(c, t, api, flags, bank);
+}
+
+/* In a wrapper. */
+#define weir_enter(c, api, flags, bank)                                                            \
+  weir_enter_from(c, api, flags, bank, __builtin_return_address(0))
 
 /* Old functions are declared deprecated, and wrapping them is what we are here for. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

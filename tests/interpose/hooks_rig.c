@@ -9,8 +9,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "core/trace/api.h"
-#include "interpose/record/context.h"
 #include "interpose/elf/elf.h"
+#include "interpose/process/process.h"
+#include "interpose/record/context.h"
 
 __thread weir_thread weir_self;
 _Atomic bool weir_recording;

@@ -6,6 +6,7 @@
 #include <check.h>
 #include <stdbool.h>
 #include "interpose/process/thread.h"
+#include "interpose/table/rows.h"
 #include "tests/interpose/fake_cuda.h"
 
 /* One test's fixture: a new spool, fakes as new. */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "interpose/process/thread.h"
 #include "interpose/elf/elf.h"
 #include "tests/interpose/loader_run.h"
 

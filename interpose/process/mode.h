@@ -1,0 +1,19 @@
+/* mode.h: what Weir may do in this process beside writing down what it sees. */
+#ifndef WEIR_INTERPOSE_MODE_H
+#define WEIR_INTERPOSE_MODE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum weir_mode { WEIR_OBSERVE, WEIR_STRICT, WEIR_RELAXED };
+
+/* What was asked for; OBSERVE in a fork's child whose parent had contexts, which are gone, and
+ * where nothing is recorded. */
+extern _Atomic uint8_t weir_mode;
+
+static inline enum weir_mode weir_mode_now(void)
+{
+  return (enum weir_mode)atomic_load_explicit(&weir_mode, memory_order_relaxed);
+}
+
+#endif
