@@ -22,6 +22,7 @@
 #include "interpose/process/process.h"
 #include "interpose/record/context.h"
 #include "interpose/record/unseen.h"
+#include "interpose/reroute/rules.h"
 #include "interpose/table/rows.h"
 
 /* What a filter tells its trampoline. Returned in two registers. */
@@ -255,6 +256,7 @@ int weir_own_dlclose(void *handle)
     forget_unloaded();
     weir_elf_unloaded();
     weir_helpers_forget();
+    weir_rules_forget();
   }
   weir_stack_unloaded();
   errno = saved;

@@ -14,7 +14,7 @@
 #include <time.h>
 #include "core/base/clock.h"
 #include "interpose/record/context.h"
-#include "interpose/reroute/reroute.h"
+#include "interpose/record/subscriber.h"
 
 enum { SPINS = 256, YIELDS = 64, PAUSE_NS = 20000 };
 #define BEGIN_WAITS_NS UINT64_C(1000000000)
@@ -130,7 +130,7 @@ void weir_capture_ended(bool counted, bool owner, uint32_t status, uint64_t stre
   ending_at = 0;
   bool over = status == CUDA_SUCCESS || status == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
               (status == CUDA_ERROR_STREAM_CAPTURE_UNJOINED && is_over(stream));
-  if (status == CUDA_SUCCESS) weir_route_taint_all(owner);
+  if (status == CUDA_SUCCESS) record_subscriber_now()->graph_made(owner);
   if (over) one_less();
 }
 

@@ -1,9 +1,9 @@
 /* context.c: see context.h. The table of contexts is claimed slot by slot with compare-and-swap. */
 #include "interpose/record/context.h"
-#include "interpose/reroute/rules.h"
 
 #include <string.h>
-#include "interpose/reroute/reroute.h"
+#include "interpose/record/subscriber.h"
+#include "interpose/record/work.h"
 #include "interpose/elf/elf.h"
 
 enum { CONTEXTS = 254, OTHERS = 255 };
@@ -56,7 +56,6 @@ void weir_helpers_forget(void)
   for (int i = 0; i < WEIR_HELPER_COUNT; i++)
     atomic_store_explicit(&weir_helpers[i], NULL, memory_order_release);
   atomic_fetch_add(&weir_context_age, 1);
-  weir_rules_forget();
 }
 
 static known_context known_at(int i)
@@ -94,7 +93,8 @@ unsigned weir_context_device(uint64_t context)
 
 static void forget_at(int i)
 {
-  weir_route_context_gone((unsigned)i + 1);
+  weir_work_forget_context((unsigned)i + 1);
+  record_subscriber_now()->context_gone((unsigned)i + 1);
   atomic_store_explicit(&contexts[i], 0, memory_order_release);
 }
 

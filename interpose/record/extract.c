@@ -11,7 +11,7 @@
 #include "interpose/record/names.h"
 #include "interpose/record/pools.h"
 #include "interpose/elf/elf.h"
-#include "interpose/reroute/reroute.h"
+#include "interpose/record/subscriber.h"
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -19,7 +19,7 @@ WEIR_INLINE void remember(const weir_call *c, uint64_t ptr, uint64_t bytes, unsi
                           unsigned device, weir_tag more)
 {
   if (c->status != 0 || !ptr || c->routed) return;
-  weir_route_handed_out(ptr);
+  record_subscriber_now()->allocated(ptr);
   weir_tag tag = weir_tag_make(mem, device, c->thread->last_context_number);
   weir_block_add((weir_block){ptr, bytes, tag | more});
 }
@@ -355,7 +355,7 @@ void weir_x_capture_end(weir_call *c, weir_word stream, weir_word graph)
 /* What the graph does may touch any memory that is live now. */
 void weir_x_graph(weir_call *c, weir_word graph, weir_word other)
 {
-  if (c->status == 0) weir_route_taint_all(true);
+  if (c->status == 0) record_subscriber_now()->graph_made(true);
   weir_x_call(c, graph, other, 0, WEIR_NO_STREAM);
 }
 
@@ -473,7 +473,7 @@ void weir_x_context(weir_call *c, weir_word a, weir_word device, weir_word b)
 
 void weir_x_peer_access(weir_call *c, weir_word a, weir_word b)
 {
-  if (c->status == 0) weir_route_peers();
+  if (c->status == 0) record_subscriber_now()->peers_enabled();
   weir_x_context(c, a, WEIR_DEVICE_NONE, b);
 }
 

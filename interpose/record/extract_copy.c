@@ -11,7 +11,7 @@
 #include "interpose/record/extract.h"
 
 #include "interpose/record/event_fill.h"
-#include "interpose/reroute/reroute.h"
+#include "interpose/record/subscriber.h"
 
 enum said { HOST, DEVICE, EITHER, ARRAY };
 
@@ -117,7 +117,7 @@ static void reached(const weir_call *c, const side *s, unsigned works)
   if (__builtin_expect(!context || context == works, 1)) return;
   if (weir_mode_now() == WEIR_OBSERVE || c->status || c->flags & WEIR_EVF_STAGED) return;
   if (s->mem == WEIR_MEM_DEVICE || s->mem == WEIR_MEM_PINNED)
-    weir_route_taint(s->at, WEIR_WHY_PEER);
+    record_subscriber_now()->shared(s->at, WEIR_WHY_PEER);
 }
 
 /* The event of a copy; the sides were found with the thread's context already asked for. */

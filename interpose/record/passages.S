@@ -3,6 +3,22 @@
  */
 #include "interpose/record/unseen.h"
 
+        .bss
+        .globl  weir_passage_to, weir_passed, weir_passed_any
+        .balign 8
+        .type   weir_passage_to, %object
+        .size   weir_passage_to, 8 * WEIR_PASSAGES
+weir_passage_to:
+        .zero   8 * WEIR_PASSAGES
+        .type   weir_passed, %object
+        .size   weir_passed, WEIR_PASSAGES
+weir_passed:
+        .zero   WEIR_PASSAGES
+        .type   weir_passed_any, %object
+        .size   weir_passed_any, 1
+weir_passed_any:
+        .zero   1
+
         .text
         .globl  weir_passages
         .hidden weir_passages, weir_passed, weir_passed_any, weir_passage_to

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include "interpose/record/record.h"
-#include "interpose/reroute/device.h"
 
 static void put(weir_thread *t, const weir_trace_event *fact)
 {
@@ -31,7 +30,7 @@ static void put(weir_thread *t, const weir_trace_event *fact)
   weir_writer_commit(&t->writer, 1);
 }
 
-static void tell(const weir_trace_event *fact)
+void weir_stats_write(const weir_trace_event *fact)
 {
   weir_thread *t = &weir_self;
   int saved = errno;
@@ -47,59 +46,47 @@ static void tell(const weir_trace_event *fact)
   errno = saved;
 }
 
-void weir_stats_given(void *device, const weir_whole_given *given)
-{
-  const weir_route_device *d = device;
-  tell(&(weir_trace_event){.start = given->start,
-                           .copy = WEIR_CACHE_GIVEN_BACK,
-                           .device = d->host ? WEIR_DEVICE_NONE : (uint8_t)d->backend.index,
-                           .mem = d->host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
-                           .a = given->address,
-                           .b = given->why,
-                           .bytes = given->bytes});
-}
-
 void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why)
 {
-  tell(&(weir_trace_event){.start = weir_ticks(),
-                           .copy = WEIR_CACHE_TAINTED,
-                           .device = WEIR_DEVICE_NONE,
-                           .mem = WEIR_MEM_DEVICE,
-                           .a = address,
-                           .b = why,
-                           .bytes = bytes});
+  weir_stats_write(&(weir_trace_event){.start = weir_ticks(),
+                                       .copy = WEIR_CACHE_TAINTED,
+                                       .device = WEIR_DEVICE_NONE,
+                                       .mem = WEIR_MEM_DEVICE,
+                                       .a = address,
+                                       .b = why,
+                                       .bytes = bytes});
 }
 
 void weir_stats_staging(uint64_t start, unsigned device, weir_copy_kind kind, unsigned percent,
                         uint64_t bytes)
 {
-  tell(&(weir_trace_event){.start = start,
-                           .copy = WEIR_CACHE_STAGING,
-                           .device = (uint8_t)device,
-                           .a = kind,
-                           .b = percent,
-                           .bytes = bytes});
+  weir_stats_write(&(weir_trace_event){.start = start,
+                                       .copy = WEIR_CACHE_STAGING,
+                                       .device = (uint8_t)device,
+                                       .a = kind,
+                                       .b = percent,
+                                       .bytes = bytes});
 }
 
 void weir_stats_unwritten(uint64_t block, uint64_t offset, uint64_t bytes, uint32_t stack)
 {
-  tell(&(weir_trace_event){.start = weir_ticks(),
-                           .stack = stack,
-                           .copy = WEIR_CACHE_UNWRITTEN,
-                           .device = weir_self.last_device,
-                           .mem = WEIR_MEM_DEVICE,
-                           .a = block,
-                           .b = offset,
-                           .bytes = bytes});
+  weir_stats_write(&(weir_trace_event){.start = weir_ticks(),
+                                       .stack = stack,
+                                       .copy = WEIR_CACHE_UNWRITTEN,
+                                       .device = weir_self.last_device,
+                                       .mem = WEIR_MEM_DEVICE,
+                                       .a = block,
+                                       .b = offset,
+                                       .bytes = bytes});
 }
 
 void weir_stats_reserved(unsigned device, weir_mem mem, uint64_t bytes)
 {
-  tell(&(weir_trace_event){.start = weir_ticks(),
-                           .copy = WEIR_CACHE_RESERVED,
-                           .device = (uint8_t)device,
-                           .mem = (uint8_t)mem,
-                           .bytes = bytes});
+  weir_stats_write(&(weir_trace_event){.start = weir_ticks(),
+                                       .copy = WEIR_CACHE_RESERVED,
+                                       .device = (uint8_t)device,
+                                       .mem = (uint8_t)mem,
+                                       .bytes = bytes});
 }
 
 void weir_stats_pool(uint64_t start, uint64_t pool, unsigned device, bool from_start,
@@ -114,19 +101,19 @@ void weir_stats_pool(uint64_t start, uint64_t pool, unsigned device, bool from_s
                           .b = f->used,
                           .bytes = f->reserved,
                           .stream = f->threshold};
-  tell(&now);
+  weir_stats_write(&now);
   now.copy = WEIR_CACHE_POOL_PEAK;
   now.b = f->used_high;
   now.bytes = f->reserved_high;
   now.stream = 0;
-  tell(&now);
+  weir_stats_write(&now);
 }
 
 void weir_stats_pool_ended(uint64_t pool)
 {
-  tell(&(weir_trace_event){.start = weir_ticks(),
-                           .copy = WEIR_CACHE_POOL_ENDED,
-                           .device = WEIR_DEVICE_NONE,
-                           .mem = WEIR_MEM_DEVICE,
-                           .a = pool});
+  weir_stats_write(&(weir_trace_event){.start = weir_ticks(),
+                                       .copy = WEIR_CACHE_POOL_ENDED,
+                                       .device = WEIR_DEVICE_NONE,
+                                       .mem = WEIR_MEM_DEVICE,
+                                       .a = pool});
 }

@@ -6,11 +6,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include "core/memory/whole.h"
 #include "core/trace/event.h"
 
-/* A weir_whole_options.on_given; `device` is the cache's weir_route_device. */
-void weir_stats_given(void *device, const weir_whole_given *given);
+/* Writes a fact of kind WEIR_EV_CACHE; the duration is from its start until now. */
+void weir_stats_write(const weir_trace_event *fact);
 /* address 0: all blocks that are live. */
 void weir_stats_tainted(uint64_t address, uint64_t bytes, weir_reason why);
 /* The driver's time in percent of ours (0: could not be measured), and how it was found: by copies

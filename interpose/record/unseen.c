@@ -5,18 +5,20 @@
 #include "interpose/record/unseen.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include "interpose/reroute/reroute.h"
-#include "interpose/record/work.h"
+#include "interpose/process/mode.h"
 
+/* passages.S */
 extern const char weir_passages[]; /* WEIR_PASSAGES pieces of code of WEIR_PASSAGE_BYTES */
+extern void *weir_passage_to[WEIR_PASSAGES]; /* where each goes */
+extern uint8_t weir_passed[WEIR_PASSAGES];   /* it was taken; written by the passage, as is: */
+extern uint8_t weir_passed_any;
 
-void *weir_passage_to[WEIR_PASSAGES]; /* where each goes */
-uint8_t weir_passed[WEIR_PASSAGES];   /* it was taken; written by the passage, as is: */
-uint8_t weir_passed_any;
 static char names[WEIR_PASSAGES][64];
 static unsigned used;
+static _Atomic bool too_many; /* were looked up for the passages there are */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *passage(unsigned i)
@@ -44,7 +46,8 @@ void *weir_unseen_offer(const char *name, void *real)
   }
   pthread_mutex_unlock(&lock);
   if (i < WEIR_PASSAGES) return passage(i);
-  weir_work_unseen("more unknown functions were looked up than can be watched");
+  atomic_store(&too_many, true);
+  __atomic_store_n(&weir_passed_any, 1, __ATOMIC_RELEASE);
   return real;
 }
 
@@ -52,6 +55,11 @@ void weir_unseen_forked(void)
 {
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   lock = unlocked; /* whoever held it is not in this image */
+}
+
+bool weir_unseen_too_many(void)
+{
+  return atomic_load(&too_many);
 }
 
 const char *weir_unseen_called(void)

@@ -11,16 +11,16 @@
 #define WEIR_PASSAGE_BYTES 64
 
 #ifndef __ASSEMBLER__
-#include <stdint.h>
+#include <stdbool.h>
 
 /* What the program gets for `real`, which it looked up as `name`: a way to it that notices its
  * first call. Without relaxed frees, and for what is such a way already: `real`. */
 void *weir_unseen_offer(const char *name, void *real);
 
-extern uint8_t weir_passed_any; /* a watched function was called */
-
-/* The name of one that was called, or NULL. */
+/* The name of one that was called, or NULL. Not NULL, too, where more were looked up than can be
+ * watched. */
 const char *weir_unseen_called(void);
+bool weir_unseen_too_many(void);
 
 /* In a fork's child. */
 void weir_unseen_forked(void);

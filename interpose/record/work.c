@@ -112,6 +112,10 @@ static bool is_blind(void)
   if (!atomic_load(&blind)) {
     const char *name = weir_unseen_called();
     if (!name) return false;
+    if (weir_unseen_too_many()) {
+      weir_work_unseen("more unknown functions were looked up than can be watched");
+      return true;
+    }
     (void)snprintf(text, sizeof text, "%s, which Weir does not know, was called", name);
     weir_work_unseen(text);
   }

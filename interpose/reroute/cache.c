@@ -13,13 +13,13 @@
 #include "interpose/record/stats.h"
 #include "interpose/reroute/rules.h"
 #include "interpose/process/tools.h"
-#include "interpose/record/unseen.h"
 #include "interpose/record/work.h"
 #include "interpose/elf/elf.h"
 
 #define CACHE_MOST (UINT64_C(4) << 30)
 
-static weir_route_options options;
+static uint64_t most_kept; /* bytes a context, UINT64_MAX: by the device */
+static uint64_t decay_ms;
 weir_cache weir_caches[WEIR_CACHES];
 weir_cache weir_host_caches[WEIR_CACHES][WEIR_HOSTS];
 static _Atomic uint32_t hosts_made[WEIR_CACHES]; /* bitmap of those of a context that there are */
@@ -34,33 +34,17 @@ OWN unsigned tries;      /* of its allocation, after the first */
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-void weir_route_start(const weir_route_options *o)
+void weir_caches_start(uint64_t keep_bytes, uint64_t decay)
 {
-  options = *o;
-  weir_stage_start(&o->stage);
-  if (o->rules) weir_rules_start(o->rules);
-  weir_fill_start(o->mode == WEIR_OBSERVE ? WEIR_FILL_NONE : o->fill);
-  atomic_store(&weir_mode, (uint8_t)o->mode);
-}
-
-void weir_route_end(void)
-{
-  atomic_store(&weir_mode, WEIR_OBSERVE);
-  weir_fill_start(WEIR_FILL_NONE);
-}
-
-void weir_route_forked(void)
-{
-  weir_unseen_forked();
-  weir_capture_forked();
-  if (weir_context_any()) weir_route_end();
+  most_kept = keep_bytes;
+  decay_ms = decay;
 }
 
 static uint64_t most_cached(unsigned device)
 {
   PFN_cuDeviceTotalMem_v3020 ask = WEIR_HELPER(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020);
   size_t total = 0;
-  if (options.keep_bytes != UINT64_MAX) return options.keep_bytes;
+  if (most_kept != UINT64_MAX) return most_kept;
   if (!ask || ask(&total, (CUdevice)device) != CUDA_SUCCESS) return 0;
   return total / 10 < CACHE_MOST ? total / 10 : CACHE_MOST;
 }
@@ -68,7 +52,7 @@ static uint64_t most_cached(unsigned device)
 static uint64_t most_pinned(void)
 {
   uint64_t ram = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-  if (options.keep_bytes != UINT64_MAX) return options.keep_bytes;
+  if (most_kept != UINT64_MAX) return most_kept;
   return ram / 10 < CACHE_MOST ? ram / 10 : CACHE_MOST;
 }
 
@@ -98,6 +82,20 @@ bool weir_route_watched(void)
   return weir_mode_now() == WEIR_OBSERVE;
 }
 
+/* Memory has gone back to the driver: a fact for the trace. */
+static void on_given(void *device, const weir_whole_given *given)
+{
+  const weir_route_device *d = device;
+  weir_stats_write(
+      &(weir_trace_event){.start = given->start,
+                          .copy = WEIR_CACHE_GIVEN_BACK,
+                          .device = d->host ? WEIR_DEVICE_NONE : (uint8_t)d->backend.index,
+                          .mem = d->host ? WEIR_MEM_PINNED : WEIR_MEM_DEVICE,
+                          .a = given->address,
+                          .b = given->why,
+                          .bytes = given->bytes});
+}
+
 bool weir_cache_make(weir_cache *k, const weir_thread *t, int host)
 {
   pthread_mutex_lock(&making);
@@ -105,8 +103,8 @@ bool weir_cache_make(weir_cache *k, const weir_thread *t, int host)
       weir_route_device_init(&k->device, (CUcontext)(uintptr_t)t->last_context,
                              t->last_context_number, t->last_device, host >= 0)) {
     weir_whole_options o = {.keep_bytes = host >= 0 ? most_pinned() : most_cached(t->last_device),
-                            .decay_ms = options.decay_ms,
-                            .on_given = weir_stats_given};
+                            .decay_ms = decay_ms,
+                            .on_given = on_given};
     weir_whole *made;
     if (!weir_whole_open(&made, &k->device.backend, &o)) {
       __atomic_store_n(&k->whole, made, __ATOMIC_RELEASE);
@@ -135,7 +133,6 @@ static void abandon(weir_cache *k)
 
 void weir_route_context_gone(unsigned number)
 {
-  weir_work_forget_context(number);
   if (!number || number >= WEIR_CACHES - 1) return;
   weir_stage_context_gone(number);
   weir_fill_context_gone(number);

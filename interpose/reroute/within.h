@@ -33,6 +33,9 @@ extern weir_cache weir_host_caches[WEIR_CACHES][WEIR_HOSTS];
 extern _Atomic uint64_t weir_tainted; /* blocks with a serial up to this are never cached */
 extern _Atomic bool weir_peers;       /* kernels of one device may touch memory of another */
 
+/* Most bytes that a context keeps (UINT64_MAX: min(10 % of the device, 4 GiB)), and how long. */
+void weir_caches_start(uint64_t keep_bytes, uint64_t decay_ms);
+
 /* The thread's context has none of that kind yet; false: none can be had. */
 bool weir_cache_make(weir_cache *k, const weir_thread *t, int host);
 
