@@ -3,16 +3,11 @@
 #ifndef WEIR_INTERPOSE_LOADER_H
 #define WEIR_INTERPOSE_LOADER_H
 
-#include <stdbool.h>
-
 /* The exported trampolines, by names that can't be interposed. */
 void *weir_own_dlsym(void *handle, const char *name);
 void *weir_own_dlvsym(void *handle, const char *name, const char *version);
 void *weir_own_dlopen(const char *file, int mode);
 void *weir_own_dlmopen(long space, const char *file, int mode);
 int weir_own_dlclose(void *handle);
-
-/* WEIR_DEEPBIND=keep: dlopen's flag is left alone. */
-extern bool weir_keep_deepbind;
 
 #endif

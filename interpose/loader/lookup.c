@@ -19,10 +19,10 @@
 #include "core/trace/stack.h"
 #include "interpose/elf/elf.h"
 #include "interpose/loader/loader.h"
+#include "interpose/process/options.h"
+#include "interpose/process/part.h"
 #include "interpose/process/process.h"
-#include "interpose/record/context.h"
 #include "interpose/record/unseen.h"
-#include "interpose/reroute/rules.h"
 #include "interpose/table/rows.h"
 
 /* What a filter tells its trampoline. Returned in two registers. */
@@ -37,7 +37,7 @@ weir_verdict weir_filter_dlvsym(void *handle, const char *name, const void *call
 weir_verdict weir_filter_dlopen(int mode);
 weir_verdict weir_filter_dlmopen(long space, int mode);
 
-bool weir_keep_deepbind;
+static bool keep_deepbind; /* WEIR_DEEPBIND=keep: dlopen's flag is left alone */
 
 static inline bool names_loader(const char *name)
 {
@@ -212,7 +212,7 @@ static void doubt_originals(void)
 weir_verdict weir_filter_dlopen(int mode)
 {
   if (__builtin_expect(!weir_real_dlopen, 0)) weir_loader_find();
-  if (!weir_keep_deepbind) mode &= ~RTLD_DEEPBIND;
+  if (!keep_deepbind) mode &= ~RTLD_DEEPBIND;
   if (!(mode & RTLD_NOLOAD)) doubt_originals(); /* which some ask for at each of their calls */
   return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlopen)};
 }
@@ -224,7 +224,7 @@ weir_verdict weir_filter_dlmopen(long space, int mode)
   weir_loader_find();
   if (space != LM_ID_BASE)
     weir_note_namespace();
-  else if (!weir_keep_deepbind)
+  else if (!keep_deepbind)
     mode &= ~RTLD_DEEPBIND;
   return (weir_verdict){(void *)(intptr_t)mode, WEIR_CODE(weir_real_dlmopen)};
 }
@@ -255,8 +255,7 @@ int weir_own_dlclose(void *handle)
   if (weir_loader_unloads() != unloads) {
     forget_unloaded();
     weir_elf_unloaded();
-    weir_helpers_forget();
-    weir_rules_forget();
+    process_parts_unloaded();
   }
   weir_stack_unloaded();
   errno = saved;
@@ -265,3 +264,14 @@ int weir_own_dlclose(void *handle)
 
 __attribute__((visibility("default"))) int dlclose(void *handle)
     __attribute__((alias("weir_own_dlclose")));
+
+static void start(void)
+{
+  static const char *const words[] = {"mask", "keep", NULL};
+  unsigned choice;
+
+  keep_deepbind = process_choice_option(&choice, "WEIR_DEEPBIND", words) && choice == 1;
+}
+
+static const process_part part = {.start = start};
+PROCESS_PART(part);

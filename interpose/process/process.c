@@ -15,7 +15,6 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +29,11 @@
 #include "core/base/options.h"
 #include "core/trace/api.h"
 #include "interpose/elf/elf.h"
-#include "interpose/loader/loader.h"
 #include "interpose/process/mode.h"
+#include "interpose/process/options.h"
+#include "interpose/process/part.h"
 #include "interpose/process/process.h"
 #include "interpose/process/thread.h"
-#include "interpose/record/pools.h"
-#include "interpose/reroute/poison.h"
-#include "interpose/reroute/reroute.h"
-#include "interpose/process/tools.h"
 
 #if defined(__aarch64__)
 #define WIPE_BYTES 65536 /* the largest page there is */
@@ -50,8 +46,7 @@
 #define EPOCH_NEVER      UINT32_MAX /* a thread that has not begun, or has ended */
 #define UNWINDER_WAIT_NS 100000000
 #define STACKS_DEPTH     32
-#define MOST_OUTPUTS     10000 /* names tried for a trace */
-#define CACHE_DECAY_MS   2000
+#define MOST_OUTPUTS     10000                 /* names tried for a trace */
 #define ROOM_FOR_TREE    (UINT64_C(256) << 20) /* bytes /dev/shm must have free to be chosen */
 
 __thread weir_thread weir_self = {.epoch = EPOCH_NEVER};
@@ -77,8 +72,6 @@ static struct {
   uint64_t limit;       /* bytes a spool, 0: the default */
   uint64_t api_hash;    /* of our table of functions, 0: not made yet */
   pthread_key_t key;    /* its destructor ends a thread */
-  weir_route_options route;      /* mode and caches */
-  const char *tool;              /* because of which all is observed only, NULL: none */
   char directory[PATH_MAX];      /* of spools; "": none */
   char output[PATH_MAX];         /* trace, when automatic */
   char home[PATH_MAX];           /* folder of our own file; "": not known */
@@ -86,84 +79,10 @@ static struct {
   pthread_mutex_t unwinder_lock; /* over setting it up */
 } life = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .unwinder_lock = PTHREAD_MUTEX_INITIALIZER,
-          .route = {.mode = WEIR_STRICT, .keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS},
           .depth = STACKS_DEPTH};
 
-static _Atomic bool tool_unsaid;                      /* until the first event */
-static _Atomic uint8_t coverage[WEIR_SPOOL_MAX_APIS]; /* WEIR_COVER_*, for spools still to come */
-static _Atomic uint32_t unknown_lookups;
-static char unknown_name[64];
-
-/* ---- what reports are told ------------------------------------------------------------------- */
-
-/* What the program was started with as its stderr; mode 0: nothing. */
-static struct stat first_stderr;
-
-/* A program that has closed its stderr may have a file or a socket of its own by that number. */
-static bool stderr_is_the_first(void)
-{
-  struct stat now;
-
-  return first_stderr.st_mode && fstat(2, &now) == 0 && now.st_dev == first_stderr.st_dev &&
-         now.st_ino == first_stderr.st_ino;
-}
-
-void weir_say(const char *format, ...)
-{
-  char text[1024] = "weir: ";
-  int saved = errno, n;
-  va_list args;
-
-  if (!stderr_is_the_first()) {
-    errno = saved;
-    return;
-  }
-  va_start(args, format);
-  n = vsnprintf(text + 6, sizeof text - 7, format, args);
-  va_end(args);
-  n = n < 0 ? 0 : n > (int)sizeof text - 8 ? (int)sizeof text - 8 : n;
-  text[6 + n] = '\n';
-  syscall(SYS_write, 2, text, (size_t)n + 7);
-  errno = saved;
-}
-
-void weir_cover(uint16_t api, uint8_t bits)
-{
-  weir_spool_header *h = weir_spool_current();
-
-  if (api >= WEIR_SPOOL_MAX_APIS) return;
-  if ((atomic_load_explicit(&coverage[api], memory_order_relaxed) & bits) != bits)
-    atomic_fetch_or_explicit(&coverage[api], bits, memory_order_relaxed);
-  if (h && (atomic_load_explicit(&h->coverage[api], memory_order_relaxed) & bits) != bits)
-    atomic_fetch_or_explicit(&h->coverage[api], bits, memory_order_relaxed);
-}
-
-void weir_cover_unknown(const char *name)
-{
-  weir_spool_header *h = weir_spool_current();
-
-  if (atomic_fetch_add_explicit(&unknown_lookups, 1, memory_order_relaxed) == 0)
-    (void)snprintf(unknown_name, sizeof unknown_name, "%s", name);
-  if (h && atomic_fetch_add_explicit(&h->unknown_lookups, 1, memory_order_relaxed) == 0)
-    (void)snprintf(h->unknown_name, sizeof h->unknown_name, "%s", name);
-}
-
-/* A new spool hears of the look-ups that came before it. A child keeps its parent's look-ups, since
- * it holds the pointers too, and not its calls. */
-static void publish_coverage(weir_spool_header *h)
-{
-  uint32_t unknown = atomic_load(&unknown_lookups);
-
-  for (unsigned i = 0; i < WEIR_SPOOL_MAX_APIS; i++) {
-    uint8_t bits = atomic_load_explicit(&coverage[i], memory_order_relaxed);
-    bits &= (uint8_t)~WEIR_COVER_CALLED;
-    if (bits) atomic_fetch_or_explicit(&h->coverage[i], bits, memory_order_relaxed);
-  }
-  if (unknown && atomic_fetch_add(&h->unknown_lookups, unknown) == 0)
-    memcpy(h->unknown_name, unknown_name, sizeof unknown_name);
-}
-
-/* ---- options --------------------------------------------------------------------------------- */
+/* ---- options ----------------------------------------------------------------------------------
+ */
 
 /* Start of a process (field 22 of its stat, clock ticks since boot), 0 when it is not there. */
 static uint64_t start_time(const char *stat_path)
@@ -184,22 +103,6 @@ static uint64_t start_time(const char *stat_path)
   return value;
 }
 
-/* Says what is wrong with an option, once a process tree. */
-static void bad_option(const char *name, weir_status status)
-{
-  if (status == WEIR_OK) return;
-  weir_say("%s; the default is used.", weir_error_message());
-  unsetenv(name);
-}
-
-static bool flag_of(const char *name)
-{
-  bool on = false;
-  const char *text = getenv(name);
-  if (text) bad_option(name, weir_option_bool(&on, name, text));
-  return on;
-}
-
 /* What is no answer means yes: who asks at all has something to hide. */
 static bool redact_of(void)
 {
@@ -211,108 +114,27 @@ static bool redact_of(void)
   return true;
 }
 
-static void read_fill(void)
-{
-  bool zero = flag_of("WEIR_ZERO"), poison = flag_of("WEIR_POISON");
-  if (zero && poison) {
-    weir_say("WEIR_ZERO and WEIR_POISON exclude each other; neither is used.");
-    unsetenv("WEIR_ZERO");
-    unsetenv("WEIR_POISON");
-    return;
-  }
-  life.route.fill = zero ? WEIR_FILL_ZERO : poison ? WEIR_FILL_POISON : WEIR_FILL_NONE;
-}
-
-/* Makes `text` absolute, with the folder the process started in. False: it can't be. */
-static bool make_absolute(char out[PATH_MAX], const char *text)
-{
-  char cwd[PATH_MAX];
-  int n;
-
-  if (text[0] == '/')
-    n = snprintf(out, PATH_MAX, "%s", text);
-  else
-    n = getcwd(cwd, sizeof cwd) ? snprintf(out, PATH_MAX, "%s/%s", cwd, text) : PATH_MAX;
-  if (n >= 0 && n < PATH_MAX) return true;
-  out[0] = 0;
-  return false;
-}
-
-/* What is said of a bad line names file, line and what was expected; the program goes on. */
-static void read_rules(void)
-{
-  static weir_rules rules;
-  char path[PATH_MAX];
-  const char *text = getenv("WEIR_RULES");
-
-  if (!text || !*text) return;
-  if (weir_rules_read(&rules, text)) {
-    weir_say("%s; no rules are used.", weir_error_message());
-    unsetenv("WEIR_RULES");
-    return;
-  }
-  life.route.rules = &rules;
-  if (make_absolute(path, text)) setenv("WEIR_RULES", path, 1); /* for children elsewhere */
-}
-
 static void read_options(void)
 {
-  static const char *const modes[] = {"observe", "strict", "relaxed", NULL}, *const binds[] = {
-                                                                                 "mask", "keep",
-                                                                                 NULL};
   const char *text;
   uint64_t depth;
-  unsigned choice;
 
-  if ((text = getenv("WEIR_MODE"))) {
-    weir_status s = weir_option_choice(&choice, "WEIR_MODE", text, modes);
-    if (s == WEIR_OK) life.route.mode = (enum weir_mode)choice;
-    bad_option("WEIR_MODE", s);
-  }
-  if ((text = getenv("WEIR_STAGING"))) {
-    static const char *const uses[] = {"auto", "off", "on", NULL};
-    weir_status s = weir_option_choice(&choice, "WEIR_STAGING", text, uses);
-    if (s == WEIR_OK) life.route.stage.use = (enum weir_stage_use)choice;
-    bad_option("WEIR_STAGING", s);
-  }
   life.redact = redact_of();
-  read_fill();
-  read_rules();
-  if ((text = getenv("WEIR_CACHE_LIMIT")))
-    bad_option("WEIR_CACHE_LIMIT",
-               weir_option_size(&life.route.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));
-  if ((text = getenv("WEIR_CACHE_DECAY_MS")))
-    bad_option(
-        "WEIR_CACHE_DECAY_MS",
-        weir_option_number(&life.route.decay_ms, "WEIR_CACHE_DECAY_MS", text, 0, UINT32_MAX));
   if ((text = getenv("WEIR_STACKS"))) {
     weir_status s = weir_option_off_or_number(&depth, "WEIR_STACKS", text, WEIR_STACK_MAX_DEPTH);
     if (s == WEIR_OK) life.depth = (unsigned)depth;
-    bad_option("WEIR_STACKS", s);
+    process_bad_option("WEIR_STACKS", s);
   }
   if ((text = getenv("WEIR_SPOOL_LIMIT")))
-    bad_option("WEIR_SPOOL_LIMIT",
-               weir_option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
-  if ((text = getenv("WEIR_DEEPBIND"))) {
-    weir_status s = weir_option_choice(&choice, "WEIR_DEEPBIND", text, binds);
-    weir_keep_deepbind = s == WEIR_OK && choice == 1;
-    bad_option("WEIR_DEEPBIND", s);
-  }
-}
-
-/* Beside a tool that watches the program's memory nothing is rerouted. */
-static void make_way(void)
-{
-  if (life.route.mode == WEIR_OBSERVE || !(life.tool = weir_tool_at_start())) return;
-  life.route.mode = WEIR_OBSERVE;
-  atomic_store(&tool_unsaid, true);
+    process_bad_option("WEIR_SPOOL_LIMIT",
+                       weir_option_size(&life.limit, "WEIR_SPOOL_LIMIT", text, WEIR_SPOOL_CHUNK));
 }
 
 static void find_home(void)
 {
   char *slash;
 
-  if (!weir_own_path || !make_absolute(life.home, weir_own_path)) return;
+  if (!weir_own_path || !process_absolute_path(life.home, weir_own_path)) return;
   slash = strrchr(life.home, '/');
   if (slash) *slash = 0;
 }
@@ -354,7 +176,7 @@ static void choose_directory(void)
     return;
   }
   (void)snprintf(name, sizeof name, "weir.%d.db", (int)getpid());
-  make_absolute(life.output, output && *output ? output : name);
+  process_absolute_path(life.output, output && *output ? output : name);
   life.automatic = true;
   setenv("WEIR_SPOOL_DIR", life.directory, 1);
   setenv("WEIR_SPOOL_AUTO", life.directory, 1);
@@ -376,7 +198,7 @@ static void read_directory(void)
   } else {
     memcpy(life.directory, directory, strlen(directory) + 1);
     life.automatic = chosen && strcmp(chosen, directory) == 0;
-    if (life.automatic && output) make_absolute(life.output, output);
+    if (life.automatic && output) process_absolute_path(life.output, output);
   }
 }
 
@@ -395,7 +217,7 @@ static weir_status open_spool(void)
   if (!life.api_hash) life.api_hash = weir_api_hash(weir_api_count);
   options.api_hash = life.api_hash;
   status = weir_spool_open(&options);
-  if (status == WEIR_OK) publish_coverage(weir_spool_current());
+  if (status == WEIR_OK) process_publish_coverage(weir_spool_current());
   return status;
 }
 
@@ -568,8 +390,7 @@ static void begin_child(bool counted)
   weir_spool_header *parent = weir_spool_current();
   void *kept = MAP_FAILED;
 
-  weir_route_forked();
-  weir_pools_forked();
+  process_parts_forked();
   life.unwinder_lock = unlocked; /* whoever held it is not in this image */
   if (atomic_load(&recording_threads) > this_thread) leave_stacks_off();
   atomic_store(&recording_threads, this_thread);
@@ -631,7 +452,7 @@ static void end_thread(void *self)
 {
   weir_thread *t = self;
 
-  weir_poison_flush();
+  process_parts_thread_ends();
   if (t->depth) { /* cancelled in a call, whose event is lost */
     weir_spool_drop(1, ECANCELED);
     t->depth = 0;
@@ -724,16 +545,7 @@ void weir_note_namespace(void)
     say_namespace(t);
 }
 
-/* Whoever looks at memory wants to know it. */
-static void note_poison(weir_thread *t)
-{
-  char text[128];
-  if (weir_fill_use != WEIR_FILL_POISON) return;
-  (void)snprintf(text, sizeof text,
-                 "poison: fresh and recycled device memory repeats the word 0x%016llx",
-                 (unsigned long long)weir_fill_pattern());
-  note(t, text);
-}
+static _Atomic bool first_event_seen; /* and remarked on; a child inherits it */
 
 static void say_what_is_missing(weir_thread *t, const char *unwinder)
 {
@@ -741,8 +553,7 @@ static void say_what_is_missing(weir_thread *t, const char *unwinder)
     note(t, "libunwind.so.8 was not found: stacks are taken by backtrace(), which costs more");
   if (atomic_exchange(&stacks_left_off, false))
     note(t, "forked while other threads called CUDA: no stacks are taken in this process");
-  if (atomic_exchange(&tool_unsaid, false)) weir_tool_say(life.tool);
-  if (unwinder) note_poison(t);
+  if (!atomic_exchange(&first_event_seen, true)) process_parts_first_event();
   say_namespace(t);
 }
 
@@ -796,7 +607,7 @@ static bool start_thread(weir_thread *t)
   pthread_mutex_lock(&life.lock);
   open_image(true);
   recording = atomic_load(&weir_recording);
-  if (!recording) weir_route_end();
+  if (!recording) process_parts_unrecorded();
   pthread_mutex_unlock(&life.lock);
   if (recording) {
     arm_thread(t);
@@ -860,7 +671,7 @@ void weir_set_up(void)
 {
   if (life.configured) return;
   life.configured = true;
-  if (fstat(2, &first_stderr)) first_stderr.st_mode = 0;
+  process_say_start();
   weir_loader_find();
   begin_image();
   if (getauxval(AT_SECURE)) {
@@ -869,7 +680,6 @@ void weir_set_up(void)
   }
   find_home();
   read_options();
-  make_way();
   read_directory();
   if (((uintptr_t)&wiped | WIPE_BYTES) % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
     madvise(&wiped, WIPE_BYTES, MADV_WIPEONFORK);
@@ -877,7 +687,7 @@ void weir_set_up(void)
       pthread_atfork(fork_prepare, fork_parent, fork_child))
     life.off = true;
   else
-    weir_route_start(&life.route);
+    process_parts_start();
 }
 
 __attribute__((constructor(101))) static void at_start(void)
@@ -898,7 +708,7 @@ __attribute__((destructor(101))) static void at_end(void)
 {
   int saved = errno;
 
-  weir_poison_flush();
+  process_parts_thread_ends();
   weir_say_losses(life.directory, life.automatic);
   weir_spool_close();
   errno = saved;

@@ -21,6 +21,9 @@ int weir_collector_start(const char *program, const char *directory, const char 
  */
 void weir_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Remembers the stderr that the process was started with. */
+void process_say_start(void);
+
 /* A remark in the trace; any program may call it (process.c). */
 __attribute__((visibility("default"))) void weir_note(const char *text);
 
@@ -37,6 +40,10 @@ void weir_note_namespace(void);
 /* Coverage bits of an api (WEIR_COVER_*), kept in the process and copied to every spool it opens,
  * so that look-ups before the first event count too. Any thread, no lock. */
 void weir_cover(uint16_t api, uint8_t bits);
+
+/* A new spool hears of the look-ups that came before it. A child keeps its parent's look-ups, since
+ * it holds the pointers too, and not its calls. */
+void process_publish_coverage(weir_spool_header *h);
 
 /* Counts a look-up of a cu* name or version nobody knows; the first name is kept. */
 void weir_cover_unknown(const char *name);

@@ -1,9 +1,7 @@
 /* start.c: rerouting begins and ends. */
 #include "interpose/process/mode.h"
-#include "interpose/record/capture.h"
 #include "interpose/record/context.h"
 #include "interpose/record/subscriber.h"
-#include "interpose/record/unseen.h"
 #include "interpose/reroute/fill.h"
 #include "interpose/reroute/reroute.h"
 #include "interpose/reroute/rules.h"
@@ -33,7 +31,5 @@ void weir_route_end(void)
 
 void weir_route_forked(void)
 {
-  weir_unseen_forked();
-  weir_capture_forked();
   if (weir_context_any()) weir_route_end();
 }

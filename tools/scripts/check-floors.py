@@ -31,7 +31,7 @@ LIMITS = {
     'core': 4,
     'cuda': 0,
     'cuda/sim': 5,
-    'interpose': 33,
+    'interpose': 4,
     'reports': 1,
     'tools': 20,
 }

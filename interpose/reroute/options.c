@@ -1,0 +1,99 @@
+/* options.c: what the user has asked of the rerouter, and its part in the life of a process. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "interpose/process/options.h"
+#include "interpose/process/part.h"
+#include "interpose/process/process.h"
+#include "interpose/process/tools.h"
+#include "interpose/reroute/poison.h"
+#include "interpose/reroute/reroute.h"
+#include "interpose/reroute/rules.h"
+
+#define CACHE_DECAY_MS 2000
+
+static weir_route_options options = {
+    .mode = WEIR_STRICT, .keep_bytes = UINT64_MAX, .decay_ms = CACHE_DECAY_MS};
+static const char *tool; /* because of which all is observed only, NULL: none */
+
+static void read_fill(void)
+{
+  bool zero = process_flag_option("WEIR_ZERO"), poison = process_flag_option("WEIR_POISON");
+  if (zero && poison) {
+    weir_say("WEIR_ZERO and WEIR_POISON exclude each other; neither is used.");
+    unsetenv("WEIR_ZERO");
+    unsetenv("WEIR_POISON");
+    return;
+  }
+  options.fill = zero ? WEIR_FILL_ZERO : poison ? WEIR_FILL_POISON : WEIR_FILL_NONE;
+}
+
+/* What is said of a bad line names file, line and what was expected; the program goes on. */
+static void read_rules(void)
+{
+  static weir_rules rules;
+  char path[PATH_MAX];
+  const char *text = getenv("WEIR_RULES");
+
+  if (!text || !*text) return;
+  if (weir_rules_read(&rules, text)) {
+    weir_say("%s; no rules are used.", weir_error_message());
+    unsetenv("WEIR_RULES");
+    return;
+  }
+  options.rules = &rules;
+  if (process_absolute_path(path, text)) setenv("WEIR_RULES", path, 1); /* for children elsewhere */
+}
+
+static void read_options(void)
+{
+  static const char *const modes[] = {"observe", "strict", "relaxed", NULL};
+  static const char *const uses[] = {"auto", "off", "on", NULL};
+  const char *text;
+  unsigned choice;
+
+  if (process_choice_option(&choice, "WEIR_MODE", modes)) options.mode = (enum weir_mode)choice;
+  if (process_choice_option(&choice, "WEIR_STAGING", uses))
+    options.stage.use = (enum weir_stage_use)choice;
+  read_fill();
+  read_rules();
+  if ((text = getenv("WEIR_CACHE_LIMIT")))
+    process_bad_option("WEIR_CACHE_LIMIT",
+                       weir_option_size(&options.keep_bytes, "WEIR_CACHE_LIMIT", text, 0));
+  if ((text = getenv("WEIR_CACHE_DECAY_MS")))
+    process_bad_option(
+        "WEIR_CACHE_DECAY_MS",
+        weir_option_number(&options.decay_ms, "WEIR_CACHE_DECAY_MS", text, 0, UINT32_MAX));
+}
+
+/* ---- the rerouter's part (process/part.h) -----------------------------------------------------
+ */
+
+/* Beside a tool that watches the program's memory nothing is rerouted. */
+static void start(void)
+{
+  read_options();
+  if (options.mode != WEIR_OBSERVE && (tool = weir_tool_at_start())) options.mode = WEIR_OBSERVE;
+  weir_route_start(&options);
+}
+
+/* Who looks at memory wants to know the pattern. */
+static void first_event(void)
+{
+  char text[128];
+
+  if (tool) weir_tool_say(tool);
+  if (weir_fill_use != WEIR_FILL_POISON) return;
+  (void)snprintf(text, sizeof text,
+                 "poison: fresh and recycled device memory repeats the word 0x%016llx",
+                 (unsigned long long)weir_fill_pattern());
+  weir_note(text);
+}
+
+static const process_part part = {.start = start,
+                                  .first_event = first_event,
+                                  .thread_ends = weir_poison_flush,
+                                  .forked = weir_route_forked,
+                                  .unrecorded = weir_route_end,
+                                  .unloaded = weir_rules_forget};
+PROCESS_PART(part);
