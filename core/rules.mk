@@ -15,11 +15,9 @@ CORE_DUMP_OBJS         := $(call objs,core/base/dump.c)
 CORE_JSON_OBJS         := $(call objs,core/base/json.c)
 CORE_MEMORY_OBJS       := $(CORE_DUMP_OBJS) $(CORE_UNWIND_OBJS) \
                           $(call objs,core/base/host_memory.c core/trace/notify.c core/backend/name.c core/backend/plugin.c) \
-                          $(call objs,$(filter-out core/memory/whole.c,$(wildcard core/memory/*.c)) $(wildcard core/stream/*.c))
+                          $(call objs,$(wildcard core/memory/*.c core/stream/*.c))
 CORE_TENSOR_OBJS       := $(CORE_JSON_OBJS) $(call objs,core/trace/spool_writer.c core/trace/api.c) \
                           $(call objs,$(wildcard core/backend/cpu*.c core/tensor/*.c core/ops/*.c core/io/*.c core/nn/*.c))
-# The whole-block cache, alone: what the preload library needs of the allocator.
-CORE_WHOLE_OBJS        := $(call objs,core/memory/whole.c core/base/bias.c)
 CORE_TRACE_READER_OBJS := $(CORE_BASE_OBJS) $(call objs,core/trace/spool_reader.c core/trace/api.c)
 
 # The cpu's loops: vectors wherever the result is the same to the bit. Nobody asks for errno or

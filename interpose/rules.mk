@@ -2,7 +2,7 @@
 
 INTERPOSE_SRC := $(sort $(wildcard interpose/*/*.c)) $(wildcard interpose/*/*.S)
 PRELOAD       := $(LIB)/libweir-preload.so
-PRELOAD_OBJS  := $(call objs,$(INTERPOSE_SRC)) $(CORE_TRACE_WRITER_OBJS) $(CORE_WHOLE_OBJS)
+PRELOAD_OBJS  := $(call objs,$(INTERPOSE_SRC)) $(CORE_TRACE_WRITER_OBJS) $(call objs,core/base/bias.c)
 
 # No program can be preloaded with a sanitizer it was not built for, so in a sanitizer build this one
 # library is built without; its parts are instrumented where tests link them.

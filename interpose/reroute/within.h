@@ -3,7 +3,7 @@
 #ifndef WEIR_INTERPOSE_REROUTE_WITHIN_H
 #define WEIR_INTERPOSE_REROUTE_WITHIN_H
 
-#include "core/memory/whole.h"
+#include "interpose/reroute/whole.h"
 #include "interpose/record/context.h"
 #include "interpose/record/event_fill.h"
 #include "interpose/record/pointers.h"

@@ -3,10 +3,11 @@
 
 HOOK_FAKES  := libcuda.so.1 libcudart.so.11.0 libcudart.so.12 libcudart.so.13
 HOOK_SRC    := $(filter-out %/engine.c interpose/reroute/options.c,$(sort $(wildcard $(patsubst %,interpose/%/*.c,table record reroute staging) interpose/record/*.S)))
-HOOK_OBJS   := $(call objs,$(HOOK_SRC) interpose/elf/bank.c interpose/process/mode.c interpose/process/tools.c) $(CORE_WHOLE_OBJS) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
+HOOK_OBJS   := $(call objs,$(HOOK_SRC) interpose/elf/bank.c interpose/process/mode.c interpose/process/tools.c) $(call objs,core/base/bias.c) $(sort $(CORE_TRACE_WRITER_OBJS) $(CORE_TRACE_READER_OBJS))
 HOOK_RIG    := $(call objs,tests/interpose/hooks_rig.c)
 HOOK_TESTS  := $(addprefix $(O)/tests/interpose/,test_hooks test_hooks_lookups test_race)
 POINT_TEST  := $(O)/tests/interpose/test_hooks_pointers
+WHOLE_TEST  := $(O)/tests/interpose/test_whole
 
 EXTRA_tests/interpose/test_race.c          := $(CUDAINC)
 EXTRA_tests/interpose/test_hooks.c         := $(CUDAINC)
@@ -31,7 +32,13 @@ $(POINT_TEST): $(call objs,tests/interpose/test_hooks_pointers.c interpose/recor
 	$(say) LD $@
 	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -pthread
 
-TESTS += $(HOOK_TESTS) $(POINT_TEST)
+# The cache of whole blocks, on the scripted device of the allocator's suites.
+$(WHOLE_TEST): $(call objs,tests/interpose/test_whole.c interpose/reroute/whole.c core/base/bias.c tests/memory/fake.c tests/memory/rig.c) $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS)
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(Q)$(CC) $(LDSAN) $(LDFLAGS) -o $@ $^ $(CHECK_LIBS) -lm -pthread
 
-tests-hooks: $(HOOK_TESTS) $(POINT_TEST)
+TESTS += $(HOOK_TESTS) $(POINT_TEST) $(WHOLE_TEST)
+
+tests-hooks: $(HOOK_TESTS) $(POINT_TEST) $(WHOLE_TEST)
 .PHONY: tests-hooks

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/memory/whole.h"
+#include "interpose/reroute/whole.h"
 #include "interpose/record/context.h"
 #include "interpose/record/cuda_headers.h"
 #include "interpose/reroute/reroute.h"

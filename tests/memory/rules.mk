@@ -2,8 +2,6 @@
 
 MEMORY_TEST_OBJS := $(CORE_BASE_OBJS) $(CORE_MEMORY_OBJS) $(call objs,tests/memory/fake.c tests/memory/rig.c)
 MEMORY_TESTS     := $(addprefix $(O)/tests/memory/,test_fake test_pool test_reuse test_lend test_faults test_graph test_pause test_oom test_policy test_callback test_current test_api test_stats test_snapshot test_history test_pinned test_pinned_stress test_stress)
-MEMORY_TEST_OBJS += $(CORE_WHOLE_OBJS)
-MEMORY_TESTS     += $(O)/tests/memory/test_whole
 MEMORY_TESTS_ALL := $(addprefix $(O)/tests/memory/,test_stress_all test_pinned_stress_all)
 MEMORY_TESTS_LONG := $(addprefix $(O)/tests/memory/,test_stress_long test_pinned_stress_long)
 

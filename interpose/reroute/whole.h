@@ -1,5 +1,5 @@
-/* whole.h: the allocator as the preload library uses it: whole blocks of memory that belongs to no
- * stream.
+/* whole.h: a cache of whole blocks, of memory that belongs to no stream. It takes memory from a
+ * backend (core) and knows nothing else of CUDA.
  *
  * A program that calls cudaMalloc holds the start of one real allocation, may use it in any stream,
  * and may give it to anything that looks at allocations. So a cache of such memory never splits,
@@ -9,10 +9,11 @@
  * Words. live: the program's. waiting: freed, but work named at the free may still touch it. idle:
  * complete, to be handed out. cached: waiting or idle.
  *
- * The policy is pool.h's whole-block one; here are the operations that it takes, and the index that
- * finds a block of any cache by its address, in every state. Any thread. Sizes are bytes. */
-#ifndef WEIR_MEMORY_WHOLE_H
-#define WEIR_MEMORY_WHOLE_H
+ * The policy is that of core/memory/pool.h for whole blocks; here are the operations that it takes, and the index that
+ * finds a block of any cache by its address, in every state. Any thread. Sizes are bytes.
+ */
+#ifndef WEIR_INTERPOSE_WHOLE_H
+#define WEIR_INTERPOSE_WHOLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

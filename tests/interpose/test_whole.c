@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/clock.h"
-#include "core/memory/whole.h"
+#include "interpose/reroute/whole.h"
 #include "tests/memory/fake.h"
 #include "tests/memory/rig.h"
 
@@ -595,7 +595,7 @@ END_TEST
 
 int main(void)
 {
-  Suite *s = suite_create("memory/whole");
+  Suite *s = suite_create("interpose/whole");
   TCase *c = tcase_create("whole");
   tcase_set_timeout(c, 0);
   tcase_add_test(c, a_freed_block_serves_the_next_request_of_its_size_class_whole);
