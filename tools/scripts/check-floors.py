@@ -15,6 +15,9 @@ that a rule does not allow, on a circle of folders that all have a rule, and whe
 depend on each other in a larger circle than LIMITS says. There a header is a file beside its source: one
 interface above several sources is no circle; sources that call each other are.
 
+A README may show a walk through the code as a list whose lines begin "1. `folder/file`": each file is there and
+in one line only, and no step goes up, to a folder that uses the one it comes from.
+
 What is no arrow: weak references, which are there to be missing, and names that stand in for other
 libraries' (CUDA's, the C library's): who links decides whose they are.
 """
@@ -37,6 +40,7 @@ LIMITS = {
 }
 STAND_IN = re.compile(r'^(cu|cuda|cupti|nvml|nvtx)[A-Z]|^__cuda|^main$')
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+STEP = re.compile(r'^(\d+)\. `([\w.-]+/[\w./-]+)`', re.M)
 RULE = re.compile(r'^May include:\s*(.*(?:\n(?!\s*$).*)*)', re.M)
 
 
@@ -195,6 +199,34 @@ def report_circles(edges, table, folders):
     return errors
 
 
+def reached(table, folder):
+    seen, todo = set(), [folder]
+    while todo:
+        for to in table.get(todo.pop(), {}):
+            if to not in seen:
+                seen.add(to)
+                todo.append(to)
+    return seen
+
+
+def check_walks(table, folders):
+    errors = []
+    for readme in sorted({f + '/README.md' for f in folders} | {p + '/README.md' for p in PARTS}):
+        if not os.path.isfile(readme):
+            continue
+        with open(readme, encoding='utf-8') as f:
+            steps = STEP.findall(f.read())
+        for (_, before), (number, path) in zip([('', '')] + steps, steps):
+            here, there = os.path.dirname(before), os.path.dirname(path)
+            if not os.path.isfile(path):
+                errors.append(f'{readme}: {path} is not there')
+            if sum(p == path for _, p in steps) > 1:
+                errors.append(f'{readme}: the walk comes to {path} twice')
+            if number != '1' and here != there and here in reached(table, there):
+                errors.append(f'{readme}: from {before} to {path} the walk goes up')
+    return errors
+
+
 def main():
     args = sys.argv[1:]
     detail = args.pop(args.index('--arrows') + 1) if '--arrows' in args else None
@@ -209,6 +241,7 @@ def main():
     print('arrows (a folder, and how often it uses which others)')
     errors, table = report_arrows(edges, folders)
     errors += report_circles(edges, table, folders)
+    errors += check_walks(table, folders)
     for target, list_ in sorted(table[detail].items()) if detail else ():
         print(f'{detail} -> {target}')
         for source, to, why in list_:
