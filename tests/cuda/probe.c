@@ -210,8 +210,9 @@ static void peers(void)
     }
     printf("\n");
   }
-  bool yes;
-  say(weir_can_access_peer(&yes, cuda0, WEIR_CUDA_AT(99)), yes);
+  bool yes = true;
+  weir_status none = weir_can_access_peer(&yes, cuda0, WEIR_CUDA_AT(99));
+  say(none, yes);
 }
 
 /* The number of devices, then their UUIDs as nvidia-smi prints them. */
