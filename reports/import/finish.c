@@ -160,7 +160,7 @@ static weir_status complete(weir_importer *im)
   if (!s) s = write_no_gpu(im);
   if (!s) s = relate_modules(db);
   if (!s) s = look_at_modules(db);
-  if (!s) s = wr_lifetimes(&im->batch, im->merging ? NULL : &im->memory, im->least);
+  if (!s) s = wr_lifetimes(&im->batch, &im->memory, im->least);
   if (!s) s = wr_batch_flush(&im->batch, true);
   if (!s) s = wr_db_exec(db, "UPDATE meta SET value = 1 WHERE key = 'finished'");
   return s;

@@ -107,6 +107,7 @@ weir_status weir_importer_open(weir_importer **out, const char *database,
     im->options = *options;
     im->strings = FIRST_STRING;
     s = open_database(im);
+    im->memory = (wr_memory_log){.beside = im->file.path, .incomplete = im->merging};
     if (!s) s = write_meta(im);
   }
   if (s)

@@ -12,23 +12,15 @@
 #include "core/trace/event.h"
 #include "reports/base/util.h"
 
-#define DEVICES    257 /* ordinals, and one for "none" */
+#define DEVICES    256 /* ordinals, and one for "none" */
 #define NO_DEVICE  WR_NO_DEVICE
-#define REGISTERED 7 /* classes 0-6 are weir_mem */
-#define SUM        8 /* the device side of one device */
+#define REGISTERED WR_MEM_KINDS /* the classes before it are weir_mem */
+#define SUM        8            /* the device side of one device */
 #define CLASSES    9
 #define TREMOR_NS  10000000
-#define KEPT_MOST  ((64u << 20) / sizeof(wr_memory_event)) /* of a log */
-
-typedef struct memory_event {
-  int64_t id, process, kind, time, pointer, bytes, stack, context, thread;
-  int device; /* NO_DEVICE: none */
-  int mem;
-  bool registration;
-} memory_event;
 
 typedef struct live_block {
-  memory_event alloc;
+  wr_memory_event alloc;
   int64_t born;    /* place of the allocation in the pass, 0: this slot is unused */
   size_t next;     /* free list */
   size_t replaced; /* slot + 1 of the block that was there before, its free not seen; 0: none */
@@ -57,6 +49,7 @@ typedef struct pass {
   account *accounts;     /* [DEVICES][CLASSES] */
   account total;         /* the device side of all devices */
   int64_t place;         /* memory operations so far */
+  int64_t shift;         /* of the log's times */
   process_end *ends;     /* by time */
   size_t end_count, end_capacity, ended; /* ended: those the pass has come by */
 } pass;
@@ -69,11 +62,16 @@ bool wr_mem_device_side(int mem)
   return mem != WEIR_MEM_PAGEABLE && mem != WEIR_MEM_PINNED && mem != WEIR_MEM_HOST;
 }
 
+static bool is_registration(const wr_memory_event *e)
+{
+  return e->kind == WEIR_EV_HOSTREG;
+}
+
 /* Arrays are handles, not addresses, and registering memory doesn't allocate it: keys of their own.
  */
-static uint64_t block_key(const memory_event *e, bool array)
+static uint64_t block_key(const wr_memory_event *e, bool array)
 {
-  uint64_t kind = e->registration ? 2 : array ? 1 : 0;
+  uint64_t kind = is_registration(e) ? 2 : array ? 1 : 0;
   return wr_mix(wr_mix((uint64_t)e->process << 2 | kind, 0), (uint64_t)e->pointer);
 }
 
@@ -99,14 +97,14 @@ static void account_change(account *a, const pass *p, uint64_t bytes, enum chang
   a->peak_place = p->place;
 }
 
-static void count_block(pass *p, const memory_event *e, enum change what, int64_t time)
+static void count_block(pass *p, const wr_memory_event *e, enum change what, int64_t time)
 {
   bool device_side = wr_mem_device_side(e->mem);
-  int device = device_side && !e->registration ? e->device : NO_DEVICE;
-  int class = e->registration ? REGISTERED : e->mem;
+  int device = device_side && !is_registration(e) ? e->device : NO_DEVICE;
+  int class = is_registration(e) ? REGISTERED : e->mem;
   uint64_t bytes = (uint64_t)e->bytes;
   account_change(&p->accounts[device * CLASSES + class], p, bytes, what, time);
-  if (!device_side || e->registration) return;
+  if (!device_side || is_registration(e)) return;
   account_change(&p->accounts[device * CLASSES + SUM], p, bytes, what, time);
   account_change(&p->total, p, bytes, what, time);
 }
@@ -119,19 +117,19 @@ static void set(wr_row *row, int column, bool known, int64_t value)
 
 /* The row of one block. `end`: what ended it, NULL while it lives. `alloc` NULL: only a free known.
  * `place`: where in the pass it is no more live, 0: nowhere. */
-static weir_status emit_at(pass *p, const memory_event *alloc, int64_t born,
-                           const memory_event *end, int how, int64_t place)
+static weir_status emit_at(pass *p, const wr_memory_event *alloc, int64_t born,
+                           const wr_memory_event *end, int how, int64_t place)
 {
   wr_row *row = wr_batch_row(p->batch, WR_TABLE_BLOCK);
   if (!row) return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
-  const memory_event *any = alloc ? alloc : end;
+  const wr_memory_event *any = alloc ? alloc : end;
   bool freed = how == WR_BLOCK_FREED || how == WR_BLOCK_UNKNOWN || how == WR_BLOCK_RESET;
   set(row, 0, true, any->process);
   set(row, 1, true, any->pointer);
   set(row, 2, alloc, any->bytes);
   set(row, 3, any->device != NO_DEVICE, any->device);
   set(row, 4, true, any->mem);
-  set(row, 5, true, any->registration);
+  set(row, 5, true, is_registration(any));
   set(row, 6, true, how);
   set(row, 7, alloc, any->id);
   set(row, 8, freed, end ? end->id : 0);
@@ -145,8 +143,8 @@ static weir_status emit_at(pass *p, const memory_event *alloc, int64_t born,
   return wr_batch_flush(p->batch, true);
 }
 
-static weir_status emit(pass *p, const memory_event *alloc, int64_t born, const memory_event *end,
-                        int how)
+static weir_status emit(pass *p, const wr_memory_event *alloc, int64_t born,
+                        const wr_memory_event *end, int how)
 {
   return emit_at(p, alloc, born, end, how, p->place);
 }
@@ -157,7 +155,7 @@ static weir_status out_of_memory(void)
 }
 
 /* The block that `b` replaced has its row, and its slot is free: ended by `end`, or, NULL, by b. */
-static weir_status end_replaced(pass *p, live_block *b, const memory_event *end)
+static weir_status end_replaced(pass *p, live_block *b, const wr_memory_event *end)
 {
   if (!b->replaced) return WEIR_OK;
   live_block *old = &p->blocks[b->replaced - 1];
@@ -202,12 +200,12 @@ static void leave(pass *p, const live_block *b, enum change what, int64_t time)
 }
 
 /* Takes the block in `slot` out of the live set. */
-static weir_status end_block(pass *p, size_t slot, const memory_event *end, int how)
+static weir_status end_block(pass *p, size_t slot, const wr_memory_event *end, int how)
 {
   if (!p->blocks) return WEIR_OK; /* nothing was ever live */
   weir_status s = end_replaced(p, &p->blocks[slot], NULL);
   live_block *b = &p->blocks[slot];
-  memory_event alloc = b->alloc;
+  wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
   wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
   leave(p, b, GONE, end->time);
@@ -221,7 +219,7 @@ static weir_status leave_block(pass *p, size_t slot, int64_t place, int64_t time
 {
   weir_status s = end_replaced(p, &p->blocks[slot], NULL);
   live_block *b = &p->blocks[slot];
-  memory_event alloc = b->alloc;
+  wr_memory_event alloc = b->alloc;
   int64_t born = b->born;
   wr_map_delete(&p->by_pointer, block_key(&alloc, alloc.mem == WEIR_MEM_ARRAY));
   leave(p, b, LEFT, time);
@@ -251,7 +249,7 @@ static weir_status end_processes(pass *p, int64_t time)
   return s;
 }
 
-static weir_status begin_block(pass *p, const memory_event *e)
+static weir_status begin_block(pass *p, const wr_memory_event *e)
 {
   uint64_t key = block_key(e, e->mem == WEIR_MEM_ARRAY);
   uint64_t *known = wr_map_get(&p->by_pointer, key);
@@ -286,11 +284,11 @@ static weir_status begin_block(pass *p, const memory_event *e)
   return link_block(p, slot) ? WEIR_OK : out_of_memory();
 }
 
-static weir_status free_block(pass *p, const memory_event *e)
+static weir_status free_block(pass *p, const wr_memory_event *e)
 {
   bool array = e->mem == WEIR_MEM_ARRAY;
   uint64_t *slot = wr_map_get(&p->by_pointer, block_key(e, array));
-  if (!slot && !e->registration) slot = wr_map_get(&p->by_pointer, block_key(e, !array));
+  if (!slot && !is_registration(e)) slot = wr_map_get(&p->by_pointer, block_key(e, !array));
   live_block *b = slot ? &p->blocks[*slot] : NULL;
   if (b && b->replaced && e->thread != b->alloc.thread && e->time - b->alloc.time < TREMOR_NS)
     return end_replaced(p, b, e);
@@ -305,7 +303,7 @@ static uint64_t live_on(const pass *p, int64_t process, int device)
 }
 
 /* Pinned memory has no device of its own: it goes with its context's. */
-static int home_of(const pass *p, const memory_event *e)
+static int home_of(const pass *p, const wr_memory_event *e)
 {
   const uint64_t *known = NULL;
   if (e->device == NO_DEVICE && e->context)
@@ -314,7 +312,7 @@ static int home_of(const pass *p, const memory_event *e)
 }
 
 /* A device (or, bytes 1, one context of it) is gone and all its blocks with it. */
-static weir_status reset_device(pass *p, const memory_event *e)
+static weir_status reset_device(pass *p, const wr_memory_event *e)
 {
   weir_status s = WEIR_OK;
   if (!live_on(p, e->process, e->device) && !live_on(p, e->process, NO_DEVICE)) return s;
@@ -328,7 +326,7 @@ static weir_status reset_device(pass *p, const memory_event *e)
   return s;
 }
 
-static weir_status take(pass *p, const memory_event *e)
+static weir_status take(pass *p, const wr_memory_event *e)
 {
   if (e->kind == WEIR_EV_RESET) {
     p->place++;
@@ -336,42 +334,25 @@ static weir_status take(pass *p, const memory_event *e)
   }
   if (!e->pointer) return WEIR_OK; /* cudaFree(NULL) frees nothing */
   p->place++;
-  bool begins = e->kind == WEIR_EV_ALLOC || (e->registration && e->bytes);
+  bool begins = e->kind == WEIR_EV_ALLOC || (is_registration(e) && e->bytes);
   return begins ? begin_block(p, e) : free_block(p, e);
 }
 
-static memory_event expand(const wr_memory_event *k)
-{
-  return (memory_event){.id = k->id,
-                        .process = k->process,
-                        .kind = k->kind,
-                        .time = k->time,
-                        .pointer = k->pointer,
-                        .bytes = k->bytes,
-                        .stack = k->stack,
-                        .context = k->context,
-                        .thread = k->thread,
-                        .device = k->device,
-                        .mem = k->mem,
-                        .registration = k->kind == WEIR_EV_HOSTREG};
-}
-
-static void load(sqlite3_stmt *q, memory_event *e)
+static void load(sqlite3_stmt *q, wr_memory_event *e)
 {
   int64_t device = sqlite3_column_int64(q, 4), mem = sqlite3_column_int64(q, 5);
   bool no_device = sqlite3_column_type(q, 4) == SQLITE_NULL || device < 0 || device >= NO_DEVICE;
-  *e = (memory_event){.id = sqlite3_column_int64(q, 0),
-                      .process = sqlite3_column_int64(q, 1),
-                      .kind = sqlite3_column_int64(q, 2),
-                      .time = sqlite3_column_int64(q, 3),
-                      .device = no_device ? NO_DEVICE : (int)device,
-                      .mem = mem < 0 || mem >= REGISTERED ? WEIR_MEM_UNKNOWN : (int)mem,
-                      .pointer = sqlite3_column_int64(q, 6),
-                      .bytes = sqlite3_column_int64(q, 7),
-                      .stack = sqlite3_column_int64(q, 8),
-                      .context = sqlite3_column_int64(q, 9),
-                      .thread = sqlite3_column_int64(q, 10)};
-  e->registration = e->kind == WEIR_EV_HOSTREG;
+  *e = (wr_memory_event){.id = sqlite3_column_int64(q, 0),
+                         .process = sqlite3_column_int(q, 1),
+                         .kind = (uint8_t)sqlite3_column_int(q, 2),
+                         .time = sqlite3_column_int64(q, 3),
+                         .device = no_device ? NO_DEVICE : (uint8_t)device,
+                         .mem = mem < 0 || mem >= REGISTERED ? WEIR_MEM_UNKNOWN : (uint8_t)mem,
+                         .pointer = sqlite3_column_int64(q, 6),
+                         .bytes = sqlite3_column_int64(q, 7),
+                         .stack = sqlite3_column_int(q, 8),
+                         .context = (uint8_t)sqlite3_column_int(q, 9),
+                         .thread = sqlite3_column_int(q, 10)};
 }
 
 static int by_end(const void *left, const void *right)
@@ -390,7 +371,7 @@ static weir_status take_end(void *context, sqlite3_stmt *q)
   return WEIR_OK;
 }
 
-static weir_status step(pass *p, const memory_event *e)
+static weir_status step(pass *p, const wr_memory_event *e)
 {
   weir_status s = end_processes(p, e->time);
   return s ? s : take(p, e);
@@ -409,7 +390,7 @@ static weir_status walk_rows(pass *p)
   weir_status s = wr_db_prepare(&p->batch->db, sql, &q);
   int code = SQLITE_DONE;
   while (!s && (code = sqlite3_step(q)) == SQLITE_ROW) {
-    memory_event e;
+    wr_memory_event e;
     load(q, &e);
     s = step(p, &e);
   }
@@ -418,32 +399,22 @@ static weir_status walk_rows(pass *p)
   return s;
 }
 
-static int by_time(const void *left, const void *right)
+/* Of a log; its time has what the rows have no more. */
+static weir_status take_kept(void *context, const wr_memory_event *kept)
 {
-  const wr_memory_event *a = left, *b = right;
-  return a->time != b->time ? (a->time > b->time) - (a->time < b->time)
-                            : (a->id > b->id) - (a->id < b->id);
+  pass *p = context;
+  wr_memory_event e = *kept;
+  e.time -= p->shift;
+  return step(p, &e);
 }
 
-static weir_status walk_log(pass *p, wr_memory_log *log, int64_t shift)
-{
-  weir_status s = WEIR_OK;
-  if (log->unsorted) qsort(log->event, log->count, sizeof(wr_memory_event), by_time);
-  log->unsorted = false;
-  for (size_t i = 0; !s && i < log->count; i++) {
-    memory_event e = expand(&log->event[i]);
-    e.time -= shift;
-    s = step(p, &e);
-  }
-  return s;
-}
-
-static weir_status walk(pass *p, wr_memory_log *log, int64_t shift)
+static weir_status walk(pass *p, wr_memory_log *log)
 {
   weir_status s = wr_db_each(
       &p->batch->db, "SELECT id, \"end\" FROM process WHERE \"end\" IS NOT NULL", take_end, p);
   if (p->end_count) qsort(p->ends, p->end_count, sizeof(process_end), by_end);
-  if (!s) s = log && !log->incomplete ? walk_log(p, log, shift) : walk_rows(p);
+  bool kept = log && !log->incomplete;
+  if (!s) s = kept ? wr_memory_each(log, take_kept, p) : walk_rows(p);
   if (!s) s = end_processes(p, INT64_MAX);
   for (size_t i = 0; !s && i < p->block_count; i++) /* of processes that still run */
     if (p->blocks[i].born && !p->blocks[i].died) s = leave_block(p, i, 0, 0);
@@ -481,46 +452,11 @@ static weir_status write_accounts(pass *p)
   return s;
 }
 
-void wr_memory_drop(wr_memory_log *log)
-{
-  free(log->event);
-  *log = (wr_memory_log){.incomplete = true};
-}
-
-void wr_memory_keep(wr_memory_log *log, const wr_taken *x)
-{
-  const weir_trace_event *e = x->e;
-  if (log->incomplete || e->status || e->flags & WEIR_EVF_CAPTURE) return;
-  if (e->kind != WEIR_EV_ALLOC && e->kind != WEIR_EV_FREE && e->kind != WEIR_EV_RESET &&
-      e->kind != WEIR_EV_HOSTREG)
-    return;
-  if (log->count >= KEPT_MOST || x->who.thread > INT32_MAX || x->who.stack > INT32_MAX ||
-      !wr_grow(&log->event, &log->capacity, log->count + 1, sizeof(wr_memory_event))) {
-    wr_memory_drop(log);
-    return;
-  }
-  bool ended = e->kind == WEIR_EV_ALLOC || (e->kind == WEIR_EV_HOSTREG && e->bytes);
-  int mem = e->mem & 15;
-  wr_memory_event *k = &log->event[log->count++];
-  *k = (wr_memory_event){.id = x->id,
-                         .time = ended ? x->end : x->start,
-                         .pointer = (int64_t)e->a,
-                         .bytes = (int64_t)e->bytes,
-                         .process = (int32_t)x->who.process,
-                         .thread = (int32_t)x->who.thread,
-                         .stack = (int32_t)x->who.stack,
-                         .kind = e->kind,
-                         .context = (uint8_t)(e->stack >> 24),
-                         .mem = mem < REGISTERED ? (uint8_t)mem : WEIR_MEM_UNKNOWN,
-                         .device = e->device == WEIR_DEVICE_NONE ? WR_NO_DEVICE : e->device};
-  if (log->count > 1 && k->time < k[-1].time) log->unsorted = true;
-}
-
 weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
 {
-  pass p = {.batch = batch, .accounts = calloc(DEVICES * CLASSES, sizeof(account))};
+  pass p = {.batch = batch, .shift = shift, .accounts = calloc(DEVICES * CLASSES, sizeof(account))};
   if (!p.accounts) return out_of_memory();
-  weir_status s = walk(&p, log, shift);
+  weir_status s = walk(&p, log);
   if (!s) s = write_accounts(&p);
   wr_map_free(&p.by_pointer);
   wr_map_free(&p.per_device);

@@ -6,16 +6,16 @@
  * out again only after the free was called and before the new allocation returned. Failed and
  * captured calls change nothing.
  *
- * The importer keeps the memory events that it takes, up to a limit, so that its pass need not have
- * SQLite read and sort them again; beyond that, and for a trace of another's, the rows are read,
- * and memory is the live set and what SQLite's sorter takes.
+ * An importer hands over what it kept of the events (memory_log.h); for a trace of another's, and
+ * where there was no room, the rows are read, and memory is the live set and what SQLite's sorter
+ * takes.
  *
  * Device side: device, managed and array memory, and memory of unknown kind. Host side: the rest.
  */
 #ifndef WEIR_REPORTS_LIFETIME_H
 #define WEIR_REPORTS_LIFETIME_H
 
-#include "reports/import/template.h"
+#include "reports/import/memory_log.h"
 
 /* How a block ended: block.how. */
 enum {
@@ -25,37 +25,6 @@ enum {
   WR_BLOCK_REPLACED = 3, /* its address was handed out again: the free was not seen */
   WR_BLOCK_UNKNOWN = 4   /* no block: a free whose allocation was not seen */
 };
-
-typedef struct wr_memory_event {
-  int64_t id, time, pointer, bytes;
-  int32_t process, thread, stack; /* rows; stack 0: none */
-  uint8_t kind;                   /* weir_event_kind */
-  uint8_t context;                /* number in the process */
-  uint8_t mem;                    /* weir_mem */
-  int16_t device;                 /* WR_NO_DEVICE: none */
-} wr_memory_event;
-
-enum { WR_NO_DEVICE = 256 };
-
-/* Those of a trace, in the order of their rows; times as its rows had them when they were taken. */
-typedef struct wr_memory_log {
-  wr_memory_event *event;
-  size_t count, capacity;
-  bool unsorted;   /* some are not in order of time */
-  bool incomplete; /* too many, or some were there before: nothing is kept */
-} wr_memory_log;
-
-/* An event as it is taken: its row, who called, and when; its record. */
-typedef struct wr_taken {
-  int64_t id, start, end;
-  wr_caller who;
-  const weir_trace_event *e;
-} wr_taken;
-
-/* Keeps it if it is a memory event. */
-void wr_memory_keep(wr_memory_log *log, const wr_taken *x);
-
-void wr_memory_drop(wr_memory_log *log);
 
 /* True for memory that counts as the device's. `mem`: weir_mem. */
 bool wr_mem_device_side(int mem);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "reports/import/memory_log.h"
 #include "tests/reports/synth.h"
 
 #define HOST (int)WEIR_DEVICE_NONE
@@ -435,6 +436,77 @@ START_TEST(lifetimes_of_what_was_kept_are_those_of_the_rows)
 }
 END_TEST
 
+/* ---- the log of memory events --------------------------------------------------------------- */
+
+enum { KEPT_EVENTS = 5000 };
+
+/* Several processes' events, one after the other, as spools are imported: each ascends by itself. */
+static void keep_some(wr_memory_log *log)
+{
+  for (int i = 0; i < KEPT_EVENTS; i++) {
+    weir_trace_event e = {.kind = i % 2 ? WEIR_EV_FREE : WEIR_EV_ALLOC, .a = 4096 + (uint64_t)i};
+    int64_t time = i % 1000 * 10 + i / 1000;
+    wr_taken x = {.id = i + 1, .start = time, .end = time, .who = {1 + i / 1000, 1, 0}, .e = &e};
+    wr_memory_keep(log, &x);
+  }
+}
+
+typedef struct kept_order {
+  int64_t time, id, count, sum;
+  bool ascends;
+} kept_order;
+
+static weir_status look_at_order(void *context, const wr_memory_event *e)
+{
+  kept_order *o = context;
+  bool after = e->time > o->time || (e->time == o->time && e->id > o->id);
+  o->ascends = o->ascends && (!o->count || after);
+  o->time = e->time;
+  o->id = e->id;
+  o->count++;
+  o->sum += e->id * e->pointer;
+  return WEIR_OK;
+}
+
+static kept_order order_of(size_t most, const char *beside, bool twice)
+{
+  wr_memory_log log = {.beside = beside, .most = most};
+  kept_order o = {.ascends = true}, again = {.ascends = true};
+  keep_some(&log);
+  ck_assert_int_eq(wr_memory_each(&log, look_at_order, &o), WEIR_OK);
+  if (twice) {
+    ck_assert_int_eq(wr_memory_each(&log, look_at_order, &again), WEIR_OK);
+    ck_assert_mem_eq(&again, &o, sizeof(o));
+  }
+  wr_memory_drop(&log);
+  return o;
+}
+
+START_TEST(events_kept_in_a_file_come_back_in_order_of_time)
+{
+  static const size_t most[] = {7, 100, 1024, 4999, 5000};
+  char beside[4200];
+  (void)snprintf(beside, sizeof(beside), "%s/t.db", synth_dir());
+  kept_order whole = order_of(0, beside, false);
+  ck_assert_int_eq(whole.count, KEPT_EVENTS);
+  kept_order parts = order_of(most[_i], beside, true);
+  ck_assert(whole.ascends && parts.ascends);
+  ck_assert_int_eq(parts.count, KEPT_EVENTS);
+  ck_assert_int_eq(parts.sum, whole.sum);
+}
+END_TEST
+
+START_TEST(where_no_file_can_be_no_memory_event_is_kept)
+{
+  char beside[4200];
+  (void)snprintf(beside, sizeof(beside), "%s/no/such/folder", synth_dir());
+  wr_memory_log log = {.beside = beside, .most = 100};
+  keep_some(&log);
+  ck_assert(log.incomplete && !log.event && !log.count);
+  wr_memory_drop(&log);
+}
+END_TEST
+
 int main(void)
 {
   Suite *s = suite_create("reports/lifetime");
@@ -456,6 +528,8 @@ int main(void)
   tcase_add_test(t, what_processes_have_at_one_moment_adds_up);
   tcase_add_loop_test(t, peaks_and_leaks_are_those_of_the_oracle, 0, 25);
   tcase_add_loop_test(t, lifetimes_of_what_was_kept_are_those_of_the_rows, 0, 5);
+  tcase_add_loop_test(t, events_kept_in_a_file_come_back_in_order_of_time, 0, 5);
+  tcase_add_test(t, where_no_file_can_be_no_memory_event_is_kept);
   suite_add_tcase(s, t);
   SRunner *r = srunner_create(s);
   srunner_run_all(r, CK_ENV);
