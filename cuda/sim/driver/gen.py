@@ -205,4 +205,5 @@ def main():
     write(os.path.join(out, "unsupported.txt"), "".join(n + "\n" for n in missing))
 
 
-main()
+if __name__ == "__main__":
+    main()

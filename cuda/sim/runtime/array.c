@@ -81,24 +81,11 @@ static cudaError_t describe(struct cudaChannelFormatDesc *channels, struct cudaE
   return channels ? rt_channels_of_driver(&a, channels) : cudaSuccess;
 }
 
-RT_BODY(cudaMallocArray,
-        (cudaArray_t * out, const struct cudaChannelFormatDesc *channels, size_t width,
-         size_t height, unsigned int flags),
-        allocate(out, channels, (struct cudaExtent){width, height, 0}, flags))
-RT_BODY(cudaMalloc3DArray,
-        (cudaArray_t * out, const struct cudaChannelFormatDesc *channels, struct cudaExtent extent,
-         unsigned int flags),
-        allocate(out, channels, extent, flags))
-RT_BODY(cudaFreeArray, (cudaArray_t array),
-        array ? rt_result(rt_drv->ArrayDestroy((CUarray)array)) : cudaSuccess)
-RT_BODY(cudaArrayGetInfo,
-        (struct cudaChannelFormatDesc * channels, struct cudaExtent *extent, unsigned int *flags,
-         cudaArray_t array),
-        describe(channels, extent, flags, array))
-RT_BODY(cudaGetChannelDesc, (struct cudaChannelFormatDesc * channels, cudaArray_const_t array),
-        channels ? describe(channels, NULL, NULL, array) : cudaErrorInvalidValue)
-RT_CALL(cudaArrayGetPlane, (cudaArray_t * plane, cudaArray_t array, unsigned int index),
-        ArrayGetPlane((CUarray *)plane, (CUarray)array, index))
+RT_BODY(cudaMallocArray, allocate(array, desc, (struct cudaExtent){width, height, 0}, flags))
+RT_BODY(cudaMalloc3DArray, allocate(array, desc, extent, flags))
+RT_BODY(cudaFreeArray, array ? rt_result(rt_drv->ArrayDestroy((CUarray)array)) : cudaSuccess)
+RT_BODY(cudaArrayGetInfo, describe(desc, extent, flags, array))
+RT_BODY(cudaGetChannelDesc, desc ? describe(desc, NULL, NULL, array) : cudaErrorInvalidValue)
 
 RT_API struct cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w,
                                                                     enum cudaChannelFormatKind f)

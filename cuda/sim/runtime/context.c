@@ -168,8 +168,6 @@ RT_API cudaError_t CUDARTAPI cudaDeviceReset(void)
   return rt_note(e);
 }
 
-RT_CALL(cudaDeviceSynchronize, (void), CtxSynchronize())
-
 RT_API cudaError_t CUDARTAPI cudaSetValidDevices(int *devices, int count)
 {
   int present = 0;

@@ -20,6 +20,12 @@ struct how {
 #define SYNC  ((struct how){.d = d})
 #define ASYNC ((struct how){.d = d, .async = true, .stream = stream})
 
+/* The entry point that waits and the one that does not; both are a call of `function`, which takes
+ * how they do it first. */
+#define RT_PAIR(name, function, ...)                                                               \
+  RT_BODY_BOTH(name, _ptds, function(SYNC, __VA_ARGS__))                                           \
+  RT_BODY_BOTH(name##Async, _ptsz, function(ASYNC, __VA_ARGS__))
+
 /* ---- one dimension --------------------------------------------------------------------------- */
 
 static cudaError_t copy(struct how h, void *dst, const void *src, size_t n,
@@ -52,14 +58,8 @@ static cudaError_t set(struct how h, void *dst, int value, size_t n)
                            : h.d->MemsetD8(DEVICE(dst), byte, n));
 }
 
-RT_BODY_BOTH(cudaMemcpy, _ptds, (void *dst, const void *src, size_t n, enum cudaMemcpyKind kind),
-             copy(SYNC, dst, src, n, kind))
-RT_BODY_BOTH(cudaMemcpyAsync, _ptsz,
-             (void *dst, const void *src, size_t n, enum cudaMemcpyKind kind, cudaStream_t stream),
-             copy(ASYNC, dst, src, n, kind))
-RT_BODY_BOTH(cudaMemset, _ptds, (void *dst, int value, size_t n), set(SYNC, dst, value, n))
-RT_BODY_BOTH(cudaMemsetAsync, _ptsz, (void *dst, int value, size_t n, cudaStream_t stream),
-             set(ASYNC, dst, value, n))
+RT_PAIR(cudaMemcpy, copy, dst, src, count, kind)
+RT_PAIR(cudaMemset, set, devPtr, value, count)
 
 /* ---- two dimensions -------------------------------------------------------------------------- */
 
@@ -181,39 +181,14 @@ static cudaError_t set_2d(struct how h, void *dst, size_t pitch, int value, size
                            : h.d->MemsetD2D8(DEVICE(dst), pitch, byte, width, height));
 }
 
-RT_BODY_BOTH(cudaMemcpy2D, _ptds,
-             (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
-              enum cudaMemcpyKind kind),
-             copy_2d(SYNC, dst, dpitch, src, spitch, width, height, kind))
-RT_BODY_BOTH(cudaMemcpy2DAsync, _ptsz,
-             (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
-              enum cudaMemcpyKind kind, cudaStream_t stream),
-             copy_2d(ASYNC, dst, dpitch, src, spitch, width, height, kind))
-RT_BODY_BOTH(cudaMemcpy2DToArray, _ptds,
-             (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
-              size_t height, enum cudaMemcpyKind kind),
-             copy_to_array(SYNC, dst, x, y, src, pitch, width, height, kind))
-RT_BODY_BOTH(cudaMemcpy2DToArrayAsync, _ptsz,
-             (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
-              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
-             copy_to_array(ASYNC, dst, x, y, src, pitch, width, height, kind))
-RT_BODY_BOTH(cudaMemcpy2DFromArray, _ptds,
-             (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
-              size_t height, enum cudaMemcpyKind kind),
-             copy_from_array(SYNC, dst, pitch, src, x, y, width, height, kind))
-RT_BODY_BOTH(cudaMemcpy2DFromArrayAsync, _ptsz,
-             (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
-              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream),
-             copy_from_array(ASYNC, dst, pitch, src, x, y, width, height, kind))
+RT_PAIR(cudaMemcpy2D, copy_2d, dst, dpitch, src, spitch, width, height, kind)
+RT_PAIR(cudaMemcpy2DToArray, copy_to_array, dst, wOffset, hOffset, src, spitch, width, height, kind)
+RT_PAIR(cudaMemcpy2DFromArray, copy_from_array, dst, dpitch, src, wOffset, hOffset, width, height,
+        kind)
 RT_BODY_BOTH(cudaMemcpy2DArrayToArray, _ptds,
-             (cudaArray_t dst, size_t dx, size_t dy, cudaArray_const_t src, size_t sx, size_t sy,
-              size_t width, size_t height, enum cudaMemcpyKind kind),
-             copy_arrays(SYNC, dst, dx, dy, src, sx, sy, width, height, kind))
-RT_BODY_BOTH(cudaMemset2D, _ptds, (void *dst, size_t pitch, int value, size_t width, size_t height),
-             set_2d(SYNC, dst, pitch, value, width, height))
-RT_BODY_BOTH(cudaMemset2DAsync, _ptsz,
-             (void *dst, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
-             set_2d(ASYNC, dst, pitch, value, width, height))
+             copy_arrays(SYNC, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width,
+                         height, kind))
+RT_PAIR(cudaMemset2D, set_2d, devPtr, pitch, value, width, height)
 
 /* ---- a run of bytes in an array (deprecated, and still called) ------------------------------- */
 
@@ -289,26 +264,11 @@ static cudaError_t run_arrays(struct how h, cudaArray_t dst, size_t dx, size_t d
   return e;
 }
 
-RT_BODY_BOTH(cudaMemcpyToArray, _ptds,
-             (cudaArray_t dst, size_t x, size_t y, const void *src, size_t n,
-              enum cudaMemcpyKind kind),
-             run_to_array(SYNC, dst, x, y, src, n, kind))
-RT_BODY_BOTH(cudaMemcpyToArrayAsync, _ptsz,
-             (cudaArray_t dst, size_t x, size_t y, const void *src, size_t n,
-              enum cudaMemcpyKind kind, cudaStream_t stream),
-             run_to_array(ASYNC, dst, x, y, src, n, kind))
-RT_BODY_BOTH(cudaMemcpyFromArray, _ptds,
-             (void *dst, cudaArray_const_t src, size_t x, size_t y, size_t n,
-              enum cudaMemcpyKind kind),
-             run_from_array(SYNC, dst, src, x, y, n, kind))
-RT_BODY_BOTH(cudaMemcpyFromArrayAsync, _ptsz,
-             (void *dst, cudaArray_const_t src, size_t x, size_t y, size_t n,
-              enum cudaMemcpyKind kind, cudaStream_t stream),
-             run_from_array(ASYNC, dst, src, x, y, n, kind))
+RT_PAIR(cudaMemcpyToArray, run_to_array, dst, wOffset, hOffset, src, count, kind)
+RT_PAIR(cudaMemcpyFromArray, run_from_array, dst, src, wOffset, hOffset, count, kind)
 RT_BODY_BOTH(cudaMemcpyArrayToArray, _ptds,
-             (cudaArray_t dst, size_t dx, size_t dy, cudaArray_const_t src, size_t sx, size_t sy,
-              size_t n, enum cudaMemcpyKind kind),
-             run_arrays(SYNC, dst, dx, dy, src, sx, sy, n, kind))
+             run_arrays(SYNC, dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count,
+                        kind))
 
 /* ---- three dimensions ------------------------------------------------------------------------ */
 
@@ -451,18 +411,9 @@ static cudaError_t set_3d(struct how h, struct cudaPitchedPtr p, int value, stru
   return e;
 }
 
-RT_BODY_BOTH(cudaMemcpy3D, _ptds, (const struct cudaMemcpy3DParms *p), copy_3d(SYNC, p))
-RT_BODY_BOTH(cudaMemcpy3DAsync, _ptsz, (const struct cudaMemcpy3DParms *p, cudaStream_t stream),
-             copy_3d(ASYNC, p))
-RT_BODY_BOTH(cudaMemcpy3DPeer, _ptds, (const struct cudaMemcpy3DPeerParms *p),
-             copy_3d_peer(SYNC, p))
-RT_BODY_BOTH(cudaMemcpy3DPeerAsync, _ptsz,
-             (const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream), copy_3d_peer(ASYNC, p))
-RT_BODY_BOTH(cudaMemset3D, _ptds, (struct cudaPitchedPtr p, int value, struct cudaExtent x),
-             set_3d(SYNC, p, value, x))
-RT_BODY_BOTH(cudaMemset3DAsync, _ptsz,
-             (struct cudaPitchedPtr p, int value, struct cudaExtent x, cudaStream_t stream),
-             set_3d(ASYNC, p, value, x))
+RT_PAIR(cudaMemcpy3D, copy_3d, p)
+RT_PAIR(cudaMemcpy3DPeer, copy_3d_peer, p)
+RT_PAIR(cudaMemset3D, set_3d, pitchedDevPtr, value, extent)
 
 /* ---- between devices ------------------------------------------------------------------------- */
 
@@ -478,32 +429,9 @@ static cudaError_t copy_peer(struct how h, void *dst, int dst_device, const void
 }
 
 /* These two have no per-thread flavour. */
-RT_BODY(cudaMemcpyPeer, (void *dst, int dst_device, const void *src, int src_device, size_t n),
-        copy_peer((struct how){.d = rt_drv}, dst, dst_device, src, src_device, n))
-RT_BODY(cudaMemcpyPeerAsync,
-        (void *dst, int dst_device, const void *src, int src_device, size_t n, cudaStream_t stream),
-        copy_peer((struct how){.d = rt_drv, .async = true, .stream = stream}, dst, dst_device, src,
-                  src_device, n))
-
-/* ---- several in one call --------------------------------------------------------------------- */
-
-_Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes), "same structure");
-_Static_assert(sizeof(struct cudaMemcpy3DBatchOp) == sizeof(CUDA_MEMCPY3D_BATCH_OP), "same");
-_Static_assert(offsetof(struct cudaMemcpy3DBatchOp, extent) ==
-                   offsetof(CUDA_MEMCPY3D_BATCH_OP, extent),
-               "same structure");
-
-RT_CALL_BOTH(cudaMemcpyBatchAsync, _ptsz,
-             (void *const *dst, const void *const *src, const size_t *n, size_t count,
-              struct cudaMemcpyAttributes *attributes, size_t *index, size_t indices,
-              cudaStream_t stream),
-             MemcpyBatchAsync((CUdeviceptr *)(uintptr_t)dst, (CUdeviceptr *)(uintptr_t)src,
-                              (size_t *)(uintptr_t)n, count, (CUmemcpyAttributes *)attributes,
-                              index, indices, stream))
-RT_CALL_BOTH(cudaMemcpy3DBatchAsync, _ptsz,
-             (size_t count, struct cudaMemcpy3DBatchOp *list, unsigned long long flags,
-              cudaStream_t stream),
-             Memcpy3DBatchAsync(count, (CUDA_MEMCPY3D_BATCH_OP *)list, flags, stream))
+RT_BODY(cudaMemcpyPeer, copy_peer((struct how){.d = rt_drv}, dst, dstDevice, src, srcDevice, count))
+RT_BODY(cudaMemcpyPeerAsync, copy_peer((struct how){.d = rt_drv, .async = true, .stream = stream},
+                                       dst, dstDevice, src, srcDevice, count))
 
 /* ---- variables of device code ---------------------------------------------------------------- */
 
@@ -536,18 +464,5 @@ static cudaError_t copy_from_symbol(struct how h, void *dst, const void *symbol,
   return e ? e : copy(h, dst, src, n, kind);
 }
 
-RT_BODY_BOTH(cudaMemcpyToSymbol, _ptds,
-             (const void *symbol, const void *src, size_t n, size_t offset,
-              enum cudaMemcpyKind kind),
-             copy_to_symbol(SYNC, symbol, src, n, offset, kind))
-RT_BODY_BOTH(cudaMemcpyToSymbolAsync, _ptsz,
-             (const void *symbol, const void *src, size_t n, size_t offset,
-              enum cudaMemcpyKind kind, cudaStream_t stream),
-             copy_to_symbol(ASYNC, symbol, src, n, offset, kind))
-RT_BODY_BOTH(cudaMemcpyFromSymbol, _ptds,
-             (void *dst, const void *symbol, size_t n, size_t offset, enum cudaMemcpyKind kind),
-             copy_from_symbol(SYNC, dst, symbol, n, offset, kind))
-RT_BODY_BOTH(cudaMemcpyFromSymbolAsync, _ptsz,
-             (void *dst, const void *symbol, size_t n, size_t offset, enum cudaMemcpyKind kind,
-              cudaStream_t stream),
-             copy_from_symbol(ASYNC, dst, symbol, n, offset, kind))
+RT_PAIR(cudaMemcpyToSymbol, copy_to_symbol, symbol, src, count, offset, kind)
+RT_PAIR(cudaMemcpyFromSymbol, copy_from_symbol, dst, symbol, count, offset, kind)

@@ -1,6 +1,5 @@
 /* device.c: what a device is: properties, attributes, limits. */
 #include <string.h>
-#include <cuda_profiler_api.h>
 #include "cuda/sim/runtime/rt.h"
 
 /* Fields of cudaDeviceProp that are one driver attribute: P(field, CU_DEVICE_ATTRIBUTE_...). */
@@ -185,28 +184,3 @@ RT_API cudaError_t CUDARTAPI cudaDeviceGetPCIBusId(char *id, int bytes, int devi
   cudaError_t e = id ? rt_handle(device, &handle) : cudaErrorInvalidValue;
   return rt_note(e ? e : rt_result(rt_drv->DeviceGetPCIBusId(id, bytes, handle)));
 }
-
-/* ---- settings of the current device ---------------------------------------------------------- */
-
-RT_CALL(cudaDeviceSetLimit, (enum cudaLimit limit, size_t value),
-        CtxSetLimit((CUlimit)limit, value))
-RT_CALL(cudaDeviceGetLimit, (size_t * value, enum cudaLimit limit),
-        CtxGetLimit(value, (CUlimit)limit))
-RT_CALL(cudaDeviceSetCacheConfig, (enum cudaFuncCache config),
-        CtxSetCacheConfig((CUfunc_cache)config))
-RT_CALL(cudaDeviceGetCacheConfig, (enum cudaFuncCache * config),
-        CtxGetCacheConfig((CUfunc_cache *)config))
-RT_CALL(cudaDeviceSetSharedMemConfig, (enum cudaSharedMemConfig config),
-        CtxSetSharedMemConfig((CUsharedconfig)config))
-RT_CALL(cudaDeviceGetSharedMemConfig, (enum cudaSharedMemConfig * config),
-        CtxGetSharedMemConfig((CUsharedconfig *)config))
-RT_CALL(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest),
-        CtxGetStreamPriorityRange(least, greatest))
-RT_CALL(cudaCtxResetPersistingL2Cache, (void), CtxResetPersistingL2Cache())
-RT_CALL(cudaDeviceFlushGPUDirectRDMAWrites,
-        (enum cudaFlushGPUDirectRDMAWritesTarget target,
-         enum cudaFlushGPUDirectRDMAWritesScope scope),
-        FlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
-                                 (CUflushGPUDirectRDMAWritesScope)scope))
-RT_CALL(cudaProfilerStart, (void), ProfilerStart())
-RT_CALL(cudaProfilerStop, (void), ProfilerStop())

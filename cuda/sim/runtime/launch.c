@@ -122,21 +122,15 @@ static cudaError_t launch_ex(const struct rt_driver *d, const cudaLaunchConfig_t
                      c->gridDim, c->blockDim);
 }
 
-RT_BODY_BOTH(__cudaLaunchKernel, _ptsz,
-             (cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
-              cudaStream_t stream),
-             launch_kernel(d, false, (CUkernel)kernel, grid, block, arguments, shared, stream))
+RT_BODY_BOTH_OF(__cudaLaunchKernel, _ptsz,
+                (cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                 cudaStream_t stream),
+                launch_kernel(d, false, (CUkernel)kernel, grid, block, arguments, shared, stream))
 RT_BODY_BOTH(cudaLaunchKernel, _ptsz,
-             (const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-              cudaStream_t stream),
-             launch(d, false, function, grid, block, arguments, shared, stream))
+             launch(d, false, func, gridDim, blockDim, args, sharedMem, stream))
 RT_BODY_BOTH(cudaLaunchCooperativeKernel, _ptsz,
-             (const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-              cudaStream_t stream),
-             launch(d, true, function, grid, block, arguments, shared, stream))
-RT_BODY_BOTH(cudaLaunchKernelExC, _ptsz,
-             (const cudaLaunchConfig_t *config, const void *function, void **arguments),
-             launch_ex(d, config, function, arguments))
+             launch(d, true, func, gridDim, blockDim, args, sharedMem, stream))
+RT_BODY_BOTH(cudaLaunchKernelExC, _ptsz, launch_ex(d, config, func, args))
 
 /* ---- about a kernel -------------------------------------------------------------------------- */
 
@@ -202,63 +196,29 @@ static cudaError_t set_cache(const void *function, enum cudaFuncCache config)
   return e ? e : rt_result(rt_drv->KernelSetCacheConfig(kernel, (CUfunc_cache)config, device));
 }
 
-/* A call about a kernel that needs no device. */
-#define ABOUT(function, call)                                                                      \
-  CUkernel kernel;                                                                                 \
-  cudaError_t e = rt_kernel(function, &kernel);                                                    \
-  return e ? e : rt_result(rt_drv->call);
+/* One driver call about the kernel behind `func` that needs no device. */
+#define RT_KERNEL_CALL(name, call)                                                                 \
+  RT_API cudaError_t CUDARTAPI name RT_PARAMS_##name                                               \
+  {                                                                                                \
+    CUkernel kernel;                                                                               \
+    cudaError_t e = rt_context();                                                                  \
+    if (!e) e = rt_kernel(func, &kernel);                                                          \
+    return rt_note(e ? e : rt_result(rt_drv->call));                                               \
+  }
 
-static cudaError_t name_of(const char **name, const void *function)
-{
-  ABOUT(function, KernelGetName(name, kernel))
-}
+#define OCCUPANCY(flags)                                                                           \
+  OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, (CUfunction)kernel, blockSize,     \
+                                                     dynamicSMemSize, flags)
 
-static cudaError_t parameter(const void *function, size_t index, size_t *offset, size_t *bytes)
-{
-  ABOUT(function, KernelGetParamInfo(kernel, index, offset, bytes))
-}
-
-static cudaError_t occupancy(int *blocks, const void *function, int threads, size_t shared,
-                             unsigned int flags)
-{
-  ABOUT(function, OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, (CUfunction)kernel,
-                                                                     threads, shared, flags))
-}
-
-static cudaError_t shared_left(size_t *shared, const void *function, int blocks, int threads){
-    ABOUT(function,
-          OccupancyAvailableDynamicSMemPerBlock(shared, (CUfunction)kernel, blocks, threads))}
-
-RT_BODY(cudaFuncGetAttributes, (struct cudaFuncAttributes * out, const void *function),
-        attributes(out, function)) RT_BODY(cudaFuncSetAttribute,
-                                           (const void *function, enum cudaFuncAttribute attribute,
-                                            int value),
-                                           set_attribute(function, attribute, value))
-    RT_BODY(cudaFuncSetCacheConfig, (const void *function, enum cudaFuncCache config),
-            set_cache(function, config))
-        RT_BODY(cudaFuncGetName, (const char **name, const void *function),
-                name ? name_of(name, function) : cudaErrorInvalidValue)
-            RT_BODY(cudaFuncGetParamInfo,
-                    (const void *function, size_t index, size_t *offset, size_t *bytes),
-                    parameter(function, index, offset, bytes))
-                RT_BODY(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
-                        (int *blocks, const void *function, int threads, size_t shared),
-                        occupancy(blocks, function, threads, shared, 0))
-                    RT_BODY(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-                            (int *blocks, const void *function, int threads, size_t shared,
-                             unsigned int flags),
-                            occupancy(blocks, function, threads, shared, flags))
-                        RT_BODY(cudaOccupancyAvailableDynamicSMemPerBlock,
-                                (size_t * shared, const void *function, int blocks, int threads),
-                                shared_left(shared, function, blocks, threads))
-
-                            RT_API cudaError_t CUDARTAPI
-    cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attribute,
-                                    int value, int device)
-{
-  CUdevice handle;
-  cudaError_t e = rt_handle(device, &handle);
-  return rt_note(e ? e
-                   : rt_result(rt_drv->KernelSetAttribute((CUfunction_attribute)attribute, value,
-                                                          (CUkernel)kernel, handle)));
-}
+RT_KERNEL_CALL(cudaFuncGetName, KernelGetName(name, kernel))
+RT_KERNEL_CALL(cudaFuncGetParamInfo, KernelGetParamInfo(kernel, paramIndex, paramOffset, paramSize))
+RT_KERNEL_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor, OCCUPANCY(0))
+RT_KERNEL_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, OCCUPANCY(flags))
+RT_KERNEL_CALL(cudaOccupancyAvailableDynamicSMemPerBlock,
+               OccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize, (CUfunction)kernel, numBlocks,
+                                                     blockSize))
+RT_BODY(cudaFuncGetAttributes, attributes(attr, func))
+RT_BODY(cudaFuncSetAttribute, set_attribute(func, attr, value))
+RT_BODY(cudaFuncSetCacheConfig, set_cache(func, cacheConfig))
+RT_DEVICE_CALL(cudaKernelSetAttributeForDevice,
+               KernelSetAttribute((CUfunction_attribute)attr, value, (CUkernel)kernel, handle))

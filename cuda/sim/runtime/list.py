@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Lists the runtime's entry points that answer cudaErrorNotSupported on the software device.
 
-usage: list.py UNSUPPORTED_DEF RUNTIME_LIBRARY DRIVER_UNSUPPORTED DRIVER_LIBRARY
+usage: list.py UNSUPPORTED RUNTIME_LIBRARY DRIVER_UNSUPPORTED DRIVER_LIBRARY
 
-They are those of unsupported.def, and those that only pass a call on which the driver does not do in any
-of its versions.
+They are those of UNSUPPORTED, which gen.py makes, and those that only pass a call on which the driver does
+not do in any of its versions.
 """
 import re
 import subprocess

@@ -317,11 +317,11 @@ static cudaError_t symbol_size(size_t *out, const void *symbol)
   return out ? rt_symbol(symbol, &address, out) : cudaErrorInvalidValue;
 }
 
-RT_BODY(__cudaGetKernel, (cudaKernel_t * out, const void *stub), get_kernel(out, stub))
-RT_BODY(cudaGetKernel, (cudaKernel_t * out, const void *stub), get_kernel(out, stub))
-RT_BODY(cudaGetFuncBySymbol, (cudaFunction_t * out, const void *stub), get_function(out, stub))
-RT_BODY(cudaGetSymbolAddress, (void **out, const void *symbol), symbol_address(out, symbol))
-RT_BODY(cudaGetSymbolSize, (size_t * out, const void *symbol), symbol_size(out, symbol))
+RT_BODY_OF(__cudaGetKernel, (cudaKernel_t * out, const void *stub), get_kernel(out, stub))
+RT_BODY(cudaGetKernel, get_kernel(kernelPtr, entryFuncAddr))
+RT_BODY(cudaGetFuncBySymbol, get_function(functionPtr, symbolPtr))
+RT_BODY(cudaGetSymbolAddress, symbol_address(devPtr, symbol))
+RT_BODY(cudaGetSymbolSize, symbol_size(size, symbol))
 
 static cudaError_t library_kernel(cudaKernel_t *out, cudaLibrary_t library, const char *name)
 {
@@ -342,30 +342,5 @@ static cudaError_t library_kernels(cudaKernel_t *out, unsigned int count, cudaLi
   return e;
 }
 
-/* The options' names and numbers are the driver's. */
-RT_CALL(cudaLibraryLoadData,
-        (cudaLibrary_t * library, const void *code, enum cudaJitOption *jit, void **jit_values,
-         unsigned int jit_count, enum cudaLibraryOption *options, void **values,
-         unsigned int count),
-        LibraryLoadData((CUlibrary *)library, code, (CUjit_option *)jit, jit_values, jit_count,
-                        (CUlibraryOption *)options, values, count))
-RT_CALL(cudaLibraryLoadFromFile,
-        (cudaLibrary_t * library, const char *path, enum cudaJitOption *jit, void **jit_values,
-         unsigned int jit_count, enum cudaLibraryOption *options, void **values,
-         unsigned int count),
-        LibraryLoadFromFile((CUlibrary *)library, path, (CUjit_option *)jit, jit_values, jit_count,
-                            (CUlibraryOption *)options, values, count))
-RT_CALL(cudaLibraryUnload, (cudaLibrary_t library), LibraryUnload((CUlibrary)library))
-RT_BODY(cudaLibraryGetKernel, (cudaKernel_t * out, cudaLibrary_t library, const char *name),
-        library_kernel(out, library, name))
-RT_CALL(cudaLibraryGetGlobal, (void **out, size_t *bytes, cudaLibrary_t library, const char *name),
-        LibraryGetGlobal((CUdeviceptr *)out, bytes, (CUlibrary)library, name))
-RT_CALL(cudaLibraryGetManaged, (void **out, size_t *bytes, cudaLibrary_t library, const char *name),
-        LibraryGetManaged((CUdeviceptr *)out, bytes, (CUlibrary)library, name))
-RT_CALL(cudaLibraryGetUnifiedFunction, (void **out, cudaLibrary_t library, const char *symbol),
-        LibraryGetUnifiedFunction(out, (CUlibrary)library, symbol))
-RT_CALL(cudaLibraryGetKernelCount, (unsigned int *count, cudaLibrary_t library),
-        LibraryGetKernelCount(count, (CUlibrary)library))
-RT_BODY(cudaLibraryEnumerateKernels,
-        (cudaKernel_t * out, unsigned int count, cudaLibrary_t library),
-        library_kernels(out, count, library))
+RT_BODY(cudaLibraryGetKernel, library_kernel(pKernel, library, name))
+RT_BODY(cudaLibraryEnumerateKernels, library_kernels(kernels, numKernels, lib))

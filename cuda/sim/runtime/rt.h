@@ -23,6 +23,7 @@
 #include <cudaTypedefs.h>
 #include <cudaProfilerTypedefs.h>
 #include <cuda_runtime_api.h>
+#include "rt.gen.h"
 
 #define RT_API __attribute__((visibility("default")))
 
@@ -109,48 +110,42 @@ cudaError_t rt_channels_of_driver(const CUDA_ARRAY3D_DESCRIPTOR *a,
 
 /* ---- shapes of entry points ------------------------------------------------------------------ */
 
-/* An entry point that is one driver call on the current context. */
-#define RT_CALL(name, params, call)                                                                \
+/* Parameters are those that the Toolkit's headers declare, by the names that they have there. */
+
+/* An entry point whose body is an expression of type cudaError_t, on the current context. */
+#define RT_BODY(name, call) RT_BODY_OF(name, RT_PARAMS_##name, call)
+#define RT_BODY_OF(name, params, call)                                                             \
   RT_API cudaError_t CUDARTAPI name params                                                         \
   {                                                                                                \
     cudaError_t e = rt_context();                                                                  \
-    return rt_note(e ? e : rt_result(rt_drv[RT_LEGACY].call));                                     \
+    return rt_note(e ? e : call);                                                                  \
   }
 
-/* The same in both flavours. */
-#define RT_CALL_BOTH(name, suffix, params, call)                                                   \
-  RT_CALL(name, params, call)                                                                      \
+/* The same in both flavours; the expression finds the flavour's driver functions in `d`. */
+#define RT_BODY_BOTH(name, suffix, call) RT_BODY_BOTH_OF(name, suffix, RT_PARAMS_##name, call)
+#define RT_BODY_BOTH_OF(name, suffix, params, call)                                                \
+  RT_FLAVOUR(name, params, RT_LEGACY, call)                                                        \
   RT_API cudaError_t CUDARTAPI name##suffix params;                                                \
-  RT_API cudaError_t CUDARTAPI name##suffix params                                                 \
-  {                                                                                                \
-    cudaError_t e = rt_context();                                                                  \
-    return rt_note(e ? e : rt_result(rt_drv[RT_PER_THREAD].call));                                 \
-  }
-
-/* An entry point whose body is a function of ours returning a cudaError_t, on the current context.
- */
-#define RT_BODY(name, params, call)                                                                \
+  RT_FLAVOUR(name##suffix, params, RT_PER_THREAD, call)
+#define RT_FLAVOUR(name, params, flavour, call)                                                    \
   RT_API cudaError_t CUDARTAPI name params                                                         \
   {                                                                                                \
+    const struct rt_driver *d = &rt_drv[flavour];                                                  \
     cudaError_t e = rt_context();                                                                  \
     return rt_note(e ? e : call);                                                                  \
   }
 
-/* The same in both flavours; the body gets the flavour's driver functions as its first argument
- * `d`. */
-#define RT_BODY_BOTH(name, suffix, params, call)                                                   \
-  RT_API cudaError_t CUDARTAPI name params                                                         \
+/* One that is one driver call. gen.py writes those whose arguments are the driver's in order. */
+#define RT_CALL(name, call)              RT_BODY(name, rt_result(rt_drv[RT_LEGACY].call))
+#define RT_CALL_BOTH(name, suffix, call) RT_BODY_BOTH(name, suffix, rt_result(d->call))
+
+/* One that is a driver call about `device`, whose handle is `handle`. */
+#define RT_DEVICE_CALL(name, call)                                                                 \
+  RT_API cudaError_t CUDARTAPI name RT_PARAMS_##name                                               \
   {                                                                                                \
-    const struct rt_driver *d = &rt_drv[RT_LEGACY];                                                \
-    cudaError_t e = rt_context();                                                                  \
-    return rt_note(e ? e : call);                                                                  \
-  }                                                                                                \
-  RT_API cudaError_t CUDARTAPI name##suffix params;                                                \
-  RT_API cudaError_t CUDARTAPI name##suffix params                                                 \
-  {                                                                                                \
-    const struct rt_driver *d = &rt_drv[RT_PER_THREAD];                                            \
-    cudaError_t e = rt_context();                                                                  \
-    return rt_note(e ? e : call);                                                                  \
+    CUdevice handle;                                                                               \
+    cudaError_t e = rt_handle(device, &handle);                                                    \
+    return rt_note(e ? e : rt_result(rt_drv->call));                                               \
   }
 
 #endif

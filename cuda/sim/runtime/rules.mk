@@ -1,14 +1,30 @@
 # The runtime stand-in: a thin shared library, and a static archive of the same objects.
 
 RT_SOURCES := $(addprefix cuda/sim/runtime/,driver.c error.c context.c device.c memory.c array.c copy.c \
-                stream.c graph.c graph_node.c register.c launch.c texture.c unsupported.c)
+                stream.c graph_node.c register.c launch.c texture.c pass.c unsupported.c)
 RT_OBJECTS := $(call objs,$(RT_SOURCES))
 RT_SHARED  := $(SIM)/libcudart.so.13
 RT_STATIC  := $(SIM)/libweir_sim_cudart_static.a
 RT_LIST    := $(SIM)/unsupported-runtime.txt
 SIMRT_UNSUPPORTED := $(RT_LIST)
 
-$(foreach s,$(RT_SOURCES),$(eval EXTRA_$(s) := $$(CUDAINC)))
+RT_GEN := $(OBJ)/cuda/sim/gen/runtime
+
+$(foreach s,$(RT_SOURCES),$(eval EXTRA_$(s) := $$(CUDAINC) -I$(RT_GEN)))
+
+$(RT_GEN)/headers.i: cuda/sim/runtime/headers.h $(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h) | check-tools
+	@mkdir -p $(@D)
+	$(Q)$(CC) -E -P $(CUDAINC) -x c $< -o $@
+
+# The stamp is newer than the sources; the generated files only change when their content does.
+$(RT_GEN)/stamp: $(RT_GEN)/headers.i cuda/sim/runtime/gen.py cuda/sim/driver/gen.py cuda/sim/runtime/driver.def $(RT_SOURCES) cuda/sim/runtime/register.h
+	$(say) GEN $(RT_GEN)
+	$(Q)python3 cuda/sim/runtime/gen.py $< $(CUDA_HOME)/include $(RT_GEN) $(RT_SOURCES) cuda/sim/runtime/register.h
+	@touch $@
+
+$(RT_GEN)/rt.gen.h $(RT_GEN)/pass.gen.h $(RT_GEN)/unsupported.gen.h: $(RT_GEN)/stamp ;
+
+$(RT_OBJECTS): | $(RT_GEN)/stamp
 
 $(RT_SHARED): $(RT_OBJECTS) cuda/sim/runtime/libcudart.map
 	@mkdir -p $(@D)
@@ -23,15 +39,11 @@ $(RT_STATIC): $(RT_OBJECTS)
 	$(Q)rm -f $@ && ar rcs $@ $(RT_OBJECTS)
 
 # One name a line, for `weir run --sim --list-unsupported`: also what only the driver beneath lacks.
-$(RT_LIST): cuda/sim/runtime/unsupported.def cuda/sim/runtime/list.py $(RT_SHARED) $(SIMGEN)/unsupported.txt $(SIM)/libcuda.so.1
+$(RT_LIST): $(RT_GEN)/unsupported.gen.h cuda/sim/runtime/list.py $(RT_SHARED) $(SIMGEN)/unsupported.txt $(SIM)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(Q)python3 cuda/sim/runtime/list.py $< $(RT_SHARED) $(SIMGEN)/unsupported.txt $(SIM)/libcuda.so.1 > $@
 
 sim-rt: $(RT_SHARED) $(RT_STATIC) $(RT_LIST)
 sim: sim-rt
 
-# After a change of what is done: make the table anew.
-rt-unsupported: $(filter-out %/unsupported.o,$(RT_OBJECTS))
-	$(Q)python3 cuda/sim/runtime/unsupported.py $(CUDA_HOME)/include $^ > cuda/sim/runtime/unsupported.def
-
-.PHONY: sim-rt rt-unsupported
+.PHONY: sim-rt

@@ -200,26 +200,9 @@ static cudaError_t linear_width(size_t *texels, const struct cudaChannelFormatDe
       rt_drv->DeviceGetTexture1DLinearMaxWidth(texels, a.Format, a.NumChannels, handle));
 }
 
-RT_BODY(cudaCreateTextureObject,
-        (cudaTextureObject_t * object, const struct cudaResourceDesc *resource,
-         const struct cudaTextureDesc *how, const struct cudaResourceViewDesc *view),
-        create(object, resource, how, view))
-RT_CALL(cudaDestroyTextureObject, (cudaTextureObject_t object), TexObjectDestroy(object))
-RT_BODY(cudaGetTextureObjectResourceDesc,
-        (struct cudaResourceDesc * resource, cudaTextureObject_t object),
-        texture_resource(resource, object))
-RT_BODY(cudaGetTextureObjectTextureDesc, (struct cudaTextureDesc * how, cudaTextureObject_t object),
-        texture_how(how, object))
-RT_CALL(cudaGetTextureObjectResourceViewDesc,
-        (struct cudaResourceViewDesc * view, cudaTextureObject_t object),
-        TexObjectGetResourceViewDesc((CUDA_RESOURCE_VIEW_DESC *)(void *)view, object))
-RT_BODY(cudaCreateSurfaceObject,
-        (cudaSurfaceObject_t * object, const struct cudaResourceDesc *resource),
-        create_surface(object, resource))
-RT_CALL(cudaDestroySurfaceObject, (cudaSurfaceObject_t object), SurfObjectDestroy(object))
-RT_BODY(cudaGetSurfaceObjectResourceDesc,
-        (struct cudaResourceDesc * resource, cudaSurfaceObject_t object),
-        surface_resource(resource, object))
-RT_BODY(cudaDeviceGetTexture1DLinearMaxWidth,
-        (size_t * texels, const struct cudaChannelFormatDesc *channels, int device),
-        linear_width(texels, channels, device))
+RT_BODY(cudaCreateTextureObject, create(pTexObject, pResDesc, pTexDesc, pResViewDesc))
+RT_BODY(cudaGetTextureObjectResourceDesc, texture_resource(pResDesc, texObject))
+RT_BODY(cudaGetTextureObjectTextureDesc, texture_how(pTexDesc, texObject))
+RT_BODY(cudaCreateSurfaceObject, create_surface(pSurfObject, pResDesc))
+RT_BODY(cudaGetSurfaceObjectResourceDesc, surface_resource(pResDesc, surfObject))
+RT_BODY(cudaDeviceGetTexture1DLinearMaxWidth, linear_width(maxWidthInElements, fmtDesc, device))
