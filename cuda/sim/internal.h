@@ -40,6 +40,14 @@
 #define SIM_UNIT           ((size_t)512)      /* smallest piece of device memory */
 #define SIM_EXPORTS_BYTES  ((size_t)64 << 10) /* of a device's file, at its end; memory/ipc.c */
 
+/* An implementation that is one expression, of cuX's parameters by cuda.h's names, and of
+ * `default_stream` where cuX takes no stream. */
+#define SIM_ENTRY(name, ...)                                                                       \
+  CUresult sim_##name SIM_PARAMS_##name                                                            \
+  {                                                                                                \
+    return __VA_ARGS__;                                                                            \
+  }
+
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 

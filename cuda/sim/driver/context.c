@@ -183,10 +183,7 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned ap
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuCtxCreate_v2(CUcontext *c, unsigned int flags, CUdevice dev)
-{
-  return create(c, flags, dev, 3020);
-}
+SIM_ENTRY(cuCtxCreate_v2, create(pctx, flags, dev, 3020))
 
 CUresult sim_cuCtxCreate_v3(CUcontext *c, CUexecAffinityParam *affinity, int count,
                             unsigned int flags, CUdevice dev)

@@ -53,11 +53,7 @@ static CUresult look_up(const char *symbol, void **function, int version, cuuint
 /* "The API will return CUDA_SUCCESS and set the returned pfn to NULL if the requested driver
  * function is not supported ..." since 12.0; the four-argument form, which has no status, says
  * NOT_FOUND. */
-CUresult sim_cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
-                                 CUdriverProcAddressQueryResult *status)
-{
-  return look_up(symbol, function, version, flags, status);
-}
+SIM_ENTRY(cuGetProcAddress_v2, look_up(symbol, pfn, cudaVersion, flags, symbolStatus))
 
 CUresult sim_cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags)
 {
@@ -159,12 +155,5 @@ CUresult sim_cuGetErrorString(CUresult error, const char **text)
 
 /* ---- profiler: there is none to start, which its functions may say --------------------------- */
 
-CUresult sim_cuProfilerStart(void)
-{
-  return sim_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-CUresult sim_cuProfilerStop(void)
-{
-  return sim_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
+SIM_ENTRY(cuProfilerStart, sim_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT)
+SIM_ENTRY(cuProfilerStop, sim_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT)

@@ -374,10 +374,7 @@ CUresult sim_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
   return sim_graph_result(error ? error : begin(s, NULL, &none, mode));
 }
 
-CUresult sim_cuStreamBeginCapture(CUstream stream)
-{
-  return sim_cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
+SIM_ENTRY(cuStreamBeginCapture, sim_cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL))
 
 /* Nodes the program names, of the graph that is captured into. */
 static CUresult named_nodes(CUgraph g, const CUgraphNode *list, const CUgraphEdgeData *data,
@@ -498,10 +495,7 @@ static CUresult ask(CUstream stream, CUstream *s)
   return barred ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
 }
 
-CUresult sim_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
-{
-  return sim_cuStreamGetCaptureInfo(stream, status, NULL);
-}
+SIM_ENTRY(cuStreamIsCapturing, sim_cuStreamGetCaptureInfo(hStream, captureStatus, NULL))
 
 CUresult sim_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status,
                                        cuuint64_t *id, CUgraph *graph, const CUgraphNode **list,
@@ -527,17 +521,11 @@ CUresult sim_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *s
   return sim_graph_result(error);
 }
 
-CUresult sim_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status,
-                                       cuuint64_t *id, CUgraph *graph, const CUgraphNode **list,
-                                       size_t *count)
-{
-  return sim_cuStreamGetCaptureInfo_v3(stream, status, id, graph, list, NULL, count);
-}
-
-CUresult sim_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id)
-{
-  return sim_cuStreamGetCaptureInfo_v3(stream, status, id, NULL, NULL, NULL, NULL);
-}
+SIM_ENTRY(cuStreamGetCaptureInfo_v2,
+          sim_cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out,
+                                        dependencies_out, NULL, numDependencies_out))
+SIM_ENTRY(cuStreamGetCaptureInfo,
+          sim_cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, NULL, NULL, NULL, NULL))
 
 CUresult sim_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *list,
                                                   const CUgraphEdgeData *data, size_t count,
@@ -565,11 +553,9 @@ CUresult sim_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *
   return sim_graph_result(error);
 }
 
-CUresult sim_cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *list, size_t count,
-                                               unsigned int flags)
-{
-  return sim_cuStreamUpdateCaptureDependencies_v2(stream, list, NULL, count, flags);
-}
+SIM_ENTRY(cuStreamUpdateCaptureDependencies,
+          sim_cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, NULL, numDependencies,
+                                                   flags))
 
 CUresult sim_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {

@@ -319,15 +319,8 @@ static CUresult list_nodes(CUgraph g, CUgraphNode *nodes, size_t *count, bool ro
   return sim_graph_result(CUDA_SUCCESS);
 }
 
-CUresult sim_cuGraphGetNodes(CUgraph g, CUgraphNode *nodes, size_t *count)
-{
-  return list_nodes(g, nodes, count, false);
-}
-
-CUresult sim_cuGraphGetRootNodes(CUgraph g, CUgraphNode *nodes, size_t *count)
-{
-  return list_nodes(g, nodes, count, true);
-}
+SIM_ENTRY(cuGraphGetNodes, list_nodes(hGraph, nodes, numNodes, false))
+SIM_ENTRY(cuGraphGetRootNodes, list_nodes(hGraph, rootNodes, numRootNodes, true))
 
 static void clear_data(CUgraphEdgeData *data, size_t count)
 {
@@ -352,10 +345,7 @@ CUresult sim_cuGraphGetEdges_v2(CUgraph g, CUgraphNode *from, CUgraphNode *to,
   return sim_graph_result(CUDA_SUCCESS);
 }
 
-CUresult sim_cuGraphGetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *count)
-{
-  return sim_cuGraphGetEdges_v2(g, from, to, NULL, count);
-}
+SIM_ENTRY(cuGraphGetEdges, sim_cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdges))
 
 CUresult sim_cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *list,
                                            CUgraphEdgeData *data, size_t *count)
@@ -371,10 +361,8 @@ CUresult sim_cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode *list,
   return sim_graph_result(CUDA_SUCCESS);
 }
 
-CUresult sim_cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *list, size_t *count)
-{
-  return sim_cuGraphNodeGetDependencies_v2(node, list, NULL, count);
-}
+SIM_ENTRY(cuGraphNodeGetDependencies,
+          sim_cuGraphNodeGetDependencies_v2(hNode, dependencies, NULL, numDependencies))
 
 CUresult sim_cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *list,
                                              CUgraphEdgeData *data, size_t *count)
@@ -390,10 +378,8 @@ CUresult sim_cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *list
   return sim_graph_result(CUDA_SUCCESS);
 }
 
-CUresult sim_cuGraphNodeGetDependentNodes(CUgraphNode node, CUgraphNode *list, size_t *count)
-{
-  return sim_cuGraphNodeGetDependentNodes_v2(node, list, NULL, count);
-}
+SIM_ENTRY(cuGraphNodeGetDependentNodes,
+          sim_cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes))
 
 static bool data_is_plain(const CUgraphEdgeData *data, size_t count)
 {
@@ -427,11 +413,8 @@ CUresult sim_cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode *from, const
   return sim_graph_result(error);
 }
 
-CUresult sim_cuGraphAddDependencies(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
-                                    size_t count)
-{
-  return sim_cuGraphAddDependencies_v2(g, from, to, NULL, count);
-}
+SIM_ENTRY(cuGraphAddDependencies,
+          sim_cuGraphAddDependencies_v2(hGraph, from, to, NULL, numDependencies))
 
 CUresult sim_cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
                                           const CUgraphEdgeData *data, size_t count)
@@ -451,11 +434,8 @@ CUresult sim_cuGraphRemoveDependencies_v2(CUgraph g, const CUgraphNode *from, co
   return sim_graph_result(error);
 }
 
-CUresult sim_cuGraphRemoveDependencies(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
-                                       size_t count)
-{
-  return sim_cuGraphRemoveDependencies_v2(g, from, to, NULL, count);
-}
+SIM_ENTRY(cuGraphRemoveDependencies,
+          sim_cuGraphRemoveDependencies_v2(hGraph, from, to, NULL, numDependencies))
 
 /* ---- DOT ------------------------------------------------------------------------------------- */
 

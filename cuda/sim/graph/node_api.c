@@ -33,109 +33,64 @@ static CUresult add(CUgraphNode *node, CUgraph g, const CUgraphNode *list, size_
   return sim_graph_result(error);
 }
 
-/* What a structure of the program's becomes; false: NULL. */
-#define PARAMS(name, which, field, source)                                                         \
-  CUgraphNodeParams name = {.type = CU_GRAPH_NODE_TYPE_##which};                                   \
-  if (!(source)) return CUDA_ERROR_INVALID_VALUE;                                                  \
-  memcpy(&(name).field, (source), sizeof *(source))
-
-CUresult sim_cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                     size_t count, const CUDA_KERNEL_NODE_PARAMS *params)
+/* The parameters at `source`, as the union in CUgraphNodeParams has them. */
+static CUresult params_from(CUgraphNodeParams *p, CUgraphNodeType type, const void *source,
+                            size_t bytes)
 {
-  PARAMS(p, KERNEL, kernel, params);
-  return add(node, g, after, count, &p);
+  *p = (CUgraphNodeParams){.type = type};
+  if (!source) return CUDA_ERROR_INVALID_VALUE;
+  memcpy(p->reserved1, source, bytes);
+  return CUDA_SUCCESS;
 }
 
-CUresult sim_cuGraphAddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                  size_t count, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+static CUDA_MEMSET_NODE_PARAMS_v2 memset_in(const CUDA_MEMSET_NODE_PARAMS *set, CUcontext context)
 {
-  PARAMS(p, KERNEL, kernel, params);
-  return add(node, g, after, count, &p);
-}
-
-static CUgraphNodeParams memcpy_params(const CUDA_MEMCPY3D *copy, CUcontext context)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
-  p.memcpy.copyCtx = context;
-  p.memcpy.copyParams = *copy;
+  CUDA_MEMSET_NODE_PARAMS_v2 p;
+  memcpy(&p, set, sizeof *set);
+  p.ctx = context;
   return p;
 }
 
-static CUgraphNodeParams memset_params(const CUDA_MEMSET_NODE_PARAMS *set, CUcontext context)
+/* A node of these parameters: fields of CUgraphNodeParams. */
+#define ADD(which, ...)                                                                            \
+  add(phGraphNode, hGraph, dependencies, numDependencies,                                          \
+      &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_##which, __VA_ARGS__})
+
+static CUresult add_from(CUgraphNode *node, CUgraph g, const CUgraphNode *list, size_t count,
+                         CUgraphNodeType type, const void *source, size_t bytes)
 {
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
-  memcpy(&p.memset, set, sizeof *set);
-  p.memset.ctx = context;
-  return p;
+  CUgraphNodeParams p;
+  CUresult error = params_from(&p, type, source, bytes);
+  return error ? error : add(node, g, list, count, &p);
 }
 
-CUresult sim_cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                  size_t count, const CUDA_MEMCPY3D *copy, CUcontext context)
-{
-  if (!copy) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams p = memcpy_params(copy, context);
-  return add(node, g, after, count, &p);
-}
+#define ADD_FROM(which, source)                                                                    \
+  add_from(phGraphNode, hGraph, dependencies, numDependencies, CU_GRAPH_NODE_TYPE_##which, source, \
+           sizeof *(source))
+#define NEED(sound, call) ((sound) ? (call) : CUDA_ERROR_INVALID_VALUE)
 
-CUresult sim_cuGraphAddMemsetNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                  size_t count, const CUDA_MEMSET_NODE_PARAMS *set,
-                                  CUcontext context)
-{
-  if (!set) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams p = memset_params(set, context);
-  return add(node, g, after, count, &p);
-}
-
-CUresult sim_cuGraphAddHostNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                size_t count, const CUDA_HOST_NODE_PARAMS *params)
-{
-  PARAMS(p, HOST, host, params);
-  return add(node, g, after, count, &p);
-}
-
-CUresult sim_cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                      size_t count, CUgraph child)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
-  p.graph = (CUDA_CHILD_GRAPH_NODE_PARAMS){child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE};
-  return add(node, g, after, count, &p);
-}
-
-CUresult sim_cuGraphAddEmptyNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                 size_t count)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
-  return add(node, g, after, count, &p);
-}
-
-CUresult sim_cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                       size_t count, CUevent event)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {event}};
-  return add(node, g, after, count, &p);
-}
-
-CUresult sim_cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                     size_t count, CUevent event)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {event}};
-  return add(node, g, after, count, &p);
-}
+SIM_ENTRY(cuGraphAddKernelNode_v2, ADD_FROM(KERNEL, nodeParams))
+SIM_ENTRY(cuGraphAddKernelNode, ADD_FROM(KERNEL, nodeParams))
+SIM_ENTRY(cuGraphAddHostNode, ADD_FROM(HOST, nodeParams))
+SIM_ENTRY(cuGraphAddMemcpyNode,
+          NEED(copyParams, ADD(MEMCPY, .memcpy = {.copyCtx = ctx, .copyParams = *copyParams})))
+SIM_ENTRY(cuGraphAddMemsetNode,
+          NEED(memsetParams, ADD(MEMSET, .memset = memset_in(memsetParams, ctx))))
+SIM_ENTRY(cuGraphAddChildGraphNode,
+          ADD(GRAPH, .graph = {childGraph, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE}))
+SIM_ENTRY(cuGraphAddEmptyNode, ADD(EMPTY, ))
+SIM_ENTRY(cuGraphAddEventRecordNode, ADD(EVENT_RECORD, .eventRecord = {event}))
+SIM_ENTRY(cuGraphAddEventWaitNode, ADD(WAIT_EVENT, .eventWait = {event}))
+SIM_ENTRY(cuGraphAddMemFreeNode, ADD(MEM_FREE, .free = {dptr}))
 
 CUresult sim_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
                                     size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
-  PARAMS(p, MEM_ALLOC, alloc, params);
-  CUresult error = add(node, g, after, count, &p);
+  CUgraphNodeParams p;
+  CUresult error = params_from(&p, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params, sizeof *params);
+  if (!error) error = add(node, g, after, count, &p);
   if (!error) params->dptr = p.alloc.dptr;
   return error;
-}
-
-CUresult sim_cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
-                                   size_t count, CUdeviceptr p)
-{
-  CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {p}};
-  return add(node, g, after, count, &params);
 }
 
 CUresult sim_cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *after,
@@ -153,82 +108,36 @@ CUresult sim_cuGraphAddNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *
   return error;
 }
 
-CUresult sim_cuGraphAddNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after, size_t count,
-                            CUgraphNodeParams *params)
-{
-  return sim_cuGraphAddNode_v2(node, g, after, NULL, count, params);
-}
+SIM_ENTRY(cuGraphAddNode, sim_cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL,
+                                                numDependencies, nodeParams))
 
 /* ---- getting --------------------------------------------------------------------------------- */
 
 /* Copies `bytes` of the node's parameters out, if it is of that type. */
-static CUresult get(CUgraphNode n, CUgraphNodeType type, size_t offset, void *out, size_t bytes)
+static CUresult get(CUgraphNode n, CUgraphNodeType type, void *out, size_t bytes)
 {
   sim_graph_enter();
   if (!out || !sim_node_is(n) || n->params.type != type)
     return sim_graph_result(CUDA_ERROR_INVALID_VALUE);
-  memcpy(out, (char *)&n->params + offset, bytes);
+  const CUgraphNodeParams *p = &n->params;
+  const void *from =
+      type == CU_GRAPH_NODE_TYPE_MEMCPY ? &p->memcpy.copyParams : (void *)p->reserved1;
+  memcpy(out, from, bytes);
   return sim_graph_result(CUDA_SUCCESS);
 }
 
-CUresult sim_cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_KERNEL, offsetof(CUgraphNodeParams, kernel), out,
-             sizeof *out);
-}
+#define GET(which, out) get(hNode, CU_GRAPH_NODE_TYPE_##which, out, sizeof *(out))
 
-CUresult sim_cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_KERNEL, offsetof(CUgraphNodeParams, kernel), out,
-             sizeof *out);
-}
-
-CUresult sim_cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_MEMCPY, offsetof(CUgraphNodeParams, memcpy.copyParams), out,
-             sizeof *out);
-}
-
-CUresult sim_cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_MEMSET, offsetof(CUgraphNodeParams, memset), out,
-             sizeof *out);
-}
-
-CUresult sim_cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_HOST, offsetof(CUgraphNodeParams, host), out, sizeof *out);
-}
-
-CUresult sim_cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_GRAPH, offsetof(CUgraphNodeParams, graph.graph), out,
-             sizeof(CUgraph));
-}
-
-CUresult sim_cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, offsetof(CUgraphNodeParams, eventRecord.event),
-             out, sizeof(CUevent));
-}
-
-CUresult sim_cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, offsetof(CUgraphNodeParams, eventWait.event), out,
-             sizeof(CUevent));
-}
-
-CUresult sim_cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, offsetof(CUgraphNodeParams, alloc), out,
-             sizeof *out);
-}
-
-CUresult sim_cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *out)
-{
-  return get(node, CU_GRAPH_NODE_TYPE_MEM_FREE, offsetof(CUgraphNodeParams, free.dptr), out,
-             sizeof *out);
-}
+SIM_ENTRY(cuGraphKernelNodeGetParams_v2, GET(KERNEL, nodeParams))
+SIM_ENTRY(cuGraphKernelNodeGetParams, GET(KERNEL, nodeParams))
+SIM_ENTRY(cuGraphMemcpyNodeGetParams, GET(MEMCPY, nodeParams))
+SIM_ENTRY(cuGraphMemsetNodeGetParams, GET(MEMSET, nodeParams))
+SIM_ENTRY(cuGraphHostNodeGetParams, GET(HOST, nodeParams))
+SIM_ENTRY(cuGraphChildGraphNodeGetGraph, GET(GRAPH, phGraph))
+SIM_ENTRY(cuGraphEventRecordNodeGetEvent, GET(EVENT_RECORD, event_out))
+SIM_ENTRY(cuGraphEventWaitNodeGetEvent, GET(WAIT_EVENT, event_out))
+SIM_ENTRY(cuGraphMemAllocNodeGetParams, GET(MEM_ALLOC, params_out))
+SIM_ENTRY(cuGraphMemFreeNodeGetParams, GET(MEM_FREE, dptr_out))
 
 /* ---- setting --------------------------------------------------------------------------------- */
 
@@ -260,115 +169,52 @@ static CUresult set(bool in_exec, CUgraphExec exec, CUgraphNode n, CUgraphNodePa
   return sim_graph_result(sim_node_set(to, p));
 }
 
-CUresult sim_cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params)
+static CUresult set_from(bool in_exec, CUgraphExec exec, CUgraphNode n, CUgraphNodeType type,
+                         const void *source, size_t bytes)
 {
-  PARAMS(p, KERNEL, kernel, params);
-  return set(false, NULL, node, &p);
+  CUgraphNodeParams p;
+  CUresult error = params_from(&p, type, source, bytes);
+  return error ? error : set(in_exec, exec, n, &p);
 }
 
-CUresult sim_cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+static CUresult set_copy_of(bool in_exec, CUgraphExec exec, CUgraphNode n,
+                            const CUgraphNodeParams *params)
 {
-  PARAMS(p, KERNEL, kernel, params);
-  return set(false, NULL, node, &p);
+  if (!params) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams p = *params;
+  return set(in_exec, exec, n, &p);
 }
 
-CUresult sim_cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
-                                               const CUDA_KERNEL_NODE_PARAMS *params)
-{
-  PARAMS(p, KERNEL, kernel, params);
-  return set(true, exec, node, &p);
-}
+#define IN_GRAPH false, NULL, hNode
+#define IN_EXEC  true, hGraphExec, hNode
+#define SET(where, which, ...)                                                                     \
+  set(where, &(CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_##which, __VA_ARGS__})
+#define SET_FROM(where, which, source)                                                             \
+  set_from(where, CU_GRAPH_NODE_TYPE_##which, source, sizeof *(source))
 
-CUresult sim_cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                            const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-  PARAMS(p, KERNEL, kernel, params);
-  return set(true, exec, node, &p);
-}
-
-CUresult sim_cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy)
-{
-  if (!copy) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams p = memcpy_params(copy, NULL);
-  return set(false, NULL, node, &p);
-}
-
+SIM_ENTRY(cuGraphKernelNodeSetParams_v2, SET_FROM(IN_GRAPH, KERNEL, nodeParams))
+SIM_ENTRY(cuGraphKernelNodeSetParams, SET_FROM(IN_GRAPH, KERNEL, nodeParams))
+SIM_ENTRY(cuGraphExecKernelNodeSetParams_v2, SET_FROM(IN_EXEC, KERNEL, nodeParams))
+SIM_ENTRY(cuGraphExecKernelNodeSetParams, SET_FROM(IN_EXEC, KERNEL, nodeParams))
+SIM_ENTRY(cuGraphMemcpyNodeSetParams,
+          NEED(nodeParams, SET(IN_GRAPH, MEMCPY, .memcpy = {.copyParams = *nodeParams})))
 /* "Both the instantiation-time memory operands and the memory operands in copyParams must be
  * 1-dimensional. Zero-length operations are not supported." */
-CUresult sim_cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                            const CUDA_MEMCPY3D *copy, CUcontext context)
-{
-  if (!copy || copy->Height > 1 || copy->Depth > 1) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams p = memcpy_params(copy, context);
-  return set(true, exec, node, &p);
-}
-
-CUresult sim_cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
-{
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams p = memset_params(params, NULL);
-  return set(false, NULL, node, &p);
-}
-
-CUresult sim_cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                            const CUDA_MEMSET_NODE_PARAMS *params,
-                                            CUcontext context)
-{
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams p = memset_params(params, context);
-  return set(true, exec, node, &p);
-}
-
-CUresult sim_cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params)
-{
-  PARAMS(p, HOST, host, params);
-  return set(false, NULL, node, &p);
-}
-
-CUresult sim_cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                          const CUDA_HOST_NODE_PARAMS *params)
-{
-  PARAMS(p, HOST, host, params);
-  return set(true, exec, node, &p);
-}
-
-CUresult sim_cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {event}};
-  return set(false, NULL, node, &p);
-}
-
-CUresult sim_cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {event}};
-  return set(true, exec, node, &p);
-}
-
-CUresult sim_cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {event}};
-  return set(false, NULL, node, &p);
-}
-
-CUresult sim_cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CUevent event)
-{
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {event}};
-  return set(true, exec, node, &p);
-}
-
-CUresult sim_cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams *params)
-{
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams p = *params;
-  return set(false, NULL, node, &p);
-}
-
-CUresult sim_cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params)
-{
-  if (!params) return CUDA_ERROR_INVALID_VALUE;
-  CUgraphNodeParams p = *params;
-  return set(true, exec, node, &p);
-}
+SIM_ENTRY(cuGraphExecMemcpyNodeSetParams,
+          NEED(copyParams && copyParams->Height <= 1 && copyParams->Depth <= 1,
+               SET(IN_EXEC, MEMCPY, .memcpy = {.copyCtx = ctx, .copyParams = *copyParams})))
+SIM_ENTRY(cuGraphMemsetNodeSetParams,
+          NEED(nodeParams, SET(IN_GRAPH, MEMSET, .memset = memset_in(nodeParams, NULL))))
+SIM_ENTRY(cuGraphExecMemsetNodeSetParams,
+          NEED(memsetParams, SET(IN_EXEC, MEMSET, .memset = memset_in(memsetParams, ctx))))
+SIM_ENTRY(cuGraphHostNodeSetParams, SET_FROM(IN_GRAPH, HOST, nodeParams))
+SIM_ENTRY(cuGraphExecHostNodeSetParams, SET_FROM(IN_EXEC, HOST, nodeParams))
+SIM_ENTRY(cuGraphEventRecordNodeSetEvent, SET(IN_GRAPH, EVENT_RECORD, .eventRecord = {event}))
+SIM_ENTRY(cuGraphExecEventRecordNodeSetEvent, SET(IN_EXEC, EVENT_RECORD, .eventRecord = {event}))
+SIM_ENTRY(cuGraphEventWaitNodeSetEvent, SET(IN_GRAPH, WAIT_EVENT, .eventWait = {event}))
+SIM_ENTRY(cuGraphExecEventWaitNodeSetEvent, SET(IN_EXEC, WAIT_EVENT, .eventWait = {event}))
+SIM_ENTRY(cuGraphNodeSetParams, set_copy_of(IN_GRAPH, nodeParams))
+SIM_ENTRY(cuGraphExecNodeSetParams, set_copy_of(IN_EXEC, nodeParams))
 
 /* ---- whether a node runs --------------------------------------------------------------------- */
 

@@ -92,12 +92,8 @@ CUresult sim_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *si
   return batch_end(&b, error);
 }
 
-CUresult sim_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
-                                   size_t count, CUmemcpyAttributes *attrs, size_t *index,
-                                   size_t indices, CUstream stream)
-{
-  return sim_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, index, indices, NULL, stream);
-}
+SIM_ENTRY(cuMemcpyBatchAsync_v2, sim_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs,
+                                                        numAttrs, NULL, hStream))
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
@@ -187,8 +183,4 @@ CUresult sim_cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *list, si
   return batch_end(&b, error);
 }
 
-CUresult sim_cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *list,
-                                     unsigned long long flags, CUstream stream)
-{
-  return sim_cuMemcpy3DBatchAsync(count, list, NULL, flags, stream);
-}
+SIM_ENTRY(cuMemcpy3DBatchAsync_v2, sim_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream))

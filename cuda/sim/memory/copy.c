@@ -381,45 +381,20 @@ static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src
 
 /* ---- linear forms ---------------------------------------------------------------------------- */
 
-CUresult sim_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
-{
-  return copy_line(dst, true, (uintptr_t)src, false, bytes, stream, false);
-}
-
-CUresult sim_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
-{
-  return copy_line(dst, true, (uintptr_t)src, false, bytes, stream, true);
-}
-
-CUresult sim_cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-  return copy_line((uintptr_t)dst, false, src, true, bytes, stream, false);
-}
-
-CUresult sim_cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-  return copy_line((uintptr_t)dst, false, src, true, bytes, stream, true);
-}
-
-CUresult sim_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-  return copy_line(dst, true, src, true, bytes, stream, false);
-}
-
-CUresult sim_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-  return copy_line(dst, true, src, true, bytes, stream, true);
-}
-
-CUresult sim_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-  return copy_line(dst, false, src, false, bytes, stream, false);
-}
-
-CUresult sim_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-  return copy_line(dst, false, src, false, bytes, stream, true);
-}
+SIM_ENTRY(cuMemcpyHtoD_v2,
+          copy_line(dstDevice, true, (uintptr_t)srcHost, false, ByteCount, default_stream, false))
+SIM_ENTRY(cuMemcpyHtoDAsync_v2,
+          copy_line(dstDevice, true, (uintptr_t)srcHost, false, ByteCount, hStream, true))
+SIM_ENTRY(cuMemcpyDtoH_v2,
+          copy_line((uintptr_t)dstHost, false, srcDevice, true, ByteCount, default_stream, false))
+SIM_ENTRY(cuMemcpyDtoHAsync_v2,
+          copy_line((uintptr_t)dstHost, false, srcDevice, true, ByteCount, hStream, true))
+SIM_ENTRY(cuMemcpyDtoD_v2,
+          copy_line(dstDevice, true, srcDevice, true, ByteCount, default_stream, false))
+SIM_ENTRY(cuMemcpyDtoDAsync_v2,
+          copy_line(dstDevice, true, srcDevice, true, ByteCount, hStream, true))
+SIM_ENTRY(cuMemcpy, copy_line(dst, false, src, false, ByteCount, default_stream, false))
+SIM_ENTRY(cuMemcpyAsync, copy_line(dst, false, src, false, ByteCount, hStream, true))
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
@@ -541,30 +516,11 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, bool async)
   return copy_box(&box, stream, async);
 }
 
-CUresult sim_cuMemcpy2D_v2(const CUDA_MEMCPY2D *p, CUstream stream)
-{
-  return copy_2d(p, stream, false, true);
-}
-
-CUresult sim_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *p, CUstream stream)
-{
-  return copy_2d(p, stream, false, false);
-}
-
-CUresult sim_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *p, CUstream stream)
-{
-  return copy_2d(p, stream, true, true);
-}
-
-CUresult sim_cuMemcpy3D_v2(const CUDA_MEMCPY3D *p, CUstream stream)
-{
-  return copy_3d(p, stream, false);
-}
-
-CUresult sim_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
-{
-  return copy_3d(p, stream, true);
-}
+SIM_ENTRY(cuMemcpy2D_v2, copy_2d(pCopy, default_stream, false, true))
+SIM_ENTRY(cuMemcpy2DUnaligned_v2, copy_2d(pCopy, default_stream, false, false))
+SIM_ENTRY(cuMemcpy2DAsync_v2, copy_2d(pCopy, hStream, true, true))
+SIM_ENTRY(cuMemcpy3D_v2, copy_3d(pCopy, default_stream, false))
+SIM_ENTRY(cuMemcpy3DAsync_v2, copy_3d(pCopy, hStream, true))
 
 /* ---- arrays, by byte offset ------------------------------------------------------------------ */
 
@@ -590,46 +546,20 @@ static CUresult copy_row(struct box_side dst, struct box_side src, size_t bytes,
   return copy_box(&box, stream, async);
 }
 
-CUresult sim_cuMemcpyHtoA_v2(CUarray dst, size_t offset, const void *src, size_t bytes,
-                             CUstream stream)
-{
-  return copy_row(at_array(dst, offset), at_host(src), bytes, stream, false);
-}
-
-CUresult sim_cuMemcpyHtoAAsync_v2(CUarray dst, size_t offset, const void *src, size_t bytes,
-                                  CUstream stream)
-{
-  return copy_row(at_array(dst, offset), at_host(src), bytes, stream, true);
-}
-
-CUresult sim_cuMemcpyAtoH_v2(void *dst, CUarray src, size_t offset, size_t bytes, CUstream stream)
-{
-  return copy_row(at_host(dst), at_array(src, offset), bytes, stream, false);
-}
-
-CUresult sim_cuMemcpyAtoHAsync_v2(void *dst, CUarray src, size_t offset, size_t bytes,
-                                  CUstream stream)
-{
-  return copy_row(at_host(dst), at_array(src, offset), bytes, stream, true);
-}
-
-CUresult sim_cuMemcpyDtoA_v2(CUarray dst, size_t offset, CUdeviceptr src, size_t bytes,
-                             CUstream stream)
-{
-  return copy_row(at_array(dst, offset), at_device(src), bytes, stream, false);
-}
-
-CUresult sim_cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t offset, size_t bytes,
-                             CUstream stream)
-{
-  return copy_row(at_device(dst), at_array(src, offset), bytes, stream, false);
-}
-
-CUresult sim_cuMemcpyAtoA_v2(CUarray dst, size_t dst_offset, CUarray src, size_t src_offset,
-                             size_t bytes, CUstream stream)
-{
-  return copy_row(at_array(dst, dst_offset), at_array(src, src_offset), bytes, stream, false);
-}
+SIM_ENTRY(cuMemcpyHtoA_v2, copy_row(at_array(dstArray, dstOffset), at_host(srcHost), ByteCount,
+                                    default_stream, false))
+SIM_ENTRY(cuMemcpyHtoAAsync_v2,
+          copy_row(at_array(dstArray, dstOffset), at_host(srcHost), ByteCount, hStream, true))
+SIM_ENTRY(cuMemcpyAtoH_v2, copy_row(at_host(dstHost), at_array(srcArray, srcOffset), ByteCount,
+                                    default_stream, false))
+SIM_ENTRY(cuMemcpyAtoHAsync_v2,
+          copy_row(at_host(dstHost), at_array(srcArray, srcOffset), ByteCount, hStream, true))
+SIM_ENTRY(cuMemcpyDtoA_v2, copy_row(at_array(dstArray, dstOffset), at_device(srcDevice), ByteCount,
+                                    default_stream, false))
+SIM_ENTRY(cuMemcpyAtoD_v2, copy_row(at_device(dstDevice), at_array(srcArray, srcOffset), ByteCount,
+                                    default_stream, false))
+SIM_ENTRY(cuMemcpyAtoA_v2, copy_row(at_array(dstArray, dstOffset), at_array(srcArray, srcOffset),
+                                    ByteCount, default_stream, false))
 
 /* ---- between contexts ------------------------------------------------------------------------ */
 
@@ -695,15 +625,8 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *p, CUstream stream, bool 
   return copy_peer(&box, p->dstContext, p->srcContext, stream, async);
 }
 
-CUresult sim_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
-{
-  return copy_3d_peer(p, stream, false);
-}
-
-CUresult sim_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
-{
-  return copy_3d_peer(p, stream, true);
-}
+SIM_ENTRY(cuMemcpy3DPeer, copy_3d_peer(pCopy, default_stream, false))
+SIM_ENTRY(cuMemcpy3DPeerAsync, copy_3d_peer(pCopy, hStream, true))
 
 /* ---- memsets --------------------------------------------------------------------------------- */
 

@@ -112,29 +112,10 @@ static CUresult queue(CUstream stream, CUdeviceptr p, uint64_t value, unsigned f
   return error ? error : sim_submit(s, op, SIM_QUEUE, NULL);
 }
 
-CUresult sim_cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr p, cuuint32_t value,
-                                    unsigned int flags)
-{
-  return queue(stream, p, value, flags, false, true);
-}
-
-CUresult sim_cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr p, cuuint64_t value,
-                                    unsigned int flags)
-{
-  return queue(stream, p, value, flags, true, true);
-}
-
-CUresult sim_cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr p, cuuint32_t value,
-                                     unsigned int flags)
-{
-  return queue(stream, p, value, flags, false, false);
-}
-
-CUresult sim_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr p, cuuint64_t value,
-                                     unsigned int flags)
-{
-  return queue(stream, p, value, flags, true, false);
-}
+SIM_ENTRY(cuStreamWaitValue32_v2, queue(stream, addr, value, flags, false, true))
+SIM_ENTRY(cuStreamWaitValue64_v2, queue(stream, addr, value, flags, true, true))
+SIM_ENTRY(cuStreamWriteValue32_v2, queue(stream, addr, value, flags, false, false))
+SIM_ENTRY(cuStreamWriteValue64_v2, queue(stream, addr, value, flags, true, false))
 
 static CUresult one_of_batch(const CUstreamBatchMemOpParams *p, struct sim_op **op)
 {

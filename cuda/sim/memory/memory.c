@@ -300,10 +300,7 @@ CUresult sim_cuMemHostAlloc(void **p, size_t bytes, unsigned int flags)
   return error;
 }
 
-CUresult sim_cuMemAllocHost_v2(void **p, size_t bytes)
-{
-  return sim_cuMemHostAlloc(p, bytes, 0);
-}
+SIM_ENTRY(cuMemAllocHost_v2, sim_cuMemHostAlloc(pp, bytesize, 0))
 
 CUresult sim_cuMemFreeHost(void *p)
 {
@@ -449,10 +446,8 @@ static CUresult attribute_of(void *data, CUpointer_attribute attribute, CUdevice
   return error;
 }
 
-CUresult sim_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr p)
-{
-  return data ? attribute_of(data, attribute, p, true) : CUDA_ERROR_INVALID_VALUE;
-}
+SIM_ENTRY(cuPointerGetAttribute,
+          data ? attribute_of(data, attribute, ptr, true) : CUDA_ERROR_INVALID_VALUE)
 
 /* "Unlike cuPointerGetAttribute, this function will not return an error when the ptr encountered is
  * not a valid CUDA pointer. Instead, the attributes are assigned default NULL values". */

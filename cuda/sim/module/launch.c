@@ -424,13 +424,9 @@ CUresult sim_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsi
   return launch(&c, f, params, extra);
 }
 
-CUresult sim_cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy,
-                                       unsigned int gz, unsigned int bx, unsigned int by,
-                                       unsigned int bz, unsigned int shared, CUstream stream,
-                                       void **params)
-{
-  return sim_cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
-}
+SIM_ENTRY(cuLaunchCooperativeKernel,
+          sim_cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                             sharedMemBytes, hStream, kernelParams, NULL))
 
 /* Attributes that change what a launch means are refused; the others are hints. */
 static CUresult check_attribute(const CUlaunchAttribute *a)
@@ -590,10 +586,7 @@ CUresult sim_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f)
   return error;
 }
 
-CUresult sim_cuFuncLoad(CUfunction f)
-{
-  return sim_function_find(f, &f);
-}
+SIM_ENTRY(cuFuncLoad, sim_function_find(function, &function))
 
 /* ---- occupancy: threads, blocks and shared memory of one multiprocessor ---------------------- */
 
@@ -622,11 +615,9 @@ CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, C
   return error;
 }
 
-CUresult sim_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction f, int threads,
-                                                         size_t shared)
-{
-  return sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, f, threads, shared, 0);
-}
+SIM_ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor,
+          sim_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize,
+                                                                   dynamicSMemSize, 0))
 
 CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction f,
                                                        CUoccupancyB2DSize shared_of, size_t shared,
@@ -647,12 +638,10 @@ CUresult sim_cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CU
   return best ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim_cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f,
-                                              CUoccupancyB2DSize shared_of, size_t shared,
-                                              int limit)
-{
-  return sim_cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, shared_of, shared, limit, 0);
-}
+SIM_ENTRY(cuOccupancyMaxPotentialBlockSize,
+          sim_cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func,
+                                                        blockSizeToDynamicSMemSize, dynamicSMemSize,
+                                                        blockSizeLimit, 0))
 
 CUresult sim_cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction f, int blocks,
                                                      int threads)

@@ -88,10 +88,7 @@ CUresult sim_cuModuleLoadDataEx(CUmodule *module, const void *code, unsigned int
   return sim_cuModuleLoadData(module, code);
 }
 
-CUresult sim_cuModuleLoadFatBinary(CUmodule *module, const void *code)
-{
-  return sim_cuModuleLoadData(module, code);
-}
+SIM_ENTRY(cuModuleLoadFatBinary, sim_cuModuleLoadData(module, fatCubin))
 
 CUresult sim_cuModuleLoad(CUmodule *module, const char *path)
 {

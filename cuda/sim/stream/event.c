@@ -156,10 +156,7 @@ CUresult sim_cuEventRecordWithFlags(CUevent e, CUstream stream, unsigned int fla
   return op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : error;
 }
 
-CUresult sim_cuEventRecord(CUevent e, CUstream stream)
-{
-  return sim_cuEventRecordWithFlags(e, stream, 0);
-}
+SIM_ENTRY(cuEventRecord, sim_cuEventRecordWithFlags(hEvent, hStream, 0))
 
 /* The stream of the context that has such marks and nothing else, made at the first. */
 static CUstream recorder_of(CUcontext c)

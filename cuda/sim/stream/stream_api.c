@@ -64,10 +64,7 @@ CUresult sim_cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, in
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuStreamCreate(CUstream *stream, unsigned int flags)
-{
-  return sim_cuStreamCreateWithPriority(stream, flags, 0);
-}
+SIM_ENTRY(cuStreamCreate, sim_cuStreamCreateWithPriority(phStream, Flags, 0))
 
 CUresult sim_cuStreamDestroy_v2(CUstream stream)
 {
