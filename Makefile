@@ -52,6 +52,7 @@ CPPFLAGS += -I. -D_GNU_SOURCE -DWEIR_VERSION_BUILD='"$(VERSION)"'
 BASEFLAGS = -std=gnu11 $(WARN) -fPIC -fvisibility=hidden -fno-strict-aliasing -fno-omit-frame-pointer \
             -fno-semantic-interposition -ffp-contract=off -MMD -MP $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all)
 LDSAN    := $(if $(SAN),-fsanitize=$(SAN))
+SAN_OBJS  = $(if $(filter thread,$(SAN)),$(OBJ)/tests/tsan.o) # of weir
 CUDAINC  := -isystem $(CUDA_HOME)/include
 
 BIN := $(O)/bin

@@ -12,7 +12,7 @@ EXTRA_tools = $(call pkg_cflags,sqlite3 jansson libdw)
 TOOLS_RPATH := -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN/../lib/weir'
 TOOLS_LIBS   = $(REPORTS_LIBS) -lpthread -ldl
 
-$(BIN)/weir: $(sort $(TOOLS_OBJS) $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS))
+$(BIN)/weir: $(sort $(TOOLS_OBJS) $(REPLAY_OBJS) $(REPORTS_OBJS) $(CORE_TRACE_READER_OBJS)) $(SAN_OBJS)
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(Q)$(CC) $(CFLAGS) $(LDSAN) $(TOOLS_RPATH) -o $@.new $^ $(TOOLS_LIBS)
