@@ -36,47 +36,85 @@ typedef struct weir_operand {
 } weir_operand;
 
 /* ---- elementwise ------------------------------------------------------------------------------
- * X(identifier, torch's name, inputs). Comparisons, logical_not and isfinite give bool: what is
- * stored is out's dtype. Integer division DIV is true division and never has an integer compute
- * dtype; FLOOR_DIV rounds towards minus infinity. WHERE's first input is bool. Signed overflow
- * wraps. maximum and minimum pass NaN on. */
-#define WEIR_OPS(X)                                                                                \
-  X(COPY, "copy_", 1)                                                                              \
-  X(NEG, "neg", 1)                                                                                 \
-  X(ABS, "abs", 1)                                                                                 \
-  X(RELU, "relu", 1)                                                                               \
-  X(EXP, "exp", 1)                                                                                 \
-  X(LOG, "log", 1)                                                                                 \
-  X(SQRT, "sqrt", 1)                                                                               \
-  X(RSQRT, "rsqrt", 1)                                                                             \
-  X(SIN, "sin", 1)                                                                                 \
-  X(COS, "cos", 1)                                                                                 \
-  X(TANH, "tanh", 1)                                                                               \
-  X(SIGMOID, "sigmoid", 1)                                                                         \
-  X(LOGICAL_NOT, "logical_not", 1)                                                                 \
-  X(ISFINITE, "isfinite", 1)                                                                       \
-  X(ADD, "add", 2)                                                                                 \
-  X(SUB, "sub", 2)                                                                                 \
-  X(MUL, "mul", 2)                                                                                 \
-  X(DIV, "div", 2)                                                                                 \
-  X(FLOOR_DIV, "floor_divide", 2)                                                                  \
-  X(POW, "pow", 2)                                                                                 \
-  X(MAXIMUM, "maximum", 2)                                                                         \
-  X(MINIMUM, "minimum", 2)                                                                         \
-  X(EQ, "eq", 2)                                                                                   \
-  X(NE, "ne", 2)                                                                                   \
-  X(LT, "lt", 2)                                                                                   \
-  X(LE, "le", 2)                                                                                   \
-  X(GT, "gt", 2)                                                                                   \
-  X(GE, "ge", 2)                                                                                   \
-  X(LOGICAL_AND, "logical_and", 2)                                                                 \
-  X(LOGICAL_OR, "logical_or", 2)                                                                   \
-  X(CLOSE, "isclose", 2) /* |a - b| <= p[1] + p[0] |b|, or a == b; p[2]: NaN equals NaN */         \
-  X(RANGE, "arange", 0)  /* p[0] + i p[1], i: the place in the loop; exact for integers */         \
-  X(WHERE, "where", 3)
+ * One row an operation: enumerations, names, rules and tables of kernels are all made of it.
+ *
+ * X(identifier, torch's name, inputs, gives, takes, computes, keeps, host, device, absent, refusal)
+ *
+ * gives     dtype of the result: SAME as the operands' common dtype; BOOL; FLOATING: of bool and
+ *           integers the default dtype, which is then what is calculated in
+ * takes     the set of common dtypes (WEIR_DTYPES_*) of operands it is there for; NONE: not a
+ *           function of its own
+ * computes  the set of compute dtypes that devices have kernels for
+ * keeps     bit i: a number as input i keeps float32's precision among float16 and bfloat16
+ * host      kernels of the cpu: LOOP: the function dtype_OP of cpu_kernels.h, for each of
+ *           `computes`; CAST: its conversions
+ * device    kernels of CUDA devices: for which numbers cuda/kernels/op.h has it: any, real, smooth
+ *           (floating point and complex); caller: what calls it does the operation itself
+ * absent    torch's name of the kernel that other dtypes have not; %s: of the device
+ * refusal   the sentence (core/ops/elementwise.c) in its place, before all else; NULL: none
+ *
+ * What is stored is out's dtype. Integer division DIV is true division and never has an integer
+ * compute dtype; FLOOR_DIV rounds towards minus infinity. CLOSE: |a - b| <= p[1] + p[0] |b|, or
+ * a == b; p[2]: NaN equals NaN. RANGE: p[0] + i p[1], i: the place in the loop; exact for integers.
+ * WHERE's first input is bool. Signed overflow wraps. maximum and minimum pass NaN on. */
+/* clang-format off */
+#define WEIR_OPS(X)                                                                                          \
+  X(COPY,        "copy_",        1, SAME,     EVERY,   EVERY,    0, CAST, any,    "copy_",          NULL)    \
+  X(NEG,         "neg",          1, SAME,     NUMBERS, NUMBERS,  0, LOOP, any,    "neg_%s",         NEGATES) \
+  X(ABS,         "abs",          1, SAME,     NUMBERS, EVERY,    0, LOOP, any,    "abs_%s",         NULL)    \
+  X(RELU,        "relu",         1, SAME,     REAL,    ORDERED,  0, LOOP, real,   "relu_%s",        NULL)    \
+  X(EXP,         "exp",          1, FLOATING, EVERY,   FLOATING, 0, LOOP, smooth, "exp_%s",         NULL)    \
+  X(LOG,         "log",          1, FLOATING, EVERY,   FLOATING, 0, LOOP, smooth, "log_%s",         NULL)    \
+  X(SQRT,        "sqrt",         1, FLOATING, EVERY,   FLOATING, 0, LOOP, smooth, "sqrt_%s",        NULL)    \
+  X(RSQRT,       "rsqrt",        1, FLOATING, EVERY,   FLOATING, 0, LOOP, smooth, "rsqrt_%s",       NULL)    \
+  X(SIN,         "sin",          1, FLOATING, EVERY,   FLOATING, 0, LOOP, smooth, "sin_%s",         NULL)    \
+  X(COS,         "cos",          1, FLOATING, EVERY,   FLOATING, 0, LOOP, smooth, "cos_%s",         NULL)    \
+  X(TANH,        "tanh",         1, FLOATING, EVERY,   FLOATING, 0, LOOP, smooth, "tanh_%s",        NULL)    \
+  X(SIGMOID,     "sigmoid",      1, FLOATING, EVERY,   FLOATING, 0, LOOP, smooth, "sigmoid_%s",     NULL)    \
+  X(LOGICAL_NOT, "logical_not",  1, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "logical_not_%s", NULL)    \
+  X(ISFINITE,    "isfinite",     1, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "isfinite_%s",    NULL)    \
+  X(ADD,         "add",          2, SAME,     EVERY,   EVERY,    3, LOOP, any,    "add_%s",         NULL)    \
+  X(SUB,         "sub",          2, SAME,     NUMBERS, EVERY,    3, LOOP, any,    "sub_%s",         NULL)    \
+  X(MUL,         "mul",          2, SAME,     EVERY,   EVERY,    3, LOOP, any,    "mul_%s",         NULL)    \
+  X(DIV,         "div",          2, FLOATING, EVERY,   FLOATING, 3, LOOP, smooth, "div_true_%s",    NULL)    \
+  X(FLOOR_DIV,   "floor_divide", 2, SAME,     REAL,    REAL,     2, LOOP, real,   "div_floor_%s",   NULL)    \
+  X(POW,         "pow",          2, SAME,     NUMBERS, EVERY,    3, LOOP, any,    "pow",            NULL)    \
+  X(MAXIMUM,     "maximum",      2, SAME,     ORDERED, ORDERED,  0, LOOP, real,   "maximum_%s",     MAXIMUM) \
+  X(MINIMUM,     "minimum",      2, SAME,     ORDERED, ORDERED,  0, LOOP, real,   "minimum_%s",     MINIMUM) \
+  X(EQ,          "eq",           2, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "eq_%s",          NULL)    \
+  X(NE,          "ne",           2, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "ne_%s",          NULL)    \
+  X(LT,          "lt",           2, BOOL,     ORDERED, ORDERED,  0, LOOP, real,   "lt_%s",          NULL)    \
+  X(LE,          "le",           2, BOOL,     ORDERED, ORDERED,  0, LOOP, real,   "le_%s",          NULL)    \
+  X(GT,          "gt",           2, BOOL,     ORDERED, ORDERED,  0, LOOP, real,   "gt_%s",          NULL)    \
+  X(GE,          "ge",           2, BOOL,     ORDERED, ORDERED,  0, LOOP, real,   "ge_%s",          NULL)    \
+  X(LOGICAL_AND, "logical_and",  2, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "logical_and_%s", NULL)    \
+  X(LOGICAL_OR,  "logical_or",   2, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "logical_or_%s",  NULL)    \
+  X(CLOSE,       "isclose",      2, BOOL,     EVERY,   EVERY,    0, LOOP, any,    "isclose_%s",     NULL)    \
+  X(RANGE,       "arange",       0, SAME,     NONE,    ORDERED,  0, LOOP, caller, NULL,             NULL)    \
+  X(WHERE,       "where",        3, SAME,     EVERY,   EVERY,    0, LOOP, caller, "where_%s",       NULL)
+/* clang-format on */
+
+/* Sets of dtypes, as bits. */
+#define WEIR_DTYPE_BIT(dtype) (1u << WEIR_##dtype)
+enum {
+  WEIR_DTYPES_NONE = 0,
+  WEIR_DTYPES_REAL = WEIR_DTYPE_BIT(UINT8) | WEIR_DTYPE_BIT(INT8) | WEIR_DTYPE_BIT(INT16) |
+                     WEIR_DTYPE_BIT(INT32) | WEIR_DTYPE_BIT(INT64) | WEIR_DTYPE_BIT(FLOAT16) |
+                     WEIR_DTYPE_BIT(BFLOAT16) | WEIR_DTYPE_BIT(FLOAT32) | WEIR_DTYPE_BIT(FLOAT64),
+  WEIR_DTYPES_FLOATING = WEIR_DTYPE_BIT(FLOAT16) | WEIR_DTYPE_BIT(BFLOAT16) |
+                         WEIR_DTYPE_BIT(FLOAT32) | WEIR_DTYPE_BIT(FLOAT64) |
+                         WEIR_DTYPE_BIT(COMPLEX64),
+  WEIR_DTYPES_NUMBERS = WEIR_DTYPES_REAL | WEIR_DTYPE_BIT(COMPLEX64),
+  WEIR_DTYPES_ORDERED = WEIR_DTYPES_REAL | WEIR_DTYPE_BIT(BOOL),
+  WEIR_DTYPES_EVERY = WEIR_DTYPES_ORDERED | WEIR_DTYPE_BIT(COMPLEX64),
+  WEIR_DTYPES_TRUTH = WEIR_DTYPES_EVERY /* as bool */
+};
+
+/* How the dtype of a result follows from the operands'. */
+enum { WEIR_GIVES_SAME, WEIR_GIVES_BOOL, WEIR_GIVES_FLOATING, WEIR_GIVES_WIDE, WEIR_GIVES_PLACE };
 
 typedef enum weir_op {
-#define WEIR_OP_ENUM(name, text, inputs) WEIR_OP_##name,
+#define WEIR_OP_ENUM(name, ...) WEIR_OP_##name,
   WEIR_OPS(WEIR_OP_ENUM)
 #undef WEIR_OP_ENUM
       WEIR_OP_COUNT
@@ -98,26 +136,41 @@ typedef struct weir_loop {
 } weir_loop;
 
 /* ---- reductions -------------------------------------------------------------------------------
- * X(identifier, torch's name, identity is there for an empty reduction). ARGMAX and ARGMIN give the
- * place in the reduced dimensions, counted row by row, of the first of equals; NaN is larger and
- * smaller than all, as in torch. MAX_INDEX and MIN_INDEX store the value in out and the place in
- * index. Sums of integers and bool are int64's; floating point is summed so that the error grows at
- * most with the logarithm of the count (pairwise or in blocks), float16 and bfloat16 in float32. */
-#define WEIR_REDUCE_OPS(X)                                                                         \
-  X(SUM, "sum")                                                                                    \
-  X(MEAN, "mean")                                                                                  \
-  X(PROD, "prod")                                                                                  \
-  X(MAX, "max")                                                                                    \
-  X(MIN, "min")                                                                                    \
-  X(ARGMAX, "argmax")                                                                              \
-  X(ARGMIN, "argmin")                                                                              \
-  X(MAX_INDEX, "max")                                                                              \
-  X(MIN_INDEX, "min")                                                                              \
-  X(ALL, "all")                                                                                    \
-  X(ANY, "any")
+ * One row a reduction, as above.
+ *
+ * X(identifier, torch's name, gives, computes, order, empty, host, device, function, absent)
+ *
+ * gives     dtype of the result: SAME as the operand's; WIDE: of bool and integers int64, in which
+ *           they are summed; BOOL, of uint8 uint8; PLACE: int64
+ * computes  the set of compute dtypes that devices have kernels for; TRUTH: every one, as bool
+ * order     the order of the reduced dimensions counts
+ * empty     nothing has a result, the identity
+ * host      the folds of cpu_kernels.h: int_*, real_*, complex_*, as far as `computes` goes
+ * device    the accumulator of cuda/kernels/reduce.cu
+ * function  the name in torch's messages
+ * absent    torch's name of the kernel that complex64 has not; NULL: it has
+ *
+ * ARGMAX and ARGMIN give the place in the reduced dimensions, counted row by row, of the first of
+ * equals; NaN is larger and smaller than all, as in torch. MAX_INDEX and MIN_INDEX store the value
+ * in out and the place in index. Floating point is summed so that the error grows at most with the
+ * logarithm of the count (pairwise or in blocks), float16 and bfloat16 in float32. */
+/* clang-format off */
+#define WEIR_REDUCE_OPS(X)                                                                \
+  X(SUM,       "sum",    WIDE,  EVERY,    0, 1, sum,  sum,     "sum",    NULL)            \
+  X(MEAN,      "mean",   SAME,  FLOATING, 0, 1, sum,  sum,     "mean",   NULL)            \
+  X(PROD,      "prod",   WIDE,  EVERY,    0, 1, prod, product, "prod",   NULL)            \
+  X(MAX,       "max",    SAME,  ORDERED,  0, 0, max,  max,     "amax",   "max_values_%s") \
+  X(MIN,       "min",    SAME,  ORDERED,  0, 0, min,  min,     "amin",   "min_values_%s") \
+  X(ARGMAX,    "argmax", PLACE, ORDERED,  1, 0, max,  max,     "argmax", "argmax_%s")     \
+  X(ARGMIN,    "argmin", PLACE, ORDERED,  1, 0, min,  min,     "argmin", "argmin_%s")     \
+  X(MAX_INDEX, "max",    SAME,  ORDERED,  1, 0, max,  max,     "max",    "max_%s")        \
+  X(MIN_INDEX, "min",    SAME,  ORDERED,  1, 0, min,  min,     "min",    "min_%s")        \
+  X(ALL,       "all",    BOOL,  TRUTH,    0, 1, all,  truth,   "all",    NULL)            \
+  X(ANY,       "any",    BOOL,  TRUTH,    0, 1, any,  truth,   "any",    NULL)
+/* clang-format on */
 
 typedef enum weir_reduce_op {
-#define WEIR_REDUCE_ENUM(name, text) WEIR_REDUCE_##name,
+#define WEIR_REDUCE_ENUM(name, ...) WEIR_REDUCE_##name,
   WEIR_REDUCE_OPS(WEIR_REDUCE_ENUM)
 #undef WEIR_REDUCE_ENUM
       WEIR_REDUCE_COUNT

@@ -232,7 +232,7 @@ static inline double any_sine(double x, uint64_t quarter)
 /* ---- tables made functions ------------------------------------------------------------------- */
 
 enum {
-#define OP_ROW(name, text, inputs) CPU_OP_##name = WEIR_OP_##name, INPUTS_##name = inputs,
+#define OP_ROW(name, text, inputs, ...) CPU_OP_##name = WEIR_OP_##name, INPUTS_##name = inputs,
   WEIR_OPS(OP_ROW)
 #undef OP_ROW
       INPUTS_ADD_ALPHA = 2,
@@ -256,7 +256,20 @@ enum {
       r[i] = (__VA_ARGS__);                                                                        \
     }                                                                                              \
   }
-#define ENTRY(type, op, ...) [CPU_OP_##op][WEIR_##type] = type##_##op,
+
+/* A row of WEIR_OPS as entries of the table: one for each type it computes with. */
+#define ENTRY(type, op) [CPU_OP_##op][WEIR_##type] = type##_##op,
+#define ENTRIES_INTEGERS(op)                                                                       \
+  ENTRY(UINT8, op) ENTRY(INT8, op) ENTRY(INT16, op) ENTRY(INT32, op) ENTRY(INT64, op)
+#define ENTRIES_REAL(op)     ENTRIES_INTEGERS(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op)
+#define ENTRIES_FLOATING(op) ENTRY(FLOAT32, op) ENTRY(FLOAT64, op) ENTRY(COMPLEX64, op)
+#define ENTRIES_NUMBERS(op)  ENTRIES_REAL(op) ENTRY(COMPLEX64, op)
+#define ENTRIES_ORDERED(op)  ENTRIES_REAL(op) ENTRY(BOOL, op)
+#define ENTRIES_EVERY(op)    ENTRIES_ORDERED(op) ENTRY(COMPLEX64, op)
+#define HOST_LOOP(op, set)   ENTRIES_##set(op)
+#define HOST_CAST(op, set)
+#define OP_ENTRIES(name, text, inputs, gives, takes, computes, keeps, host, ...)                   \
+  HOST_##host(name, computes)
 
 #define WHERE(type)                                                                                \
   static void type##_WHERE(void *out, const void *in, const void *in2, const void *in3, int64_t n, \
@@ -289,7 +302,6 @@ static void sine(float *r, const float *a, int64_t n, uint64_t quarter)
     sine(out, in, n, quarter);                                                                     \
   }
 
-/* All kernels, once as functions and once as entries. */
 #define ALL_KERNELS(X)                                                                             \
   INT_OPS(X, UINT8)                                                                                \
   INT_OPS(X, INT8)                                                                                 \
@@ -598,17 +610,17 @@ static void random_block(double *out, const weir_random *r, int64_t from, int64_
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-#define FOLD(op, int, real, complex) [WEIR_REDUCE_##op] = {int, real, complex},
-#define WHERE_ENTRY(type)            ENTRY(type, WHERE, )
+/* The folds of a row of WEIR_REDUCE_OPS: of int64, double and complex64. */
+#define FOLDS_EVERY(fold)    int_##fold, real_##fold, complex_##fold
+#define FOLDS_FLOATING(fold) NULL, real_##fold, complex_##fold
+#define FOLDS_ORDERED(fold)  int_##fold, real_##fold, NULL
+#define FOLDS_TRUTH(fold)    int_##fold, NULL, NULL
+#define FOLD_ENTRY(name, text, gives, computes, order, empty, host, ...)                           \
+  [WEIR_REDUCE_##name] = {FOLDS_##computes(host)},
 
 const cpu_level CPU_LEVEL = {
-    .op = {ALL_KERNELS(ENTRY) ALL_WHERE(WHERE_ENTRY) ENTRY(FLOAT32, SIN, ) ENTRY(FLOAT32, COS, )},
+    .op = {WEIR_OPS(OP_ENTRIES) ENTRIES_EVERY(ADD_ALPHA) ENTRIES_EVERY(SUB_ALPHA)},
     .cast = {ALL_CASTS(CAST_ENTRY)},
-    .fold = {FOLD(SUM, int_sum, real_sum, complex_sum) FOLD(MEAN, NULL, real_sum, complex_sum)
-                 FOLD(PROD, int_prod, real_prod, complex_prod) FOLD(MAX, int_max, real_max, NULL)
-                     FOLD(MIN, int_min, real_min, NULL) FOLD(ARGMAX, int_max, real_max, NULL) FOLD(
-                         ARGMIN, int_min, real_min, NULL) FOLD(MAX_INDEX, int_max, real_max, NULL)
-                         FOLD(MIN_INDEX, int_min, real_min, NULL) FOLD(ALL, int_all, NULL, NULL)
-                             FOLD(ANY, int_any, NULL, NULL)},
+    .fold = {WEIR_REDUCE_OPS(FOLD_ENTRY)},
     .add_row = add_row,
     .random = random_block};

@@ -28,11 +28,13 @@ typedef struct work {
 
 static const struct op {
   const char *name;
-  uint8_t inputs;
+  uint8_t inputs, keeps;
+  bool truth; /* gives bool */
 } ops[WEIR_OP_COUNT] = {
-#define OP(name, text, inputs) {text, inputs},
-    WEIR_OPS(OP)
-#undef OP
+#define ROW(name, text, inputs, gives, takes, computes, keeps, ...)                                \
+  {text, inputs, keeps, WEIR_GIVES_##gives == WEIR_GIVES_BOOL},
+    WEIR_OPS(ROW)
+#undef ROW
 };
 
 static const char *const scalar_types[WEIR_DTYPES] = {
@@ -46,12 +48,6 @@ static const char *const scalar_types[WEIR_DTYPES] = {
 weir_status weir_cpu_not_for(const char *what, weir_dtype dtype)
 {
   return weir_fail(WEIR_ENOTSUP, "\"%s_cpu\" not implemented for '%s'", what, scalar_types[dtype]);
-}
-
-static bool is_bool_op(weir_op op)
-{
-  return op == WEIR_OP_LOGICAL_NOT || op == WEIR_OP_ISFINITE || op == WEIR_OP_CLOSE ||
-         (op >= WEIR_OP_EQ && op <= WEIR_OP_LOGICAL_OR);
 }
 
 static bool takes_parameters(const weir_loop *l)
@@ -77,21 +73,13 @@ static const void *number_at(const weir_number *n, float imaginary[2])
   return imaginary;
 }
 
-/* In the arithmetic of float16 and bfloat16 numbers (input i) keep float32's precision, as in
- * torch. */
-static bool keeps_precision(weir_op op, int i)
-{
-  return op == WEIR_OP_ADD || op == WEIR_OP_SUB || op == WEIR_OP_MUL || op == WEIR_OP_DIV ||
-         op == WEIR_OP_POW || (op == WEIR_OP_FLOOR_DIV && i == 1);
-}
-
 static void convert_number(void *to, const weir_number *n, weir_dtype dtype, weir_op op, int i)
 {
   float complex[2];
   uint8_t truth = n->i != 0;
   weir_dtype kernel = weir_cpu_kernel_dtype(dtype);
   const void *x = n->dtype == WEIR_BOOL ? (const void *)&truth : number_at(n, complex);
-  if (op == WEIR_OP_COPY || keeps_precision(op, i))
+  if (op == WEIR_OP_COPY || ops[op].keeps >> i & 1)
     weir_cpu_level()->cast[op == WEIR_OP_COPY ? dtype : kernel][n->dtype](to, x, 1);
   else
     memmove(to, weir_cpu_widen(x, n->dtype, dtype, 1, to), weir_cpu_bytes(kernel));
@@ -276,7 +264,7 @@ weir_status weir_cpu_map(void *self, void *stream, const weir_loop *l)
     return WEIR_OK;
   }
   weir_dtype type = weir_cpu_kernel_dtype(l->compute);
-  w.result = l->op == WEIR_OP_COPY ? l->compute : is_bool_op(l->op) ? WEIR_BOOL : type;
+  w.result = l->op == WEIR_OP_COPY ? l->compute : ops[l->op].truth ? WEIR_BOOL : type;
   if (l->op == WEIR_OP_COPY) return share(&w);
   w.kernel = weir_cpu_level()->op[l->has_alpha ? op_of(l) : (int)l->op][type];
   if (!w.kernel) return weir_cpu_not_for(ops[l->op].name, l->compute);

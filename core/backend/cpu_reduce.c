@@ -16,6 +16,19 @@
 
 enum { PIECE = 1 << 16, PIECES = 256, TILE = 256, FEW = 64 };
 
+/* What is known of a reduction from its row. */
+enum fold { FOLD_sum, FOLD_prod, FOLD_max, FOLD_min, FOLD_all, FOLD_any };
+static const struct row {
+  const char *name;
+  enum fold fold;
+  uint8_t gives;
+} rows[WEIR_REDUCE_COUNT] = {
+#define ROW(name, text, gives, computes, order, empty, host, ...)                                  \
+  {text, FOLD_##host, WEIR_GIVES_##gives},
+    WEIR_REDUCE_OPS(ROW)
+#undef ROW
+};
+
 typedef struct work {
   const weir_reduce *r;
   weir_dtype in;   /* what elements become before they become wide */
@@ -26,10 +39,10 @@ typedef struct work {
   cpu_sum *sums;  /* shared by its elements: a sum a piece */
 } work;
 
-static cpu_sum empty(weir_reduce_op op)
+static cpu_sum empty(enum fold fold)
 {
   cpu_sum s = {.at = -1};
-  if (op == WEIR_REDUCE_PROD || op == WEIR_REDUCE_ALL) s.f[0] = 1, s.i = 1;
+  if (fold == FOLD_prod || fold == FOLD_all) s.f[0] = 1, s.i = 1;
   return s;
 }
 
@@ -52,7 +65,7 @@ static cpu_sum fold_range(const work *w, int64_t output, int64_t from, int64_t t
   _Alignas(64) char room[CPU_BLOCK * CPU_ELEMENT], first[CPU_BLOCK * CPU_ELEMENT],
       second[CPU_BLOCK * CPU_ELEMENT];
   weir_operand in = moved(&r->in, r, output);
-  cpu_sum s = empty(r->op);
+  cpu_sum s = empty(rows[r->op].fold);
   cpu_walk walk;
   if (from == to) return s;
   memmove(in.stride, in.stride + r->kept, (size_t)(r->dims - r->kept) * sizeof *in.stride);
@@ -97,14 +110,14 @@ static void finish(const work *w, int64_t output, const cpu_sum *s)
   double scale = r->op == WEIR_REDUCE_MEAN ? (double)r->each : 1;
   double real = total(s, 0) / scale;
   float complex[2] = {(float)real, (float)(total(s, 1) / scale)};
-  bool place = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
+  int gives = rows[r->op].gives;
   if (r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX) {
     weir_operand index = moved(&r->index, r, output);
     memcpy(index.data, &s->at, sizeof s->at);
   }
-  if (place)
+  if (gives == WEIR_GIVES_PLACE)
     weir_cpu_level()->cast[out.dtype][WEIR_INT64](out.data, &s->at, 1);
-  else if (r->op == WEIR_REDUCE_ALL || r->op == WEIR_REDUCE_ANY)
+  else if (gives == WEIR_GIVES_BOOL)
     weir_cpu_level()->cast[out.dtype][WEIR_INT64](out.data, &s->i, 1);
   else if (w->wide == WEIR_INT64)
     store(&out, w, &s->i, WEIR_INT64);
@@ -118,8 +131,7 @@ static void finish(const work *w, int64_t output, const cpu_sum *s)
 
 static bool better(const work *w, const cpu_sum *a, const cpu_sum *b)
 {
-  bool small = w->r->op == WEIR_REDUCE_MIN || w->r->op == WEIR_REDUCE_ARGMIN ||
-               w->r->op == WEIR_REDUCE_MIN_INDEX;
+  bool small = rows[w->r->op].fold == FOLD_min;
   if (w->wide == WEIR_INT64) return small ? a->i < b->i : a->i > b->i;
   if (isnan(b->f[0])) return false;
   return isnan(a->f[0]) || (small ? a->f[0] < b->f[0] : a->f[0] > b->f[0]);
@@ -145,18 +157,17 @@ static void multiply(cpu_sum *s, const cpu_sum *next)
 
 static void join(const work *w, cpu_sum *s, const cpu_sum *next)
 {
-  switch (w->r->op) {
-  case WEIR_REDUCE_SUM:
-  case WEIR_REDUCE_MEAN:
+  switch (rows[w->r->op].fold) {
+  case FOLD_sum:
     add(s, next);
     break;
-  case WEIR_REDUCE_PROD:
+  case FOLD_prod:
     multiply(s, next);
     break;
-  case WEIR_REDUCE_ALL:
+  case FOLD_all:
     s->i &= next->i;
     break;
-  case WEIR_REDUCE_ANY:
+  case FOLD_any:
     s->i |= next->i;
     break;
   default:
@@ -202,8 +213,7 @@ static void large_results(work *w)
 static bool is_tiled(const work *w)
 {
   const weir_reduce *r = w->r;
-  if (w->wide != WEIR_FLOAT64 || (r->op != WEIR_REDUCE_SUM && r->op != WEIR_REDUCE_MEAN))
-    return false;
+  if (w->wide != WEIR_FLOAT64 || rows[r->op].fold != FOLD_sum) return false;
   if (!r->kept || r->dims == r->kept || r->size[r->kept - 1] < 8 || !r->each) return false;
   if (r->each > PIECE && r->outputs < FEW) return false;
   return r->each < FEW || r->in.stride[r->dims - 1] != 1;
@@ -275,20 +285,14 @@ static void share_tiles(work *w)
 
 weir_status weir_cpu_reduce(void *self, void *stream, const weir_reduce *r)
 {
-  static const char *const names[] = {
-#define NAME(name, text) text,
-      WEIR_REDUCE_OPS(NAME)
-#undef NAME
-  };
   (void)self, (void)stream;
-  bool truth = r->op == WEIR_REDUCE_ALL || r->op == WEIR_REDUCE_ANY;
-  weir_dtype compute = truth ? WEIR_BOOL : r->compute;
+  weir_dtype compute = rows[r->op].gives == WEIR_GIVES_BOOL ? WEIR_BOOL : r->compute;
   bool real = weir_cpu_kernel_dtype(compute) == WEIR_FLOAT32 || compute == WEIR_FLOAT64;
   int kind = compute == WEIR_COMPLEX64 ? CPU_WIDE_COMPLEX : real ? CPU_WIDE_REAL : CPU_WIDE_INT;
   work w = {.r = r, .in = compute, .wide = WEIR_INT64};
   if (kind != CPU_WIDE_INT) w.wide = real ? WEIR_FLOAT64 : WEIR_COMPLEX64;
   w.fold = weir_cpu_level()->fold[r->op][kind];
-  if (!w.fold) return weir_cpu_not_for(names[r->op], r->compute);
+  if (!w.fold) return weir_cpu_not_for(rows[r->op].name, r->compute);
   int64_t least = (r->each + PIECES - 1) / PIECES;
   w.piece = least > PIECE ? least : PIECE;
   int64_t grain = CPU_GRAIN / (r->each + 1) + 1;

@@ -10,67 +10,25 @@
 #include "core/base/require.h"
 #include "core/ops/ops.h"
 
-#define BIT(dtype) (1u << WEIR_##dtype)
-enum {
-  BOOL = BIT(BOOL),
-  COMPLEX = BIT(COMPLEX64),
-  INTEGERS = BIT(UINT8) | BIT(INT8) | BIT(INT16) | BIT(INT32) | BIT(INT64),
-  FLOATS = BIT(FLOAT16) | BIT(BFLOAT16) | BIT(FLOAT32) | BIT(FLOAT64),
-  REAL = INTEGERS | FLOATS,
-  EVERY = REAL | BOOL | COMPLEX
-};
+#define NO_NULL NULL
+#define NO_NEGATES                                                                                 \
+  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "  \
+  "mask, use the `~` or `logical_not()` operator instead."
+#define NO_MAXIMUM "maximum not implemented for complex tensors."
+#define NO_MINIMUM "minimum not implemented for complex tensors."
 
-typedef struct rule {
+static const struct rule {
   uint16_t dtypes;     /* common dtypes it is there for, before integers become floating point */
   bool truth;          /* gives bool */
   bool floating;       /* bool and integers become the default dtype */
   const char *kernel;  /* "abs_%s": torch's name of what is not there for other dtypes */
   const char *message; /* NULL, or the whole sentence in its place */
-} rule;
-
-#define NO_BOOL_NEG                                                                                \
-  "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "  \
-  "mask, use the `~` or `logical_not()` operator instead."
-#define FLOATING(kernel)                                                                           \
-  {                                                                                                \
-    EVERY, false, true, kernel "_%s", NULL                                                         \
-  }
-
-static const rule rules[WEIR_OP_COUNT] = {
-    [WEIR_OP_COPY] = {EVERY, false, false, "copy_", NULL},
-    [WEIR_OP_NEG] = {REAL | COMPLEX, false, false, "neg_%s", NO_BOOL_NEG},
-    [WEIR_OP_ABS] = {REAL | COMPLEX, false, false, "abs_%s", NULL},
-    [WEIR_OP_RELU] = {REAL, false, false, "relu_%s", NULL},
-    [WEIR_OP_EXP] = FLOATING("exp"),
-    [WEIR_OP_LOG] = FLOATING("log"),
-    [WEIR_OP_SQRT] = FLOATING("sqrt"),
-    [WEIR_OP_RSQRT] = FLOATING("rsqrt"),
-    [WEIR_OP_SIN] = FLOATING("sin"),
-    [WEIR_OP_COS] = FLOATING("cos"),
-    [WEIR_OP_TANH] = FLOATING("tanh"),
-    [WEIR_OP_SIGMOID] = FLOATING("sigmoid"),
-    [WEIR_OP_LOGICAL_NOT] = {EVERY, true, false, "logical_not_%s", NULL},
-    [WEIR_OP_ISFINITE] = {EVERY, true, false, "isfinite_%s", NULL},
-    [WEIR_OP_ADD] = {EVERY, false, false, "add_%s", NULL},
-    [WEIR_OP_SUB] = {REAL | COMPLEX, false, false, "sub_%s", NULL},
-    [WEIR_OP_MUL] = {EVERY, false, false, "mul_%s", NULL},
-    [WEIR_OP_DIV] = FLOATING("div_true"),
-    [WEIR_OP_FLOOR_DIV] = {REAL, false, false, "div_floor_%s", NULL},
-    [WEIR_OP_POW] = {REAL | COMPLEX, false, false, "pow", NULL},
-    [WEIR_OP_MAXIMUM] = {REAL | BOOL, false, false, "maximum_%s",
-                         "maximum not implemented for complex tensors."},
-    [WEIR_OP_MINIMUM] = {REAL | BOOL, false, false, "minimum_%s",
-                         "minimum not implemented for complex tensors."},
-    [WEIR_OP_EQ] = {EVERY, true, false, "eq_%s", NULL},
-    [WEIR_OP_NE] = {EVERY, true, false, "ne_%s", NULL},
-    [WEIR_OP_LT] = {REAL | BOOL, true, false, "lt_%s", NULL},
-    [WEIR_OP_LE] = {REAL | BOOL, true, false, "le_%s", NULL},
-    [WEIR_OP_GT] = {REAL | BOOL, true, false, "gt_%s", NULL},
-    [WEIR_OP_GE] = {REAL | BOOL, true, false, "ge_%s", NULL},
-    [WEIR_OP_LOGICAL_AND] = {EVERY, true, false, "logical_and_%s", NULL},
-    [WEIR_OP_LOGICAL_OR] = {EVERY, true, false, "logical_or_%s", NULL},
-    [WEIR_OP_CLOSE] = {EVERY, true, false, "isclose_%s", NULL},
-    [WEIR_OP_WHERE] = {EVERY, false, false, "where_%s", NULL},
+} rules[WEIR_OP_COUNT] = {
+#define ROW(name, text, inputs, gives, takes, computes, keeps, host, device, absent, refusal)      \
+  {WEIR_DTYPES_##takes, WEIR_GIVES_##gives == WEIR_GIVES_BOOL,                                     \
+   WEIR_GIVES_##gives == WEIR_GIVES_FLOATING, absent, NO_##refusal},
+    WEIR_OPS(ROW)
+#undef ROW
 };
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
@@ -141,7 +99,7 @@ static weir_status check_operands(const weir_elementwise *e)
 /* After shapes, devices and the dtype of the result: what an operation refuses. */
 static weir_status check(const weir_elementwise *e, weir_dtype common, weir_device device)
 {
-  const rule *r = &rules[e->op];
+  const struct rule *r = &rules[e->op];
   weir_status st = WEIR_OK;
   if (e->op == WEIR_OP_POW) st = check_pow(e, common);
   if (e->op == WEIR_OP_ABS && e->self && common == WEIR_COMPLEX64)
@@ -298,7 +256,7 @@ static weir_status run_inputs(weir_tensor **out, const weir_elementwise *e, weir
 
 static weir_dtype result_of(const weir_elementwise *e, weir_dtype common)
 {
-  const rule *r = &rules[e->op];
+  const struct rule *r = &rules[e->op];
   if (r->truth) return WEIR_BOOL;
   if (e->op == WEIR_OP_ABS && common == WEIR_COMPLEX64) return WEIR_FLOAT32;
   return r->floating && weir_is_integral_or_bool(common) ? weir_get_default_dtype() : common;

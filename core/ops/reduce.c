@@ -11,39 +11,17 @@
 #include "core/stream/async_error.h"
 #include "core/ops/ops.h"
 
-typedef struct rule {
+static const struct rule {
   const char *name;   /* torch's, for messages */
   const char *kernel; /* what is not there for complex64 */
-  bool widens;        /* bool and integers are summed as int64 */
-  bool truth;         /* gives bool, of uint8 uint8 */
-  bool place;         /* the order of reduced dimensions counts */
-  bool no_identity;   /* nothing is not enough */
-} rule;
-
-static const rule rules[WEIR_REDUCE_COUNT] = {
-    [WEIR_REDUCE_SUM] = {.name = "sum", .widens = true},
-    [WEIR_REDUCE_MEAN] = {.name = "mean"},
-    [WEIR_REDUCE_PROD] = {.name = "prod", .widens = true},
-    [WEIR_REDUCE_MAX] = {.name = "amax", .kernel = "max_values_%s", .no_identity = true},
-    [WEIR_REDUCE_MIN] = {.name = "amin", .kernel = "min_values_%s", .no_identity = true},
-    [WEIR_REDUCE_ARGMAX] = {.name = "argmax",
-                            .kernel = "argmax_%s",
-                            .place = true,
-                            .no_identity = true},
-    [WEIR_REDUCE_ARGMIN] = {.name = "argmin",
-                            .kernel = "argmin_%s",
-                            .place = true,
-                            .no_identity = true},
-    [WEIR_REDUCE_MAX_INDEX] = {.name = "max",
-                               .kernel = "max_%s",
-                               .place = true,
-                               .no_identity = true},
-    [WEIR_REDUCE_MIN_INDEX] = {.name = "min",
-                               .kernel = "min_%s",
-                               .place = true,
-                               .no_identity = true},
-    [WEIR_REDUCE_ALL] = {.name = "all", .truth = true},
-    [WEIR_REDUCE_ANY] = {.name = "any", .truth = true},
+  uint8_t gives;      /* the dtype of the result: WEIR_GIVES_* */
+  bool order;         /* the order of reduced dimensions counts */
+  bool empty;         /* nothing has a result */
+} rules[WEIR_REDUCE_COUNT] = {
+#define ROW(name, text, gives, computes, order, empty, host, device, function, absent)             \
+  {function, absent, WEIR_GIVES_##gives, order, empty},
+    WEIR_REDUCE_OPS(ROW)
+#undef ROW
 };
 
 /* One reduction: op over the dimensions of `mask`. */
@@ -110,20 +88,19 @@ static weir_status check_dtype(const reduction *r)
 /* What is refused after, and the dtypes of the work and of the result. */
 static weir_status dtypes(const reduction *r, weir_dtype *compute, weir_dtype *result)
 {
-  const rule *rule = &rules[r->op];
+  const struct rule *rule = &rules[r->op];
   weir_dtype d = (weir_dtype)r->a->dtype;
   bool index = r->op == WEIR_REDUCE_MAX_INDEX || r->op == WEIR_REDUCE_MIN_INDEX;
-  bool arg = r->op == WEIR_REDUCE_ARGMAX || r->op == WEIR_REDUCE_ARGMIN;
-  weir_status st = rule->no_identity ? check_empty(r) : WEIR_OK;
+  weir_status st = rule->empty ? WEIR_OK : check_empty(r);
   if (st) return st;
   if (index && d == WEIR_COMPLEX64)
     return weir_fail(WEIR_ENOTSUP, "%s(): does not support complex input", r->name);
   if (rule->kernel && d == WEIR_COMPLEX64 && r->a->numel)
     return weir_not_implemented(rule->kernel, weir_device_of(r->a), d);
-  *compute = rule->widens && weir_is_integral_or_bool(d) ? WEIR_INT64 : d;
+  *compute = rule->gives == WEIR_GIVES_WIDE && weir_is_integral_or_bool(d) ? WEIR_INT64 : d;
   *result = *compute;
-  if (rule->truth) *result = d == WEIR_UINT8 ? WEIR_UINT8 : WEIR_BOOL;
-  if (arg) *result = WEIR_INT64;
+  if (rule->gives == WEIR_GIVES_BOOL) *result = d == WEIR_UINT8 ? WEIR_UINT8 : WEIR_BOOL;
+  if (rule->gives == WEIR_GIVES_PLACE) *result = WEIR_INT64;
   return WEIR_OK;
 }
 
@@ -164,7 +141,7 @@ static int reduced_dims(int list[WEIR_DIMS], const reduction *r)
   for (int d = 0; d < r->a->dims; d++) {
     if (!(r->mask >> d & 1)) continue;
     int at = count++;
-    if (!rules[r->op].place)
+    if (!rules[r->op].order)
       for (; at && r->a->stride[list[at - 1]] < r->a->stride[d]; at--)
         list[at] = list[at - 1];
     list[at] = d;

@@ -12,13 +12,13 @@
 #include "core/tensor/loop.h"
 
 static const uint8_t inputs_of[WEIR_OP_COUNT] = {
-#define INPUTS(name, text, inputs) [WEIR_OP_##name] = inputs,
+#define INPUTS(name, text, inputs, ...) inputs,
     WEIR_OPS(INPUTS)
 #undef INPUTS
 };
 
 static const char *const text_of[WEIR_OP_COUNT] = {
-#define TEXT(name, text, inputs) [WEIR_OP_##name] = text,
+#define TEXT(name, text, ...) text,
     WEIR_OPS(TEXT)
 #undef TEXT
 };

@@ -9,49 +9,16 @@
 #include "core/backend/half.h"
 #include "cuda/backend/launch.h"
 
-static const char *const op_names[WEIR_OP_COUNT] = {
-#define ROW(name, text, inputs) text,
+static const struct op {
+  const char *name;
+  uint16_t computes; /* the set of dtypes that it has kernels for */
+  uint8_t inputs, keeps;
+} ops[WEIR_OP_COUNT] = {
+#define ROW(name, text, inputs, gives, takes, computes, keeps, ...)                                \
+  {text, WEIR_DTYPES_##computes, inputs, keeps},
     WEIR_OPS(ROW)
 #undef ROW
 };
-
-static const uint8_t op_inputs[WEIR_OP_COUNT] = {
-#define ROW(name, text, inputs) inputs,
-    WEIR_OPS(ROW)
-#undef ROW
-};
-
-/* Whether the operation is there for complex numbers, for integers and for bool. */
-static bool is_there(weir_op op, weir_dtype compute)
-{
-  switch (op) {
-  case WEIR_OP_EXP:
-  case WEIR_OP_LOG:
-  case WEIR_OP_SQRT:
-  case WEIR_OP_RSQRT:
-  case WEIR_OP_SIN:
-  case WEIR_OP_COS:
-  case WEIR_OP_TANH:
-  case WEIR_OP_SIGMOID:
-  case WEIR_OP_DIV:
-    return weir_k_is_real(compute) || compute == WEIR_COMPLEX64;
-  case WEIR_OP_NEG:
-    return compute != WEIR_BOOL;
-  case WEIR_OP_FLOOR_DIV:
-    return compute != WEIR_BOOL && compute != WEIR_COMPLEX64;
-  case WEIR_OP_RELU:
-  case WEIR_OP_MAXIMUM:
-  case WEIR_OP_MINIMUM:
-  case WEIR_OP_LT:
-  case WEIR_OP_LE:
-  case WEIR_OP_GT:
-  case WEIR_OP_GE:
-  case WEIR_OP_RANGE:
-    return compute != WEIR_COMPLEX64;
-  default:
-    return op < WEIR_OP_COUNT;
-  }
-}
 
 static bool contiguous(const weir_loop *l, const weir_operand *o)
 {
@@ -90,7 +57,7 @@ static bool is_flat(const weir_loop *l)
 {
   if (!flats[l->compute].elements || !contiguous(l, &l->out)) return false;
   if (l->out.dtype != l->compute && l->out.dtype != WEIR_BOOL) return false;
-  for (int i = 0; i < op_inputs[l->op]; i++) {
+  for (int i = 0; i < ops[l->op].inputs; i++) {
     bool chosen = l->op == WEIR_OP_WHERE && i == 0;
     weir_dtype dtype = chosen ? WEIR_BOOL : l->compute;
     if (l->in[i].data && (l->in[i].dtype != dtype || !contiguous(l, &l->in[i]))) return false;
@@ -103,10 +70,7 @@ static bool is_flat(const weir_loop *l)
 static weir_k_number number(const weir_loop *l, const weir_operand *o)
 {
   weir_k_number n = weir_k_number_of(&o->number, l->compute);
-  if (l->op == WEIR_OP_ADD || l->op == WEIR_OP_SUB || l->op == WEIR_OP_MUL ||
-      l->op == WEIR_OP_DIV || l->op == WEIR_OP_POW ||
-      (l->op == WEIR_OP_FLOOR_DIV && o == &l->in[1]))
-    return n;
+  if (ops[l->op].keeps >> (o - l->in) & 1) return n;
   if (l->compute == WEIR_FLOAT16)
     n.d = (double)weir_float16_to_float(weir_float_to_float16((float)n.d));
   if (l->compute == WEIR_BFLOAT16)
@@ -145,13 +109,13 @@ static weir_status flat(weir_cuda_device *d, void *stream, const weir_loop *l)
                    .count = l->count,
                    .op = (int32_t)l->op,
                    .out_bool = l->out.dtype != l->compute};
-  for (int i = op_inputs[l->op] - choosing; i < 2; i++)
+  for (int i = ops[l->op].inputs - choosing; i < 2; i++)
     a.in[i] = NULL;
   TAKE_NUMBERS(&a, l, in);
   uintptr_t bits = (uintptr_t)a.out | (uintptr_t)a.in[0] | (uintptr_t)a.in[1];
   a.vector = bits % 16 == 0;
   weir_grid grid = weir_cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * f->elements);
-  return weir_cuda_launch(d, stream, f->kernel, grid, &a, op_names[l->op]);
+  return weir_cuda_launch(d, stream, f->kernel, grid, &a, ops[l->op].name);
 }
 
 /* ---- strided --------------------------------------------------------------------------------- */
@@ -160,7 +124,7 @@ static weir_status flat(weir_cuda_device *d, void *stream, const weir_loop *l)
 static int64_t added(weir_loop *l, int dim)
 {
   int64_t most = 0;
-  for (int i = 0; i <= op_inputs[l->op]; i++) {
+  for (int i = 0; i <= ops[l->op].inputs; i++) {
     int64_t stride = operand(l, i)->data ? operand(l, i)->stride[dim] : 0;
     int64_t n = (l->size[dim] - 1) * (stride < 0 ? -stride : stride);
     if (n > most) most = n;
@@ -170,7 +134,7 @@ static int64_t added(weir_loop *l, int dim)
 
 static bool fits(weir_loop *l)
 {
-  for (int i = 0; i <= op_inputs[l->op]; i++) {
+  for (int i = 0; i <= ops[l->op].inputs; i++) {
     int64_t extent = 0;
     for (int dim = 0; dim < l->dims && operand(l, i)->data; dim++) {
       int64_t stride = operand(l, i)->stride[dim];
@@ -219,7 +183,7 @@ static weir_status strided(weir_cuda_device *d, void *stream, const weir_loop *l
   weir_k_strided a = {.first = first, .op = (int32_t)l->op, .compute = (int32_t)l->compute};
   take_sizes(&a, l);
   take_operand(&a.out, &l->out, l->dims);
-  for (int i = 0; i < op_inputs[l->op] - choosing; i++)
+  for (int i = 0; i < ops[l->op].inputs - choosing; i++)
     take_operand(&a.in[i], &in[i], l->dims);
   if (choosing) take_operand(&a.chosen, &l->in[0], l->dims);
   TAKE_NUMBERS(&a, l, in);
@@ -233,7 +197,7 @@ static weir_status strided(weir_cuda_device *d, void *stream, const weir_loop *l
                        : weir_k_is_real(l->compute)   ? WEIR_KERNEL_strided_float32
                                                       : WEIR_KERNEL_strided_integer;
   weir_grid grid = weir_cuda_blocks(d, l->count, (int64_t)WEIR_THREADS * WEIR_EACH);
-  return weir_cuda_launch(d, stream, k, grid, &a, op_names[l->op]);
+  return weir_cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
 }
 
 static weir_status in_parts(weir_cuda_device *d, void *stream, weir_loop l, int64_t first)
@@ -245,7 +209,7 @@ static weir_status in_parts(weir_cuda_device *d, void *stream, weir_loop l, int6
   l.count = inner * half;
   weir_status st = in_parts(d, stream, l, first);
   if (st) return st;
-  for (int i = 0; i <= op_inputs[l.op]; i++) {
+  for (int i = 0; i <= ops[l.op].inputs; i++) {
     weir_operand *o = operand(&l, i);
     if (o->data) o->data = (char *)o->data + half * o->stride[dim] * weir_k_bytes(o->dtype);
   }
@@ -297,7 +261,7 @@ static weir_status turn(weir_cuda_device *d, void *stream, const weir_loop *l, i
                        : bytes == 2 ? WEIR_KERNEL_turn_2
                        : bytes == 4 ? WEIR_KERNEL_turn_4
                                     : WEIR_KERNEL_turn_8;
-  return weir_cuda_launch(d, stream, k, grid, &a, op_names[l->op]);
+  return weir_cuda_launch(d, stream, k, grid, &a, ops[l->op].name);
 }
 
 static weir_status copy(weir_cuda_device *d, void *stream, const weir_loop *l)
@@ -324,7 +288,7 @@ static void choose(weir_loop *l)
 weir_status weir_cuda_map(void *self, void *stream, const weir_loop *given)
 {
   weir_loop l = *given;
-  if (!is_there(l.op, l.compute)) return weir_cuda_not_for(op_names[l.op], l.compute);
+  if (!(ops[l.op].computes >> l.compute & 1)) return weir_cuda_not_for(ops[l.op].name, l.compute);
   if (l.op == WEIR_OP_WHERE && !l.in[0].data) choose(&l);
   if (l.compute == WEIR_BOOL && l.has_alpha) /* a bool times what is not 0 is itself */
     l.alpha = (weir_number){.dtype = WEIR_BOOL, .i = l.alpha.i != 0};

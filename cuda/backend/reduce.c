@@ -6,43 +6,32 @@
  * allocator, in the stream's order. Without that memory one block does it all. */
 #include "cuda/backend/launch.h"
 
-static const char *const names[WEIR_REDUCE_COUNT] = {
-#define ROW(name, text) text,
+/* Kernels of a row, by accumulator: for integers, float32 and shorter, float64, complex64. */
+#define KERNELS_OF(name)                                                                           \
+  WEIR_KERNEL_##name##_integer, WEIR_KERNEL_##name##_float32, WEIR_KERNEL_##name##_float64
+#define KERNELS_sum     KERNELS_OF(sum), WEIR_KERNEL_sum_complex64
+#define KERNELS_product KERNELS_OF(product), WEIR_KERNEL_product_complex64
+#define KERNELS_max     KERNELS_OF(max)
+#define KERNELS_min     KERNELS_OF(min)
+#define KERNELS_truth   WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth
+
+static const struct row {
+  const char *name;
+  uint16_t computes; /* the set of dtypes that it has kernels for */
+  uint8_t kernel[4];
+} rows[WEIR_REDUCE_COUNT] = {
+#define ROW(name, text, gives, computes, order, empty, host, device, ...)                          \
+  {text, WEIR_DTYPES_##computes, {KERNELS_##device}},
     WEIR_REDUCE_OPS(ROW)
 #undef ROW
 };
 
-/* Kernels by kind of operation, for integers, float32 and shorter, float64, complex64. -1: none. */
-enum kind { SUM, PRODUCT, TRUTH, LARGEST, LEAST, KINDS };
-
-#define FAMILY(name)                                                                               \
-  {                                                                                                \
-    WEIR_KERNEL_##name##_integer, WEIR_KERNEL_##name##_float32, WEIR_KERNEL_##name##_float64       \
-  }
-
-static const int kernels[KINDS][4] = {
-    [SUM] = {WEIR_KERNEL_sum_integer, WEIR_KERNEL_sum_float32, WEIR_KERNEL_sum_float64,
-             WEIR_KERNEL_sum_complex64},
-    [PRODUCT] = {WEIR_KERNEL_product_integer, WEIR_KERNEL_product_float32,
-                 WEIR_KERNEL_product_float64, WEIR_KERNEL_product_complex64},
-    [TRUTH] = {WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth, WEIR_KERNEL_truth},
-    [LARGEST] = {WEIR_KERNEL_max_integer, WEIR_KERNEL_max_float32, WEIR_KERNEL_max_float64, -1},
-    [LEAST] = {WEIR_KERNEL_min_integer, WEIR_KERNEL_min_float32, WEIR_KERNEL_min_float64, -1}};
-
-static const uint8_t kinds[WEIR_REDUCE_COUNT] = {
-    [WEIR_REDUCE_SUM] = SUM,         [WEIR_REDUCE_MEAN] = SUM,
-    [WEIR_REDUCE_PROD] = PRODUCT,    [WEIR_REDUCE_MAX] = LARGEST,
-    [WEIR_REDUCE_MIN] = LEAST,       [WEIR_REDUCE_ARGMAX] = LARGEST,
-    [WEIR_REDUCE_ARGMIN] = LEAST,    [WEIR_REDUCE_MAX_INDEX] = LARGEST,
-    [WEIR_REDUCE_MIN_INDEX] = LEAST, [WEIR_REDUCE_ALL] = TRUTH,
-    [WEIR_REDUCE_ANY] = TRUTH};
-
+/* -1: there is none. */
 static int kernel_of(const weir_reduce *r)
 {
   bool complex = r->compute == WEIR_COMPLEX64;
   int column = complex ? 3 : r->compute == WEIR_FLOAT64 ? 2 : weir_k_is_real(r->compute);
-  if (r->op == WEIR_REDUCE_MEAN && column == 0) return -1;
-  return kernels[kinds[r->op]][column];
+  return rows[r->op].computes >> r->compute & 1 ? rows[r->op].kernel[column] : -1;
 }
 
 /* ---- dimensions ------------------------------------------------------------------------------ */
@@ -151,7 +140,7 @@ weir_status weir_cuda_reduce(void *self, void *stream, const weir_reduce *r)
 {
   weir_cuda_device *d = self;
   int kernel = kernel_of(r);
-  if (kernel < 0) return weir_cuda_not_for(names[r->op], r->compute);
+  if (kernel < 0) return weir_cuda_not_for(rows[r->op].name, r->compute);
   if (!r->outputs) return WEIR_OK;
   weir_k_reduce a = {.out = r->out.data,
                      .index = r->index.data,
@@ -165,6 +154,6 @@ weir_status weir_cuda_reduce(void *self, void *stream, const weir_reduce *r)
   take_all(&a, r);
   spread(d, &a);
   int64_t parts = parts_of(d, &a);
-  if (parts > 1) return in_two(d, stream, kernel, &a, parts, names[r->op]);
-  return launch(d, stream, kernel, &a, 1, names[r->op]);
+  if (parts > 1) return in_two(d, stream, kernel, &a, parts, rows[r->op].name);
+  return launch(d, stream, kernel, &a, 1, rows[r->op].name);
 }

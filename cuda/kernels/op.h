@@ -324,47 +324,85 @@ template <typename M> WEIR_FAR bool close(M x, M y, double relative, double abso
 }
 
 /* ---- all of them ------------------------------------------------------------------------------
+ * What each operation does with x[j] and y[j], in apply()'s words; a row of WEIR_OPS (compute.h)
+ * says in which of the switches it stands, and whether it is a condition.
  */
 
-#define WEIR_K_CASE(name, expression)                                                              \
-  case WEIR_OP_##name:                                                                             \
-    WEIR_UNROLL for (int j = 0; j < N; j++) r[j] = expression;                                     \
-    return;
-#define WEIR_K_BOOL(name, condition) WEIR_K_CASE(name, to<M>((int32_t)(condition)))
+#define WEIR_K_DOES_COPY        x[j]
+#define WEIR_K_DOES_NEG         negated(x[j])
+#define WEIR_K_DOES_ABS         size_of(x[j])
+#define WEIR_K_DOES_RELU        x[j] <= 0 ? 0 : x[j]
+#define WEIR_K_DOES_EXP         exp_of(x[j])
+#define WEIR_K_DOES_LOG         log_of(x[j])
+#define WEIR_K_DOES_SQRT        sqrt_of(x[j])
+#define WEIR_K_DOES_RSQRT       rsqrt_of(x[j])
+#define WEIR_K_DOES_SIN         sin_of(x[j])
+#define WEIR_K_DOES_COS         cos_of(x[j])
+#define WEIR_K_DOES_TANH        tanh_of(x[j])
+#define WEIR_K_DOES_SIGMOID     sigmoid_of(x[j])
+#define WEIR_K_DOES_LOGICAL_NOT !is_true(x[j])
+#define WEIR_K_DOES_ISFINITE    is_finite(x[j])
+#define WEIR_K_DOES_ADD         plus(x[j], a.has_alpha ? times(alpha, y[j]) : y[j])
+#define WEIR_K_DOES_SUB         minus(x[j], a.has_alpha ? times(alpha, y[j]) : y[j])
+#define WEIR_K_DOES_MUL         times(x[j], y[j])
+#define WEIR_K_DOES_DIV         over(x[j], y[j])
+#define WEIR_K_DOES_FLOOR_DIV   floor_over(x[j], y[j])
+#define WEIR_K_DOES_POW         power(x[j], y[j])
+#define WEIR_K_DOES_MAXIMUM     x[j] > y[j] || is_nan(x[j]) ? x[j] : y[j]
+#define WEIR_K_DOES_MINIMUM     x[j] < y[j] || is_nan(x[j]) ? x[j] : y[j]
+#define WEIR_K_DOES_EQ          equal(x[j], y[j])
+#define WEIR_K_DOES_NE          !equal(x[j], y[j])
+#define WEIR_K_DOES_LT          x[j] < y[j]
+#define WEIR_K_DOES_LE          x[j] <= y[j]
+#define WEIR_K_DOES_GT          x[j] > y[j]
+#define WEIR_K_DOES_GE          x[j] >= y[j]
+#define WEIR_K_DOES_LOGICAL_AND is_true(x[j]) && is_true(y[j])
+#define WEIR_K_DOES_LOGICAL_OR  is_true(x[j]) || is_true(y[j])
+#define WEIR_K_DOES_CLOSE       close(x[j], y[j], a.p[0].d, a.p[1].d, a.p[2].d != 0)
 
+#define WEIR_K_GIVES_SAME(expression)     expression
+#define WEIR_K_GIVES_FLOATING(expression) expression
+#define WEIR_K_GIVES_BOOL(condition)      to<M>((int32_t)(condition))
+#define WEIR_K_CASE(name, gives)                                                                   \
+  case WEIR_OP_##name:                                                                             \
+    WEIR_UNROLL for (int j = 0; j < N; j++) r[j] = WEIR_K_GIVES_##gives(WEIR_K_DOES_##name);       \
+    return;
+#define WEIR_K_NOT_HERE(name, gives)
+
+/* The rows whose `device` is the same: one of the three is WEIR_K_CASE at a time. */
+#define WEIR_K_IN_caller WEIR_K_NOT_HERE
+#define WEIR_K_ROW(name, text, inputs, gives, takes, computes, keeps, host, device, ...)           \
+  WEIR_K_IN_##device(name, gives)
+
+#define WEIR_K_IN_any    WEIR_K_NOT_HERE
+#define WEIR_K_IN_real   WEIR_K_CASE
+#define WEIR_K_IN_smooth WEIR_K_NOT_HERE
 template <typename M, int N> WEIR_FN void apply_real(int op, M *r, const M *x, const M *y)
 {
   switch (op) {
-    WEIR_K_CASE(RELU, x[j] <= 0 ? 0 : x[j])
-    WEIR_K_CASE(MAXIMUM, x[j] > y[j] || is_nan(x[j]) ? x[j] : y[j])
-    WEIR_K_CASE(MINIMUM, x[j] < y[j] || is_nan(x[j]) ? x[j] : y[j])
-    WEIR_K_CASE(FLOOR_DIV, floor_over(x[j], y[j]))
-    WEIR_K_BOOL(LT, x[j] < y[j])
-    WEIR_K_BOOL(LE, x[j] <= y[j])
-    WEIR_K_BOOL(GT, x[j] > y[j])
-    WEIR_K_BOOL(GE, x[j] >= y[j])
+    WEIR_OPS(WEIR_K_ROW)
   default:
     return;
   }
 }
 
+#undef WEIR_K_IN_real
+#undef WEIR_K_IN_smooth
+#define WEIR_K_IN_real   WEIR_K_NOT_HERE
+#define WEIR_K_IN_smooth WEIR_K_CASE
 template <typename M, int N> WEIR_FN void apply_smooth(int op, M *r, const M *x, const M *y)
 {
   switch (op) {
-    WEIR_K_CASE(EXP, exp_of(x[j]))
-    WEIR_K_CASE(LOG, log_of(x[j]))
-    WEIR_K_CASE(SQRT, sqrt_of(x[j]))
-    WEIR_K_CASE(RSQRT, rsqrt_of(x[j]))
-    WEIR_K_CASE(SIN, sin_of(x[j]))
-    WEIR_K_CASE(COS, cos_of(x[j]))
-    WEIR_K_CASE(TANH, tanh_of(x[j]))
-    WEIR_K_CASE(SIGMOID, sigmoid_of(x[j]))
-    WEIR_K_CASE(DIV, over(x[j], y[j]))
+    WEIR_OPS(WEIR_K_ROW)
   default:
     return;
   }
 }
 
+#undef WEIR_K_IN_any
+#undef WEIR_K_IN_smooth
+#define WEIR_K_IN_any    WEIR_K_CASE
+#define WEIR_K_IN_smooth WEIR_K_NOT_HERE
 /* r[j] = op(x[j], y[j]), alpha and p from the launch's argument; r may be x or y. RANGE and WHERE
  * are the caller's. */
 template <typename M, int N, typename A>
@@ -373,20 +411,7 @@ WEIR_FN void apply(const A &a, M *r, const M *x, const M *y)
   M alpha = given<M>(a.alpha);
   int op = a.op;
   switch (op) {
-    WEIR_K_CASE(COPY, x[j])
-    WEIR_K_CASE(NEG, negated(x[j]))
-    WEIR_K_CASE(ABS, size_of(x[j]))
-    WEIR_K_BOOL(LOGICAL_NOT, !is_true(x[j]))
-    WEIR_K_BOOL(ISFINITE, is_finite(x[j]))
-    WEIR_K_CASE(ADD, plus(x[j], a.has_alpha ? times(alpha, y[j]) : y[j]))
-    WEIR_K_CASE(SUB, minus(x[j], a.has_alpha ? times(alpha, y[j]) : y[j]))
-    WEIR_K_CASE(MUL, times(x[j], y[j]))
-    WEIR_K_CASE(POW, power(x[j], y[j]))
-    WEIR_K_BOOL(EQ, equal(x[j], y[j]))
-    WEIR_K_BOOL(NE, !equal(x[j], y[j]))
-    WEIR_K_BOOL(LOGICAL_AND, is_true(x[j]) && is_true(y[j]))
-    WEIR_K_BOOL(LOGICAL_OR, is_true(x[j]) || is_true(y[j]))
-    WEIR_K_BOOL(CLOSE, close(x[j], y[j], a.p[0].d, a.p[1].d, a.p[2].d != 0))
+    WEIR_OPS(WEIR_K_ROW)
   default:
     if constexpr (!complex<M>) apply_real<M, N>(op, r, x, y);
     if constexpr (!integral<M>) apply_smooth<M, N>(op, r, x, y);

@@ -183,12 +183,12 @@ static void compare(buffer *b, weir_dtype t, double factor, const char *what)
 /* ---- loops ----------------------------------------------------------------------------------- */
 
 static const char *const op_names[] = {
-#define ROW(name, text, inputs) text,
+#define ROW(name, text, inputs, ...) text,
     WEIR_OPS(ROW)
 #undef ROW
 };
 static const int op_inputs[] = {
-#define ROW(name, text, inputs) inputs,
+#define ROW(name, text, inputs, ...) inputs,
     WEIR_OPS(ROW)
 #undef ROW
 };

@@ -19,7 +19,7 @@ static const struct row {
   const char *name;
   int inputs;
 } ops[] = {
-#define ROW(name, text, inputs) {text, inputs},
+#define ROW(name, text, inputs, ...) {text, inputs},
     WEIR_OPS(ROW)
 #undef ROW
 };

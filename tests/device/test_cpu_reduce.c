@@ -23,7 +23,7 @@ static weir_status reduce(const weir_reduce *r)
 }
 
 static const char *const names[] = {
-#define NAME(name, text) #name,
+#define NAME(name, text, ...) #name,
     WEIR_REDUCE_OPS(NAME)
 #undef NAME
 };
