@@ -45,6 +45,8 @@
   X(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000)                                           \
   X(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020)                                                      \
   X(cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020)                                                \
+  X(cuMemcpyPeer, PFN_cuMemcpyPeer_v4000)                                                          \
+  X(cuMemcpyPeer_ptds, PFN_cuMemcpyPeer_v7000_ptds)                                                \
   X(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)                                                \
   X(cuMemPoolGetAttribute, PFN_cuMemPoolGetAttribute_v11020)                                       \
   X(cuMemPoolCreate, PFN_cuMemPoolCreate_v11020)                                                   \

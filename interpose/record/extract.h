@@ -5,6 +5,7 @@
 #ifndef WEIR_INTERPOSE_EXTRACT_H
 #define WEIR_INTERPOSE_EXTRACT_H
 
+#include "interpose/record/copy_args.h"
 #include "interpose/record/cuda_headers.h"
 #include "interpose/record/record.h"
 
@@ -36,23 +37,7 @@ void weir_x_host_register(weir_call *c, weir_word ptr, weir_word bytes, weir_wor
 void weir_x_host_unregister_before(weir_call *c, weir_word ptr);
 void weir_x_host_unregister(weir_call *c, weir_word ptr);
 
-/* `arrays`: bit 0, the destination is an array; bit 1, the source is. */
-void weir_x_copy(weir_call *c, weir_word dst, weir_word src, weir_word bytes, weir_word kind,
-                 weir_word stream, weir_word arrays);
-void weir_x_copy_symbol(weir_call *c, weir_word dst, weir_word src, weir_word bytes, weir_word kind,
-                        weir_word to, weir_word stream);
-void weir_x_copy_2d(weir_call *c, const CUDA_MEMCPY2D *p, weir_word stream);
-void weir_x_copy_2d_v1(weir_call *c, const CUDA_MEMCPY2D_v1 *p, weir_word stream);
-void weir_x_copy_3d(weir_call *c, const CUDA_MEMCPY3D *p, weir_word stream);
-void weir_x_copy_3d_v1(weir_call *c, const CUDA_MEMCPY3D_v1 *p, weir_word stream);
-void weir_x_copy_3d_peer(weir_call *c, const CUDA_MEMCPY3D_PEER *p, weir_word stream);
-void weir_x_copy_3d_parms(weir_call *c, const struct cudaMemcpy3DParms *p, weir_word stream);
-void weir_x_copy_3d_peer_parms(weir_call *c, const struct cudaMemcpy3DPeerParms *p,
-                               weir_word stream);
-void weir_x_copy_peer(weir_call *c, weir_word dst, weir_word dst_device, weir_word src,
-                      weir_word src_device, weir_word bytes, weir_word stream);
-void weir_x_copy_peer_context(weir_call *c, weir_word dst, weir_word dst_context, weir_word src,
-                              weir_word src_context, weir_word bytes, weir_word stream);
+void record_copy(weir_call *c, const copy_args *a);
 void weir_x_copy_batch(weir_call *c, const CUdeviceptr *dsts, const CUdeviceptr *srcs,
                        const size_t *sizes, weir_word count, weir_word stream);
 void weir_x_copy_3d_batch(weir_call *c, const CUDA_MEMCPY3D_BATCH_OP *list, weir_word count,

@@ -10,18 +10,6 @@ CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr dptr, 
 CUresult weir_r_cuMemAllocHost(weir_call *c, CUresult (*real)(void **pp, size_t bytesize), void **pp, size_t bytesize);
 CUresult weir_r_cuMemHostAlloc(weir_call *c, CUresult (*real)(void **pp, size_t bytesize, unsigned int Flags), void **pp, size_t bytesize, unsigned int Flags);
 CUresult weir_r_cuMemFreeHost(weir_call *c, CUresult (*real)(void *p), void *p);
-CUresult weir_r_cuMemcpy(weir_call *c, CUresult (*real)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount), CUdeviceptr dst, CUdeviceptr src, size_t ByteCount);
-CUresult weir_r_cuMemcpyAsync(weir_call *c, CUresult (*real)(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream), CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
-CUresult weir_r_cuMemcpyHtoD(weir_call *c, CUresult (*real)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount), CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
-CUresult weir_r_cuMemcpyHtoDAsync(weir_call *c, CUresult (*real)(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream), CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
-CUresult weir_r_cuMemcpyDtoH(weir_call *c, CUresult (*real)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount), void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
-CUresult weir_r_cuMemcpyDtoHAsync(weir_call *c, CUresult (*real)(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-CUresult weir_r_cuMemcpyDtoD(weir_call *c, CUresult (*real)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount), CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
-CUresult weir_r_cuMemcpyDtoDAsync(weir_call *c, CUresult (*real)(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream), CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
-CUresult weir_r_cuMemcpy2D(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *pCopy), const CUDA_MEMCPY2D *pCopy);
-CUresult weir_r_cuMemcpy2DAsync(weir_call *c, CUresult (*real)(const CUDA_MEMCPY2D *pCopy, CUstream hStream), const CUDA_MEMCPY2D *pCopy, CUstream hStream);
-CUresult weir_r_cuMemcpyPeer(weir_call *c, CUresult (*real)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount), CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
-CUresult weir_r_cuMemcpyPeerAsync(weir_call *c, CUresult (*real)(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream), CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 CUresult weir_r_sync(weir_call *c, CUresult (*real)(void));
 CUresult weir_r_cuGreenCtxStreamCreate(weir_call *c, CUresult (*real)(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority), CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
 CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream hStream), CUstream hStream);
@@ -41,12 +29,6 @@ cudaError_t weir_r_cudaFreeAsync(weir_call *c, cudaError_t (*real)(void *devPtr,
 cudaError_t weir_r_cudaMallocHost(weir_call *c, cudaError_t (*real)(void **ptr, size_t size), void **ptr, size_t size);
 cudaError_t weir_r_cudaHostAlloc(weir_call *c, cudaError_t (*real)(void **pHost, size_t size, unsigned int flags), void **pHost, size_t size, unsigned int flags);
 cudaError_t weir_r_cudaFreeHost(weir_call *c, cudaError_t (*real)(void *ptr), void *ptr);
-cudaError_t weir_r_cudaMemcpy(weir_call *c, cudaError_t (*real)(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind), void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
-cudaError_t weir_r_cudaMemcpyAsync(weir_call *c, cudaError_t (*real)(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream), void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t weir_r_cudaMemcpy2D(weir_call *c, cudaError_t (*real)(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind), void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
-cudaError_t weir_r_cudaMemcpy2DAsync(weir_call *c, cudaError_t (*real)(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream), void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t weir_r_cudaMemcpyPeer(weir_call *c, cudaError_t (*real)(void *dst, int dstDevice, const void *src, int srcDevice, size_t count), void *dst, int dstDevice, const void *src, int srcDevice, size_t count);
-cudaError_t weir_r_cudaMemcpyPeerAsync(weir_call *c, cudaError_t (*real)(void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream), void *dst, int dstDevice, const void *src, int srcDevice, size_t count, cudaStream_t stream);
 cudaError_t weir_r_sync_rt(weir_call *c, cudaError_t (*real)(void));
 cudaError_t weir_r_cudaStreamDestroy(weir_call *c, cudaError_t (*real)(cudaStream_t stream), cudaStream_t stream);
 

@@ -16,6 +16,7 @@
 
 #include "core/base/rules.h"
 #include "interpose/process/mode.h"
+#include "interpose/record/copy_args.h"
 #include "interpose/record/cuda_headers.h"
 #include "interpose/record/record.h"
 #include "interpose/reroute/fill.h"
@@ -70,6 +71,16 @@ void weir_route_taint_all(bool tell);
  * weir_r_NAME(call, real, arguments...) does the call in place of the original, `real`; weir_s_NAME
  * answers a question (query.c). Their prototypes are made from hooks.tsv. */
 #include "interpose/reroute/handlers.gen.h"
+
+/* Does a copy in place of the original; false: the original has to. */
+bool reroute_copy(weir_call *c, const copy_args *a);
+
+/* After a copy, whoever has done it. */
+void reroute_look_at_copy(const weir_call *c, const copy_args *a);
+static inline void reroute_copied(const weir_call *c, const copy_args *a, int error)
+{
+  if (__builtin_expect(weir_fill_use == WEIR_FILL_POISON, 0) && !error) reroute_look_at_copy(c, a);
+}
 
 /* ---- within (defined in cache.c and query.c) ------------------------------------------------- */
 

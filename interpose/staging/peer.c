@@ -15,10 +15,10 @@
  * it is "serialized with respect to all pending and future asynchronous work" of the current, the
  * source's and the destination's device (cuda_runtime_api.h), and a copy between devices in the
  * default stream likewise (CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy"). No public call
- * names all streams of a device. So the program's own call makes that order: it copies the first
- * few bytes, and the last ones when all between is queued. What was queued before comes before the
- * first, what is queued when the call has returned comes after the last; and the host waits for
- * nothing that it would not wait for without us. (What another thread queues during the call, in no
+ * names all streams of a device. So the driver's function that the program's call comes to makes that
+ * order: it copies the first few bytes, and the last ones when all between is queued. What was queued
+ * before comes before the first, what is queued when the call has returned comes after the last; and
+ * the host waits for nothing that it would not wait for without us. (What another thread queues during the call, in no
  * order with it, may run beside the copy, as beside any that is made of pieces.)
  *
  * Whether it is worth it is measured at a pair's first copy, on memory of our own, and kept for the
@@ -38,7 +38,7 @@ enum {
   SLOT_BYTES = 8 << 20,
   LARGE_BYTES = 32 << 20, /* of a slot, once there was a copy that needs it */
   PIECES_MOST = 128,      /* what streams take without making the host wait */
-  ENDS_BYTES = 4096,      /* that the program's own call copies, twice */
+  ENDS_BYTES = 4096,      /* that the driver's function copies, twice */
   ENDS_MIN = 2 << 20,     /* bytes that are worth these two calls */
   PAIRS = 64,
   TRIAL_BYTES = 64 << 20,
@@ -83,12 +83,13 @@ void weir_stage_peer_start(const weir_stage_options *o)
 static bool driver_has_all(void)
 {
   static const enum weir_helper needed[] = {
-      WEIR_H_cuMemHostAlloc,       WEIR_H_cuMemFreeHost,        WEIR_H_cuMemcpyHtoDAsync_v2,
-      WEIR_H_cuMemcpyDtoHAsync_v2, WEIR_H_cuEventCreate,        WEIR_H_cuEventRecord,
-      WEIR_H_cuEventQuery,         WEIR_H_cuEventDestroy_v2,    WEIR_H_cuStreamCreate,
-      WEIR_H_cuStreamDestroy_v2,   WEIR_H_cuStreamWaitEvent,    WEIR_H_cuStreamGetCtx,
-      WEIR_H_cuStreamSynchronize,  WEIR_H_cuCtxPushCurrent_v2,  WEIR_H_cuCtxPopCurrent_v2,
-      WEIR_H_cuMemcpyPeerAsync,    WEIR_H_cuPointerGetAttribute};
+      WEIR_H_cuMemHostAlloc,       WEIR_H_cuMemFreeHost,         WEIR_H_cuMemcpyHtoDAsync_v2,
+      WEIR_H_cuMemcpyDtoHAsync_v2, WEIR_H_cuEventCreate,         WEIR_H_cuEventRecord,
+      WEIR_H_cuEventQuery,         WEIR_H_cuEventDestroy_v2,     WEIR_H_cuStreamCreate,
+      WEIR_H_cuStreamDestroy_v2,   WEIR_H_cuStreamWaitEvent,     WEIR_H_cuStreamGetCtx,
+      WEIR_H_cuStreamSynchronize,  WEIR_H_cuCtxPushCurrent_v2,   WEIR_H_cuCtxPopCurrent_v2,
+      WEIR_H_cuMemcpyPeerAsync,    WEIR_H_cuPointerGetAttribute, WEIR_H_cuMemcpyPeer,
+      WEIR_H_cuMemcpyPeer_ptds,    WEIR_H_cuMemcpyDtoDAsync_v2};
   for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
     if (!weir_helper(needed[i])) return false;
   return true;
@@ -348,25 +349,43 @@ static bool in_line(const pair *p, const weir_stage_peers *c)
          (c->stream != CU_STREAM_LEGACY || p->programs_context == weir_self.last_context_number);
 }
 
+static bool has_ends(const weir_stage_peers *c)
+{
+  return c->blocking || c->stream == CU_STREAM_LEGACY;
+}
+
+/* Bytes at `at`, by the function that gives the program's call its order. Between devices none
+ * waits on the host. */
+static CUresult copy_end_bytes(const pair *p, const weir_stage_peers *c, size_t at)
+{
+  CUdeviceptr dst = c->dst + at, src = c->src + at;
+  if (!c->named)
+    return DRIVER(cuMemcpyDtoDAsync_v2, PFN_cuMemcpyDtoDAsync_v3020)(dst, src, ENDS_BYTES,
+                                                                     c->stream);
+  if (!c->blocking)
+    return DRIVER(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)(
+        dst, p->dst_context, src, p->src_context, ENDS_BYTES, c->stream);
+  PFN_cuMemcpyPeer_v4000 peer = c->stream == CU_STREAM_PER_THREAD
+                                    ? DRIVER(cuMemcpyPeer_ptds, PFN_cuMemcpyPeer_v7000_ptds)
+                                    : DRIVER(cuMemcpyPeer, PFN_cuMemcpyPeer_v4000);
+  return peer(dst, p->dst_context, src, p->src_context, ENDS_BYTES);
+}
+
 /* False: the driver's. Lock held. */
 static bool run(pair *p, const weir_stage_peers *c, CUresult *result)
 {
   bool idle = is_idle(p);
   if (!idle && !in_line(p, c)) return false;
   if (!make_for(p, c->bytes, idle)) return false;
-  if (!c->ends) {
-    if (follow(p, c) != CUDA_SUCCESS) return false;
-    *result = send(p, c);
-    return true;
-  }
   weir_stage_peers middle = *c;
   size_t tail = c->bytes - ENDS_BYTES;
-  middle.dst += ENDS_BYTES, middle.src += ENDS_BYTES, middle.bytes = tail - ENDS_BYTES;
-  if (c->ends(c->how, c->dst, c->src, ENDS_BYTES) || follow(p, &middle) != CUDA_SUCCESS)
-    return false;
+  if (has_ends(c)) {
+    middle.dst += ENDS_BYTES, middle.src += ENDS_BYTES, middle.bytes = tail - ENDS_BYTES;
+    if (copy_end_bytes(p, c, 0) != CUDA_SUCCESS) return false;
+  }
+  if (follow(p, &middle) != CUDA_SUCCESS) return false;
   *result = send(p, &middle);
-  if (*result == CUDA_SUCCESS)
-    *result = (CUresult)c->ends(c->how, c->dst + tail, c->src + tail, ENDS_BYTES);
+  if (has_ends(c) && *result == CUDA_SUCCESS) *result = copy_end_bytes(p, c, tail);
   return true;
 }
 
@@ -521,7 +540,7 @@ bool weir_stage_peer(const weir_stage_peers *c, CUresult *result)
   bool staged = false;
   weir_relaxed mode;
   if (options.use == WEIR_STAGE_OFF || !driver_has_all()) return false;
-  if (c->bytes < (c->ends ? (size_t)ENDS_MIN : WEIR_STAGE_MIN)) return false;
+  if (c->bytes < (has_ends(c) ? (size_t)ENDS_MIN : WEIR_STAGE_MIN)) return false;
   if (pthread_mutex_trylock(&lock)) return false;
   pair *p = pair_of(c->src_context, c->dst_context);
   mode = weir_relax();

@@ -49,10 +49,8 @@ typedef struct weir_stage_peers {
   unsigned dst_context, src_context; /* numbers */
   size_t bytes;
   CUstream stream; /* the program's; CU_STREAM_LEGACY or _PER_THREAD for the default ones */
-  /* The program's own call, for some bytes of the copy: its order with all other work is more than
-   * that of `stream`. Its answer. NULL: it is work of the stream like any other. */
-  int (*ends)(const void *how, CUdeviceptr dst, CUdeviceptr src, size_t bytes);
-  const void *how; /* borrowed; goes to ends() */
+  bool blocking;   /* the program's call is the synchronous form */
+  bool named;      /* it names both contexts or devices: cuMemcpyPeer and its kin */
 } weir_stage_peers;
 
 /* False: it is the driver's, nothing has happened. *result: the driver's answer. */

@@ -42,14 +42,6 @@ EXTRACTORS = {
     'alloc_array': 'handle element width height=1 depth=1 levels=1 flags=0',
     'free': 'ptr', 'free_async': 'ptr stream', 'free_host': 'ptr', 'free_array': 'ptr',
     'host_register': 'ptr bytes flags', 'host_unregister': 'ptr',
-    'copy': 'dst src bytes kind stream=0 arrays=0',
-    'copy_symbol': 'dst src bytes kind to stream=0',
-    'copy_2d': '!p stream=0', 'copy_2d_v1': '!p stream=0',
-    'copy_3d': '!p stream=0', 'copy_3d_v1': '!p stream=0',
-    'copy_3d_peer': '!p stream=0', 'copy_3d_parms': '!p stream=0',
-    'copy_3d_peer_parms': '!p stream=0',
-    'copy_peer': 'dst dst_device src src_device bytes stream=0',
-    'copy_peer_context': 'dst dst_context src src_context bytes stream=0',
     'copy_batch': '!dsts !srcs !sizes count stream', 'copy_3d_batch': '!list count stream',
     'graph': 'graph other=0',
     'memset': 'dst bytes value stream=0',
@@ -70,6 +62,18 @@ EXTRACTORS = {
     'call': 'a=0 b=0 bytes=0 stream=WEIR_NO_STREAM',
 }
 BEFORE_ROLES = ('ptr', 'pool')
+# The same of what decodes a copy (copy_args.h: copy_args_NAME, for the extractor copy_NAME); a last argument
+# says whether the function is the synchronous form.
+COPIES = {
+    'copy_plain': 'dst src bytes kind arrays=0 stream=0',
+    'copy_rows': 'dst dst_pitch=0 src src_pitch=0 width height kind arrays=0 stream=0',
+    'copy_to_symbol': 'symbol src bytes kind stream=0', 'copy_from_symbol': 'dst symbol bytes kind stream=0',
+    'copy_peer': 'dst dst_owner src src_owner bytes owners stream=0',
+    'copy_2d': '!p stream=0', 'copy_2d_v1': '!p stream=0',
+    'copy_3d': '!p stream=0', 'copy_3d_v1': '!p stream=0',
+    'copy_3d_peer': '!p stream=0', 'copy_3d_parms': '!p stream=0',
+    'copy_3d_peer_parms': '!p stream=0',
+}
 # At any depth of calls: who is told ahead of the real function (None: nobody), and of what it said.
 INFORMED = {
     'cuInit': (None, 'weir_driver_initialised((uint32_t)r)'),
@@ -229,19 +233,32 @@ def value(expr, raw, names):
     return text
 
 
-def call(row, names):
-    args = ['c']
-    for spec in EXTRACTORS[row['extractor']].split():
+def arguments(row, names, specs):
+    """The C expressions of an extractor's arguments, from the roles of the row."""
+    args, specs = [], specs.split()
+    for spec in specs:
         raw, spec = spec.startswith('!'), spec.lstrip('!')
         role, _, default = spec.partition('=')
         expr = row['roles'].get(role, default or None)
         if expr is None:
             sys.exit(f"hooks.tsv:{row['line']}: extractor {row['extractor']} needs role {role}")
         args.append(value(expr, raw, names))
-    extra = set(row['roles']) - {s.lstrip('!').partition('=')[0] for s in EXTRACTORS[row['extractor']].split()}
+    extra = set(row['roles']) - {s.lstrip('!').partition('=')[0] for s in specs}
     if extra:
         sys.exit(f"hooks.tsv:{row['line']}: extractor {row['extractor']} has no role {sorted(extra)}")
-    return f"weir_x_{row['extractor']}({', '.join(args)});"
+    return args
+
+
+def decoded(row, symbol, names):
+    """The line of a copy's wrapper that decodes its arguments."""
+    args = arguments(row, names, COPIES[row['extractor']]) + ['false' if 'Async' in symbol else 'true']
+    return f"  const copy_args copy = copy_args_{row['extractor'][len('copy_'):]}({', '.join(args)});"
+
+
+def call(row, names):
+    if row['extractor'] in COPIES:
+        return 'record_copy(c, &copy);'
+    return f"weir_x_{row['extractor']}({', '.join(['c'] + arguments(row, names, EXTRACTORS[row['extractor']]))});"
 
 
 def before(row, names):
@@ -283,11 +300,16 @@ def body(row, symbol, api, params, row_expr, bank_expr):
     enter = f"weir_enter(c, {api}, {flags_of(row, symbol)}, {bank_expr})"
     out.append('  weir_call call, *c = &call;')
     go, again = f'real({args})', ''
+    copied = ''
     if row['route']:
         out.append('  c->site = __builtin_return_address(0);')
+        again = '  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);'
+    if row['route'] == 'copy':
+        go = f'rerouted && reroute_copy(c, &copy) ? ({ret})0 : {go}'
+        copied = '  if (rerouted) reroute_copied(c, &copy, (int)r);'
+    elif row['route']:
         routed = f"weir_r_{row['route']}({', '.join(['c', 'real'] + names)})"
         go = f'weir_mode_now() != WEIR_OBSERVE ? {routed} : {go}'
-        again = '  if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);'
     else:
         again = (f'  while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))\n'
                  f'    if (!(r = real({args}))) weir_route_error_gone({bank_expr});')
@@ -303,7 +325,11 @@ def body(row, symbol, api, params, row_expr, bank_expr):
         b = '  if (weir_mode_now() == WEIR_OBSERVE) ' + b.strip()
     if b:
         out.append(b.rstrip('\n'))
-    out += ['  weir_forward(c);', f'  {ret} r = {go};'] + ([again] if again else [])
+    if row['extractor'] in COPIES:
+        out.append(decoded(row, symbol, names))
+    if copied:
+        out.append('  bool rerouted = weir_mode_now() != WEIR_OBSERVE;')
+    out += ['  weir_forward(c);', f'  {ret} r = {go};'] + [line for line in (copied, again) if line]
     out += ['  weir_returned(c, (uint32_t)r);', '  ' + call(row, names), '  weir_leave(c);', '  return r;']
     return '\n'.join(out) + '\n'
 
@@ -471,7 +497,7 @@ class Generator:
         for _, symbol, row in self.entries:
             question = row['extractor'] == '-' and symbol in QUESTIONS
             name = f'weir_s_{symbol}' if question else f"weir_r_{row['route']}"
-            if name in done or not (question or row['route']):
+            if name in done or not (question or row['route'] not in ('', 'copy')):
                 continue
             done.add(name)
             params = self.params(row, symbol)

@@ -781,11 +781,14 @@ static CUresult w_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 202, 0, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy(c, real, dst, src, ByteCount) : real(dst, src, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -800,11 +803,14 @@ static CUresult w_cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 203, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy(c, real, dst, src, ByteCount) : real(dst, src, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -819,11 +825,14 @@ static CUresult w_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCou
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 227, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream) : real(dst, src, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -838,11 +847,14 @@ static CUresult w_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t By
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 228, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dst, src, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(0), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyAsync(c, real, dst, src, ByteCount, hStream) : real(dst, src, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dst, src, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(ByteCount), W(WEIR_KIND_DEFAULT), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -856,12 +868,13 @@ static CUresult w_cuMemcpyHtoD(CUdeviceptr_v1 dstDevice, const void *srcHost, un
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 266, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstDevice, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -876,11 +889,14 @@ static CUresult w_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, si
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 267, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount) : real(dstDevice, srcHost, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -895,11 +911,14 @@ static CUresult w_cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHos
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 268, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoD(c, real, dstDevice, srcHost, ByteCount) : real(dstDevice, srcHost, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -913,12 +932,13 @@ static CUresult w_cuMemcpyHtoDAsync(CUdeviceptr_v1 dstDevice, const void *srcHos
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 269, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstDevice, srcHost, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstDevice, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -933,11 +953,14 @@ static CUresult w_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHos
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 270, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream) : real(dstDevice, srcHost, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -952,11 +975,14 @@ static CUresult w_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *s
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 271, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcHost, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyHtoDAsync(c, real, dstDevice, srcHost, ByteCount, hStream) : real(dstDevice, srcHost, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcHost, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -970,12 +996,13 @@ static CUresult w_cuMemcpyDtoH(void *dstHost, CUdeviceptr_v1 srcDevice, unsigned
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 254, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstHost, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -990,11 +1017,14 @@ static CUresult w_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t B
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 255, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount) : real(dstHost, srcDevice, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1009,11 +1039,14 @@ static CUresult w_cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, siz
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 256, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoH(c, real, dstHost, srcDevice, ByteCount) : real(dstHost, srcDevice, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1027,12 +1060,13 @@ static CUresult w_cuMemcpyDtoHAsync(void *dstHost, CUdeviceptr_v1 srcDevice, uns
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 257, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstHost, srcDevice, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstHost, srcDevice, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1047,11 +1081,14 @@ static CUresult w_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, siz
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 258, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream) : real(dstHost, srcDevice, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1066,11 +1103,14 @@ static CUresult w_cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 259, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcDevice, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoHAsync(c, real, dstHost, srcDevice, ByteCount, hStream) : real(dstHost, srcDevice, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstHost, srcDevice, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1084,12 +1124,13 @@ static CUresult w_cuMemcpyDtoD(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 srcDevic
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 248, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstDevice, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1104,11 +1145,14 @@ static CUresult w_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, 
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 249, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount) : real(dstDevice, srcDevice, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1123,11 +1167,14 @@ static CUresult w_cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDev
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 250, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoD(c, real, dstDevice, srcDevice, ByteCount) : real(dstDevice, srcDevice, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1141,12 +1188,13 @@ static CUresult w_cuMemcpyDtoDAsync(CUdeviceptr_v1 dstDevice, CUdeviceptr_v1 src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 251, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstDevice, srcDevice, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstDevice, srcDevice, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1161,11 +1209,14 @@ static CUresult w_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDev
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 252, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream) : real(dstDevice, srcDevice, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1180,11 +1231,14 @@ static CUresult w_cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr s
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 253, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, srcDevice, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyDtoDAsync(c, real, dstDevice, srcDevice, ByteCount, hStream) : real(dstDevice, srcDevice, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, srcDevice, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(hStream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1198,12 +1252,13 @@ static CUresult w_cuMemcpyDtoA(CUarray dstArray, unsigned int dstOffset, CUdevic
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 245, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1217,12 +1272,13 @@ static CUresult w_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdevicept
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 246, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1236,12 +1292,13 @@ static CUresult w_cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdev
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 247, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcDevice, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(1), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcDevice, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcDevice, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcDevice), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1255,12 +1312,13 @@ static CUresult w_cuMemcpyAtoD(CUdeviceptr_v1 dstDevice, CUarray srcArray, unsig
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 232, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1274,12 +1332,13 @@ static CUresult w_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 233, 0, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1293,12 +1352,13 @@ static CUresult w_cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, 
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 234, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(2), W(0), true);
   weir_forward(c);
   CUresult r = real(dstDevice, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstDevice, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstDevice), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1312,12 +1372,13 @@ static CUresult w_cuMemcpyAtoA(CUarray dstArray, unsigned int dstOffset, CUarray
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 229, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1331,12 +1392,13 @@ static CUresult w_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray sr
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 230, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1350,12 +1412,13 @@ static CUresult w_cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarr
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 231, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(3), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOD), W(0), W(3));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1369,12 +1432,13 @@ static CUresult w_cuMemcpyHtoA(CUarray dstArray, unsigned int dstOffset, const v
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 260, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1388,12 +1452,13 @@ static CUresult w_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 261, 0, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1407,12 +1472,13 @@ static CUresult w_cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 262, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(0), true);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1426,12 +1492,13 @@ static CUresult w_cuMemcpyHtoAAsync(CUarray dstArray, unsigned int dstOffset, co
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 263, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1445,12 +1512,13 @@ static CUresult w_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 264, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1464,12 +1532,13 @@ static CUresult w_cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, 
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 265, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstArray, dstOffset, srcHost, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(1), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstArray, dstOffset, srcHost, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstArray, dstOffset, srcHost, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstArray), W(srcHost), W(ByteCount), W(WEIR_KIND_HTOD), W(hStream), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1483,12 +1552,13 @@ static CUresult w_cuMemcpyAtoH(void *dstHost, CUarray srcArray, unsigned int src
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 235, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1502,12 +1572,13 @@ static CUresult w_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOff
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 236, 0, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1521,12 +1592,13 @@ static CUresult w_cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t s
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 237, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(0), true);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1540,12 +1612,13 @@ static CUresult w_cuMemcpyAtoHAsync(void *dstHost, CUarray srcArray, unsigned in
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 238, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1559,12 +1632,13 @@ static CUresult w_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t s
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 239, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1578,12 +1652,13 @@ static CUresult w_cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, siz
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 240, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstHost, srcArray, srcOffset, ByteCount, hStream);
+  const copy_args copy = copy_args_plain(W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(2), W(hStream), false);
   weir_forward(c);
   CUresult r = real(dstHost, srcArray, srcOffset, ByteCount, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dstHost, srcArray, srcOffset, ByteCount, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dstHost), W(srcArray), W(ByteCount), W(WEIR_KIND_DTOH), W(hStream), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1597,12 +1672,13 @@ static CUresult w_cuMemcpy2D(const CUDA_MEMCPY2D_v1 *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 204, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
   weir_forward(c);
   CUresult r = real(pCopy);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d_v1(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1617,11 +1693,14 @@ static CUresult w_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 205, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_2d(pCopy, W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1636,11 +1715,14 @@ static CUresult w_cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 206, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_2d(pCopy, W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1654,12 +1736,13 @@ static CUresult w_cuMemcpy2DUnaligned(const CUDA_MEMCPY2D_v1 *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 210, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_2d_v1(pCopy, W(0), true);
   weir_forward(c);
   CUresult r = real(pCopy);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d_v1(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1674,11 +1757,14 @@ static CUresult w_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 211, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_2d(pCopy, W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1693,11 +1779,14 @@ static CUresult w_cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 212, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_2d(pCopy, W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2D(c, real, pCopy) : real(pCopy);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1711,12 +1800,13 @@ static CUresult w_cuMemcpy2DAsync(const CUDA_MEMCPY2D_v1 *pCopy, CUstream hStrea
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 207, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  const copy_args copy = copy_args_2d_v1(pCopy, W(hStream), false);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d_v1(c, pCopy, W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1731,11 +1821,14 @@ static CUresult w_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStrea
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 208, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream) : real(pCopy, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d(c, pCopy, W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1750,11 +1843,14 @@ static CUresult w_cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream h
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 209, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  const copy_args copy = copy_args_2d(pCopy, W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpy2DAsync(c, real, pCopy, hStream) : real(pCopy, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(pCopy, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_2d(c, pCopy, W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1768,12 +1864,13 @@ static CUresult w_cuMemcpy3D(const CUDA_MEMCPY3D_v1 *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 213, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_3d_v1(pCopy, W(0), true);
   weir_forward(c);
   CUresult r = real(pCopy);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_v1(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1787,12 +1884,13 @@ static CUresult w_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 214, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_3d(pCopy, W(0), true);
   weir_forward(c);
   CUresult r = real(pCopy);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1806,12 +1904,13 @@ static CUresult w_cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 215, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_3d(pCopy, W(0), true);
   weir_forward(c);
   CUresult r = real(pCopy);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1825,12 +1924,13 @@ static CUresult w_cuMemcpy3DAsync(const CUDA_MEMCPY3D_v1 *pCopy, CUstream hStrea
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 216, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  const copy_args copy = copy_args_3d_v1(pCopy, W(hStream), false);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_v1(c, pCopy, W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1844,12 +1944,13 @@ static CUresult w_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStrea
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 217, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d(c, pCopy, W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1863,12 +1964,13 @@ static CUresult w_cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream h
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 218, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  const copy_args copy = copy_args_3d(pCopy, W(hStream), false);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d(c, pCopy, W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1883,11 +1985,14 @@ static CUresult w_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUde
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 272, 0, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1902,11 +2007,14 @@ static CUresult w_cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext,
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 273, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeer(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1921,11 +2029,14 @@ static CUresult w_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 274, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1940,11 +2051,14 @@ static CUresult w_cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstCon
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 275, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  const copy_args copy = copy_args_peer(W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(COPY_CONTEXTS), W(hStream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemcpyPeerAsync(c, real, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream) : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  CUresult r = rerouted && reroute_copy(c, &copy) ? (CUresult)0 : real(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_peer_context(c, W(dstDevice), W(dstContext), W(srcDevice), W(srcContext), W(ByteCount), W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1958,12 +2072,13 @@ static CUresult w_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 223, 0, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
   weir_forward(c);
   CUresult r = real(pCopy);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_peer(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1977,12 +2092,13 @@ static CUresult w_cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 224, WEIR_EVF_PTDS, WEIR_BANK_DRIVER)) return real(pCopy);
+  const copy_args copy = copy_args_3d_peer(pCopy, W(0), true);
   weir_forward(c);
   CUresult r = real(pCopy);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_peer(c, pCopy, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -1996,12 +2112,13 @@ static CUresult w_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream 
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 225, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_peer(c, pCopy, W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -2015,12 +2132,13 @@ static CUresult w_cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUst
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 226, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(pCopy, hStream);
+  const copy_args copy = copy_args_3d_peer(pCopy, W(hStream), false);
   weir_forward(c);
   CUresult r = real(pCopy, hStream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pCopy, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_peer(c, pCopy, W(hStream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6265,11 +6383,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy(uint32_t r
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 150, WEIR_EVF_RUNTIME, bank)) return real(dst, src, count, kind);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy(c, real, dst, src, count, kind) : real(dst, src, count, kind);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, src, count, kind);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6289,11 +6410,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy_ptds(uint3
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 151, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, count, kind);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy(c, real, dst, src, count, kind) : real(dst, src, count, kind);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, src, count, kind);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6313,11 +6437,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync(uint3
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 178, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(stream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream) : real(dst, src, count, kind, stream);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, src, count, kind, stream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6337,11 +6464,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyAsync_ptsz(
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 179, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, count, kind, stream);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(0), W(stream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyAsync(c, real, dst, src, count, kind, stream) : real(dst, src, count, kind, stream);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, src, count, kind, stream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6361,11 +6491,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D(uint32_t
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 152, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
+  const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind) : real(dst, dpitch, src, spitch, width, height, kind);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dpitch, src, spitch, width, height, kind);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6385,11 +6518,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2D_ptds(uin
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 153, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, spitch, width, height, kind);
+  const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2D(c, real, dst, dpitch, src, spitch, width, height, kind) : real(dst, dpitch, src, spitch, width, height, kind);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dpitch, src, spitch, width, height, kind);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6409,11 +6545,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync(uin
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 156, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+  const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(stream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream) : real(dst, dpitch, src, spitch, width, height, kind, stream);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6433,11 +6572,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DAsync_pts
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 157, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, spitch, width, height, kind, stream);
+  const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(spitch), W(width), W(height), W(kind), W(0), W(stream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpy2DAsync(c, real, dst, dpitch, src, spitch, width, height, kind, stream) : real(dst, dpitch, src, spitch, width, height, kind, stream);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dpitch, src, spitch, width, height, kind, stream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6456,12 +6598,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 192, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, count, kind);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffset, hOffset, src, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6480,12 +6623,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArray_ptd
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 193, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, count, kind);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffset, hOffset, src, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6504,12 +6648,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 194, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffset, hOffset, src, count, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6528,12 +6673,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToArrayAsyn
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 195, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, count, kind, stream);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(1), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, count, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffset, hOffset, src, count, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6552,12 +6698,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 182, WEIR_EVF_RUNTIME, bank)) return real(dst, src, wOffset, hOffset, count, kind);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, src, wOffset, hOffset, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6576,12 +6723,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArray_p
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 183, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, src, wOffset, hOffset, count, kind);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, src, wOffset, hOffset, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6600,12 +6748,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 184, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, src, wOffset, hOffset, count, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6624,12 +6773,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromArrayAs
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 185, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, src, wOffset, hOffset, count, kind, stream);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(2), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, src, wOffset, hOffset, count, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, src, wOffset, hOffset, count, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(stream), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6648,12 +6798,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 176, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(3), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6672,12 +6823,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyArrayToArra
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 177, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
+  const copy_args copy = copy_args_plain(W(dst), W(src), W(count), W(kind), W(3), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, count, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(count), W(kind), W(0), W(3));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6696,12 +6848,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray(u
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 162, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6720,12 +6873,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArray_p
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 163, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind);
+  const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6744,12 +6898,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 164, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6768,12 +6923,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DToArrayAs
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 165, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
+  const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(spitch), W(width), W(height), W(kind), W(1), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffset, hOffset, src, spitch, width, height, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(1));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6792,12 +6948,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 158, WEIR_EVF_RUNTIME, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6816,12 +6973,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 159, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
+  const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6840,12 +6998,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 160, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6864,12 +7023,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DFromArray
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 161, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
+  const copy_args copy = copy_args_rows(W(dst), W(dpitch), W(src), W(0), W(width), W(height), W(kind), W(2), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, dpitch, src, wOffset, hOffset, width, height, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(stream), W(2));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6888,12 +7048,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 154, WEIR_EVF_RUNTIME, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(0), W(width), W(height), W(kind), W(3), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6912,12 +7073,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy2DArrayToAr
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 155, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
+  const copy_args copy = copy_args_rows(W(dst), W(0), W(src), W(0), W(width), W(height), W(kind), W(3), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, wOffsetDst, hOffsetDst, src, wOffsetSrc, hOffsetSrc, width, height, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy(c, W(dst), W(src), W(width*height), W(kind), W(0), W(3));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6936,12 +7098,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 196, WEIR_EVF_RUNTIME, bank)) return real(symbol, src, count, offset, kind);
+  const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(0), true);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(symbol, src, count, offset, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6960,12 +7123,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbol_pt
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 197, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(symbol, src, count, offset, kind);
+  const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(0), true);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(symbol, src, count, offset, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -6984,12 +7148,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 198, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
+  const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(symbol, src, count, offset, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7008,12 +7173,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyToSymbolAsy
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 199, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(symbol, src, count, offset, kind, stream);
+  const copy_args copy = copy_args_to_symbol(W(symbol), W(src), W(count), W(kind), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(symbol, src, count, offset, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(symbol, src, count, offset, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_symbol(c, W(symbol), W(src), W(count), W(kind), W(1), W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7032,12 +7198,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol(
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 186, WEIR_EVF_RUNTIME, bank)) return real(dst, symbol, count, offset, kind);
+  const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, symbol, count, offset, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7056,12 +7223,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbol_
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 187, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(dst, symbol, count, offset, kind);
+  const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(0), true);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, symbol, count, offset, kind))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7080,12 +7248,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 188, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
+  const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, symbol, count, offset, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7104,12 +7273,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyFromSymbolA
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 189, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(dst, symbol, count, offset, kind, stream);
+  const copy_args copy = copy_args_from_symbol(W(dst), W(symbol), W(count), W(kind), W(stream), false);
   weir_forward(c);
   cudaError_t r = real(dst, symbol, count, offset, kind, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dst, symbol, count, offset, kind, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_symbol(c, W(dst), W(symbol), W(count), W(kind), W(0), W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7128,12 +7298,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D(uint32_t
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 166, WEIR_EVF_RUNTIME, bank)) return real(p);
+  const copy_args copy = copy_args_3d_parms(p, W(0), true);
   weir_forward(c);
   cudaError_t r = real(p);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(p))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_parms(c, p, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7152,12 +7323,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3D_ptds(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 167, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
+  const copy_args copy = copy_args_3d_parms(p, W(0), true);
   weir_forward(c);
   cudaError_t r = real(p);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(p))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_parms(c, p, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7176,12 +7348,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync(uin
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 168, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  const copy_args copy = copy_args_3d_parms(p, W(stream), false);
   weir_forward(c);
   cudaError_t r = real(p, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(p, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_parms(c, p, W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7200,12 +7373,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DAsync_pts
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 169, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  const copy_args copy = copy_args_3d_parms(p, W(stream), false);
   weir_forward(c);
   cudaError_t r = real(p, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(p, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_parms(c, p, W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7225,11 +7399,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeer(uint32
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 190, WEIR_EVF_RUNTIME, bank)) return real(dst, dstDevice, src, srcDevice, count);
+  const copy_args copy = copy_args_peer(W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(COPY_DEVICES), W(0), true);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyPeer(c, real, dst, dstDevice, src, srcDevice, count) : real(dst, dstDevice, src, srcDevice, count);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dstDevice, src, srcDevice, count);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7249,11 +7426,14 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpyPeerAsync(u
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 191, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(dst, dstDevice, src, srcDevice, count, stream);
+  const copy_args copy = copy_args_peer(W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(COPY_DEVICES), W(stream), false);
+  bool rerouted = weir_mode_now() != WEIR_OBSERVE;
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMemcpyPeerAsync(c, real, dst, dstDevice, src, srcDevice, count, stream) : real(dst, dstDevice, src, srcDevice, count, stream);
+  cudaError_t r = rerouted && reroute_copy(c, &copy) ? (cudaError_t)0 : real(dst, dstDevice, src, srcDevice, count, stream);
+  if (rerouted) reroute_copied(c, &copy, (int)r);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_peer(c, W(dst), W(dstDevice), W(src), W(srcDevice), W(count), W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7272,12 +7452,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer(uint
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 172, WEIR_EVF_RUNTIME, bank)) return real(p);
+  const copy_args copy = copy_args_3d_peer_parms(p, W(0), true);
   weir_forward(c);
   cudaError_t r = real(p);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(p))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_peer_parms(c, p, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7296,12 +7477,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeer_ptds
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 173, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS, bank)) return real(p);
+  const copy_args copy = copy_args_3d_peer_parms(p, W(0), true);
   weir_forward(c);
   cudaError_t r = real(p);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(p))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_peer_parms(c, p, W(0));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7320,12 +7502,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 174, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  const copy_args copy = copy_args_3d_peer_parms(p, W(stream), false);
   weir_forward(c);
   cudaError_t r = real(p, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(p, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_peer_parms(c, p, W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }
@@ -7344,12 +7527,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMemcpy3DPeerAsync
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 175, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(p, stream);
+  const copy_args copy = copy_args_3d_peer_parms(p, W(stream), false);
   weir_forward(c);
   cudaError_t r = real(p, stream);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(p, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_copy_3d_peer_parms(c, p, W(stream));
+  record_copy(c, &copy);
   weir_leave(c);
   return r;
 }

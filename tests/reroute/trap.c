@@ -314,6 +314,9 @@ static void pageable_copies(void)
   memset(back, 6, 2 * BYTES);
   SAY(cuMemcpy2D(&p));
   printf("%u\n", sum(back, 2 * BYTES));
+  SAY(cudaMemcpy(back, d, 2 * MIB, (enum cudaMemcpyKind)7));
+  SAY(cudaMemcpy2D(back, 1, d, 2 * MIB, 2 * MIB, 1, cudaMemcpyDeviceToHost));
+  SAY(cudaGetLastError());
   SAY(cudaMemcpy(d, host, 2 * BYTES, cudaMemcpyHostToDevice)); /* past the end */
   SAY(cudaMemcpy(d, host, BYTES, cudaMemcpyDeviceToDevice));
   SAY(cudaGetLastError());
