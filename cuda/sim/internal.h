@@ -48,6 +48,28 @@
     return __VA_ARGS__;                                                                            \
   }
 
+/* The same after checks, statements that return an error; and one that then gives something a value
+ * and succeeds. */
+#define SIM_CHECKED(name, checks, ...)                                                             \
+  CUresult sim_##name SIM_PARAMS_##name                                                            \
+  {                                                                                                \
+    checks;                                                                                        \
+    return __VA_ARGS__;                                                                            \
+  }
+#define SIM_ASSIGN(name, checks, place, ...)                                                       \
+  CUresult sim_##name SIM_PARAMS_##name                                                            \
+  {                                                                                                \
+    checks;                                                                                        \
+    place = __VA_ARGS__;                                                                           \
+    return CUDA_SUCCESS;                                                                           \
+  }
+#define SIM_NEED(sound)                                                                            \
+  if (!(sound)) return CUDA_ERROR_INVALID_VALUE
+#define SIM_NEED_HANDLE(arena, handle)                                                             \
+  if (!sim_arena_has(&(arena), handle)) return CUDA_ERROR_INVALID_HANDLE
+#define SIM_NEED_DEVICE(ordinal)                                                                   \
+  if (!sim_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE
+
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -242,6 +264,8 @@ static inline CUcontext sim_current(void)
 #define SIM_NEED_CONTEXT(c)                                                                        \
   CUcontext c = sim_current();                                                                     \
   if (!c) return CUDA_ERROR_INVALID_CONTEXT
+#define SIM_NEED_CURRENT()                                                                         \
+  if (!sim_current()) return CUDA_ERROR_INVALID_CONTEXT
 
 CUresult sim_context_check(CUcontext context); /* 0, INVALID_CONTEXT or CONTEXT_IS_DESTROYED */
 void sim_context_ref(CUcontext context);

@@ -252,20 +252,8 @@ int sim_devices_find(void)
   struct sim_device *d = sim_device(ordinal);                                                      \
   if (!d) return CUDA_ERROR_INVALID_DEVICE
 
-CUresult sim_cuDeviceGetCount(int *count)
-{
-  if (!count) return CUDA_ERROR_INVALID_VALUE;
-  *count = sim_device_count;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuDeviceGet(CUdevice *device, int ordinal)
-{
-  if (!device) return CUDA_ERROR_INVALID_VALUE;
-  NEED_DEVICE(d, ordinal);
-  *device = d->ordinal;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuDeviceGetCount, SIM_NEED(count), *count, sim_device_count)
+SIM_ASSIGN(cuDeviceGet, SIM_NEED(device); NEED_DEVICE(d, ordinal), *device, d->ordinal)
 
 CUresult sim_cuDeviceGetName(char *name, int len, CUdevice dev)
 {
@@ -276,30 +264,12 @@ CUresult sim_cuDeviceGetName(char *name, int len, CUdevice dev)
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
-{
-  if (!uuid) return CUDA_ERROR_INVALID_VALUE;
-  NEED_DEVICE(d, dev);
-  *uuid = d->uuid;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
-{
-  if (!bytes) return CUDA_ERROR_INVALID_VALUE;
-  NEED_DEVICE(d, dev);
-  *bytes = atomic_load(&d->capacity);
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev)
-{
-  if (!value || (int)attribute < 1 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
-    return CUDA_ERROR_INVALID_VALUE;
-  NEED_DEVICE(d, dev);
-  *value = sim_device_attribute(d, attribute);
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuDeviceGetUuid_v2, SIM_NEED(uuid); NEED_DEVICE(d, dev), *uuid, d->uuid)
+SIM_ASSIGN(cuDeviceTotalMem_v2, SIM_NEED(bytes);
+           NEED_DEVICE(d, dev), *bytes, atomic_load(&d->capacity))
+SIM_ASSIGN(cuDeviceGetAttribute,
+           SIM_NEED(pi && (int)attrib >= 1 && attrib < CU_DEVICE_ATTRIBUTE_MAX);
+           NEED_DEVICE(d, dev), *pi, sim_device_attribute(d, attrib))
 
 CUresult sim_cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
@@ -354,13 +324,8 @@ CUresult sim_cuDeviceGetByPCIBusId(CUdevice *dev, const char *text)
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult sim_cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
-{
-  if (!can) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_device(dev) || !sim_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
-  *can = dev != peer;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuDeviceCanAccessPeer, SIM_NEED(canAccessPeer); SIM_NEED_DEVICE(dev);
+           SIM_NEED_DEVICE(peerDev), *canAccessPeer, dev != peerDev)
 
 CUresult sim_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice src,
                                      CUdevice dst)
@@ -381,11 +346,6 @@ CUresult sim_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute
   }
 }
 
-CUresult sim_cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice dev)
-{
-  if (!supported || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX) return CUDA_ERROR_INVALID_VALUE;
-  NEED_DEVICE(d, dev);
-  (void)d;
-  *supported = 0;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuDeviceGetExecAffinitySupport,
+           SIM_NEED(pi && (unsigned)type < CU_EXEC_AFFINITY_TYPE_MAX);
+           SIM_NEED_DEVICE(dev), *pi, 0)

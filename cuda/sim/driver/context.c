@@ -156,12 +156,7 @@ CUresult sim_cuCtxSetCurrent(CUcontext c)
   return c ? push(c) : CUDA_SUCCESS;
 }
 
-CUresult sim_cuCtxGetCurrent(CUcontext *c)
-{
-  if (!c) return CUDA_ERROR_INVALID_VALUE;
-  *c = sim_self->current;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuCtxGetCurrent, SIM_NEED(pctx), *pctx, sim_self->current)
 
 /* ---- contexts of the program's own ----------------------------------------------------------- */
 
@@ -290,13 +285,12 @@ CUresult sim_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 
 /* ---- what a context says --------------------------------------------------------------------- */
 
-CUresult sim_cuCtxGetDevice(CUdevice *dev)
-{
-  SIM_NEED_CONTEXT(c);
-  if (!dev) return CUDA_ERROR_INVALID_VALUE;
-  *dev = c->device->ordinal;
-  return CUDA_SUCCESS;
-}
+#define FIND_CONTEXT(c) /* NULL: the current one */                                                \
+  if (!(c)) (c) = sim_current();                                                                   \
+  CUresult error = (c) ? sim_context_check(c) : CUDA_ERROR_INVALID_CONTEXT;                        \
+  if (error) return error
+
+SIM_ASSIGN(cuCtxGetDevice, SIM_NEED_CONTEXT(c); SIM_NEED(device), *device, c->device->ordinal)
 
 CUresult sim_cuCtxGetDevice_v2(CUdevice *dev, CUcontext c)
 {
@@ -322,44 +316,15 @@ CUresult sim_cuCtxSynchronize_v2(CUcontext c)
   return error ? error : sim_context_wait(c);
 }
 
-CUresult sim_cuCtxGetApiVersion(CUcontext c, unsigned int *version)
-{
-  if (!version) return CUDA_ERROR_INVALID_VALUE;
-  if (!c) c = sim_current();
-  CUresult error = c ? sim_context_check(c) : CUDA_ERROR_INVALID_CONTEXT;
-  if (!error) *version = c->api_version;
-  return error;
-}
-
-CUresult sim_cuCtxGetId(CUcontext c, unsigned long long *id)
-{
-  if (!id) return CUDA_ERROR_INVALID_VALUE;
-  if (!c) c = sim_current();
-  CUresult error = c ? sim_context_check(c) : CUDA_ERROR_INVALID_CONTEXT;
-  if (!error) *id = c->id;
-  return error;
-}
-
-CUresult sim_cuCtxGetFlags(unsigned int *flags)
-{
-  SIM_NEED_CONTEXT(c);
-  if (!flags) return CUDA_ERROR_INVALID_VALUE;
-  *flags = c->flags;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuCtxSetFlags(unsigned int flags)
-{
-  SIM_NEED_CONTEXT(c);
-  if (flags & ~(unsigned)CU_CTX_FLAGS_MASK) return CUDA_ERROR_INVALID_VALUE;
-  c->flags = flags;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuCtxGetApiVersion, SIM_NEED(version); FIND_CONTEXT(ctx), *version, ctx->api_version)
+SIM_ASSIGN(cuCtxGetId, SIM_NEED(ctxId); FIND_CONTEXT(ctx), *ctxId, ctx->id)
+SIM_ASSIGN(cuCtxGetFlags, SIM_NEED_CONTEXT(c); SIM_NEED(flags), *flags, c->flags)
+SIM_ASSIGN(cuCtxSetFlags, SIM_NEED_CONTEXT(c);
+           SIM_NEED(!(flags & ~(unsigned)CU_CTX_FLAGS_MASK)), c->flags, flags)
 
 CUresult sim_cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (least) *least = 0;
   if (greatest) *greatest = -5;
   return CUDA_SUCCESS;
@@ -396,44 +361,14 @@ CUresult sim_cuCtxGetLimit(size_t *value, CUlimit limit)
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuCtxGetCacheConfig(CUfunc_cache *config)
-{
-  SIM_NEED_CONTEXT(c);
-  if (!config) return CUDA_ERROR_INVALID_VALUE;
-  *config = c->cache;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuCtxSetCacheConfig(CUfunc_cache config)
-{
-  SIM_NEED_CONTEXT(c);
-  if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
-  c->cache = config;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuCtxGetSharedMemConfig(CUsharedconfig *config)
-{
-  SIM_NEED_CONTEXT(c);
-  if (!config) return CUDA_ERROR_INVALID_VALUE;
-  *config = c->shared;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuCtxSetSharedMemConfig(CUsharedconfig config)
-{
-  SIM_NEED_CONTEXT(c);
-  if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) return CUDA_ERROR_INVALID_VALUE;
-  c->shared = config;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuCtxResetPersistingL2Cache(void)
-{
-  SIM_NEED_CONTEXT(c);
-  (void)c;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuCtxGetCacheConfig, SIM_NEED_CONTEXT(c); SIM_NEED(pconfig), *pconfig, c->cache)
+SIM_ASSIGN(cuCtxSetCacheConfig, SIM_NEED_CONTEXT(c);
+           SIM_NEED((unsigned)config <= CU_FUNC_CACHE_PREFER_EQUAL), c->cache, config)
+SIM_ASSIGN(cuCtxGetSharedMemConfig, SIM_NEED_CONTEXT(c); SIM_NEED(pConfig), *pConfig, c->shared)
+SIM_ASSIGN(cuCtxSetSharedMemConfig, SIM_NEED_CONTEXT(c);
+           SIM_NEED((unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE), c->shared,
+           config)
+SIM_ENTRY(cuCtxResetPersistingL2Cache, sim_current() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT)
 
 /* ---- peers ----------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@ usage: gen.py PREPROCESSED OUTDIR SOURCE.c...
 
 PREPROCESSED is `cc -E -P` of cuda.h and cudaTypedefs.h under __CUDA_API_VERSION_INTERNAL, so that
 every exported name with every version and stream suffix is declared in it. A SOURCE that defines
-`CUresult sim_cuX(`, by a row `SIM_ENTRY(cuX, ...)` too or a row `X(sim_cuX, ...)` of a table, makes
+`CUresult sim_cuX(`, by a row `SIM_...(cuX, ...)` too or a row `X(sim_cuX, ...)` of a table, makes
 cuX and its stream variants real; every other entry point answers CUDA_ERROR_NOT_SUPPORTED and is
 listed. Written to OUTDIR, only where the content changed:
 
@@ -164,7 +164,7 @@ def main():
     done = set()
     for source in sources:
         text_of = open(source).read()
-        done |= set(re.findall(r"^(?:CUresult sim_|SIM_ENTRY\()(cu\w+)\b", text_of, re.M))
+        done |= set(re.findall(r"^(?:CUresult sim_|SIM_[A-Z]+\()(cu\w+)\b", text_of, re.M))
         for row in re.findall(r"^  X\((sim_cu.*)\)", text_of, re.M):
             done |= set(re.findall(r"\bsim_(cu\w+)", row))
     api = Api(read_declarations(text), done)

@@ -126,7 +126,7 @@ static CUresult get(CUgraphNode n, CUgraphNodeType type, void *out, size_t bytes
   return sim_graph_result(CUDA_SUCCESS);
 }
 
-#define GET(which, out) get(hNode, CU_GRAPH_NODE_TYPE_##which, out, sizeof *(out))
+#define GET(which, out) get(hNode, CU_GRAPH_NODE_TYPE_##which, out, sizeof(__typeof__(*(out))))
 
 SIM_ENTRY(cuGraphKernelNodeGetParams_v2, GET(KERNEL, nodeParams))
 SIM_ENTRY(cuGraphKernelNodeGetParams, GET(KERNEL, nodeParams))

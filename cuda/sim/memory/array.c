@@ -85,21 +85,11 @@ CUresult sim_cuArrayDestroy(CUarray a)
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *shape, CUarray a)
-{
-  if (!shape) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_arena_has(&sim_arrays, a)) return CUDA_ERROR_INVALID_HANDLE;
-  *shape = a->shape;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *shape, CUarray a)
-{
-  if (!shape) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_arena_has(&sim_arrays, a)) return CUDA_ERROR_INVALID_HANDLE;
-  *shape = (CUDA_ARRAY_DESCRIPTOR){.Width = a->shape.Width,
-                                   .Height = a->shape.Height,
-                                   .Format = a->shape.Format,
-                                   .NumChannels = a->shape.NumChannels};
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuArray3DGetDescriptor_v2, SIM_NEED(pArrayDescriptor);
+           SIM_NEED_HANDLE(sim_arrays, hArray), *pArrayDescriptor, hArray->shape)
+SIM_ASSIGN(cuArrayGetDescriptor_v2, SIM_NEED(pArrayDescriptor);
+           SIM_NEED_HANDLE(sim_arrays, hArray), *pArrayDescriptor,
+           (CUDA_ARRAY_DESCRIPTOR){.Width = hArray->shape.Width,
+                                   .Height = hArray->shape.Height,
+                                   .Format = hArray->shape.Format,
+                                   .NumChannels = hArray->shape.NumChannels})

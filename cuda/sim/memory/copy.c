@@ -354,8 +354,7 @@ static struct box_side line_side(uintptr_t p, bool known)
 static CUresult copy_line(uintptr_t dst, bool dst_known, uintptr_t src, bool src_known,
                           size_t bytes, CUstream stream, bool async)
 {
-  SIM_NEED_CONTEXT(context);
-  (void)context;
+  SIM_NEED_CURRENT();
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (!error && !async) error = now_allowed(s);
@@ -470,8 +469,7 @@ static CUresult box_op(const struct box *box, bool planned, struct copy **out)
 
 static CUresult copy_box(const struct box *box, CUstream stream, bool async)
 {
-  SIM_NEED_CONTEXT(context);
-  (void)context;
+  SIM_NEED_CURRENT();
   CUstream s;
   CUresult error = sim_stream_find(stream, &s);
   if (!error && !async) error = now_allowed(s);

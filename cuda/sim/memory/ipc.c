@@ -81,8 +81,7 @@ CUresult sim_range_export(struct sim_range *r, uint64_t pool, void *out)
 
 CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 {
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   memset(out, 0, sizeof *out);
   pthread_mutex_lock(&sim_memory_lock);
@@ -207,8 +206,7 @@ CUresult sim_range_import(CUcontext c, const void *data, int pid, uint64_t numbe
 
 CUresult sim_cuIpcCloseMemHandle(CUdeviceptr p)
 {
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
   bool mine = r && r->start == p && r->import && !r->pool;

@@ -243,8 +243,7 @@ CUresult sim_cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width, siz
 CUresult sim_cuMemFree_v2(CUdeviceptr p)
 {
   SIM_SAFE();
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (!p) return CUDA_SUCCESS;
   return free_range(p, 1u << SIM_DEVICE | 1u << SIM_MANAGED, CUDA_ERROR_INVALID_VALUE);
 }
@@ -275,8 +274,7 @@ CUresult sim_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 
 CUresult sim_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p)
 {
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   pthread_mutex_lock(&sim_memory_lock);
   struct sim_range *r = sim_range_at(p, 1);
   if (r && base) *base = r->start;
@@ -301,14 +299,9 @@ CUresult sim_cuMemHostAlloc(void **p, size_t bytes, unsigned int flags)
 }
 
 SIM_ENTRY(cuMemAllocHost_v2, sim_cuMemHostAlloc(pp, bytesize, 0))
-
-CUresult sim_cuMemFreeHost(void *p)
-{
-  SIM_SAFE();
-  SIM_NEED_CONTEXT(c);
-  (void)c;
-  return free_range((uintptr_t)p, 1u << SIM_PINNED, CUDA_ERROR_INVALID_VALUE);
-}
+SIM_CHECKED(cuMemFreeHost, SIM_SAFE();
+            SIM_NEED_CURRENT(),
+            free_range((uintptr_t)p, 1u << SIM_PINNED, CUDA_ERROR_INVALID_VALUE))
 
 CUresult sim_cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
 {
@@ -339,8 +332,7 @@ CUresult sim_cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags)
 CUresult sim_cuMemHostUnregister(void *p)
 {
   SIM_SAFE();
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (!p) return CUDA_ERROR_INVALID_VALUE;
   return free_range((uintptr_t)p, 1u << SIM_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
@@ -356,20 +348,9 @@ static CUresult host_range(const void *p, unsigned *flags, CUdeviceptr *device)
   return r ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *p, unsigned int flags)
-{
-  SIM_NEED_CONTEXT(c);
-  (void)c;
-  if (!device || flags) return CUDA_ERROR_INVALID_VALUE;
-  return host_range(p, NULL, device);
-}
-
-CUresult sim_cuMemHostGetFlags(unsigned int *flags, void *p)
-{
-  SIM_NEED_CONTEXT(c);
-  (void)c;
-  return flags ? host_range(p, flags, NULL) : CUDA_ERROR_INVALID_VALUE;
-}
+SIM_CHECKED(cuMemHostGetDevicePointer_v2, SIM_NEED_CURRENT();
+            SIM_NEED(pdptr && !Flags), host_range(p, NULL, pdptr))
+SIM_CHECKED(cuMemHostGetFlags, SIM_NEED_CURRENT(); SIM_NEED(pFlags), host_range(p, pFlags, NULL))
 
 /* ---- pointer attributes ---------------------------------------------------------------------- */
 
@@ -483,6 +464,9 @@ static bool is_managed(CUdeviceptr p, size_t bytes)
   return managed;
 }
 
+#define NEED_PLACE(is_device, id)                                                                  \
+  if ((is_device) && !sim_device(id)) return CUDA_ERROR_INVALID_DEVICE
+
 static CUresult advise(CUdeviceptr p, size_t bytes, CUmem_advise advice)
 {
   if (!bytes || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
@@ -490,18 +474,9 @@ static CUresult advise(CUdeviceptr p, size_t bytes, CUmem_advise advice)
   return is_managed(p, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult sim_cuMemAdvise(CUdeviceptr p, size_t bytes, CUmem_advise advice, CUdevice dev)
-{
-  if (dev != CU_DEVICE_CPU && !sim_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-  return advise(p, bytes, advice);
-}
-
-CUresult sim_cuMemAdvise_v2(CUdeviceptr p, size_t bytes, CUmem_advise advice, CUmemLocation where)
-{
-  if (where.type == CU_MEM_LOCATION_TYPE_DEVICE && !sim_device(where.id))
-    return CUDA_ERROR_INVALID_DEVICE;
-  return advise(p, bytes, advice);
-}
+SIM_CHECKED(cuMemAdvise, NEED_PLACE(device != CU_DEVICE_CPU, device), advise(devPtr, count, advice))
+SIM_CHECKED(cuMemAdvise_v2, NEED_PLACE(location.type == CU_MEM_LOCATION_TYPE_DEVICE, location.id),
+            advise(devPtr, count, advice))
 
 /* A prefetch moves nothing here: memory is equally near to all. It takes its place in the stream.
  */
@@ -515,20 +490,11 @@ static CUresult prefetch(CUdeviceptr p, size_t bytes, CUstream stream)
   return op ? sim_submit(s, op, SIM_AT_ONCE, NULL) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult sim_cuMemPrefetchAsync(CUdeviceptr p, size_t bytes, CUdevice dev, CUstream stream)
-{
-  if (dev != CU_DEVICE_CPU && !sim_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-  return prefetch(p, bytes, stream);
-}
-
-CUresult sim_cuMemPrefetchAsync_v2(CUdeviceptr p, size_t bytes, CUmemLocation where,
-                                   unsigned int flags, CUstream stream)
-{
-  if (flags) return CUDA_ERROR_INVALID_VALUE;
-  if (where.type == CU_MEM_LOCATION_TYPE_DEVICE && !sim_device(where.id))
-    return CUDA_ERROR_INVALID_DEVICE;
-  return prefetch(p, bytes, stream);
-}
+SIM_CHECKED(cuMemPrefetchAsync, NEED_PLACE(dstDevice != CU_DEVICE_CPU, dstDevice),
+            prefetch(devPtr, count, hStream))
+SIM_CHECKED(cuMemPrefetchAsync_v2, SIM_NEED(!flags);
+            NEED_PLACE(location.type == CU_MEM_LOCATION_TYPE_DEVICE, location.id),
+            prefetch(devPtr, count, hStream))
 
 CUresult sim_cuStreamAttachMemAsync(CUstream stream, CUdeviceptr p, size_t bytes,
                                     unsigned int flags)

@@ -568,13 +568,8 @@ CUresult sim_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool p, CUmemL
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice dev)
-{
-  if (!pool) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-  *pool = sim_device(dev)->default_pool;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuDeviceGetDefaultMemPool, SIM_NEED(pool_out);
+           SIM_NEED_DEVICE(dev), *pool_out, sim_device(dev)->default_pool)
 
 CUresult sim_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {

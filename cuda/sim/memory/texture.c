@@ -175,8 +175,7 @@ static CUresult check_view(const CUDA_RESOURCE_DESC *r, const CUDA_RESOURCE_VIEW
 CUresult sim_cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *resource,
                                const CUDA_TEXTURE_DESC *how, const CUDA_RESOURCE_VIEW_DESC *view)
 {
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (!object || !resource || !how) return CUDA_ERROR_INVALID_VALUE;
   struct texture t = {.resource = *resource, .how = *how, .viewed = view != NULL};
   if (view) t.view = *view;
@@ -205,30 +204,14 @@ CUresult sim_cuTexObjectDestroy(CUtexObject object)
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *resource, CUtexObject object)
-{
-  NEED_OBJECT(&textures, t, object);
-  if (!resource) return CUDA_ERROR_INVALID_VALUE;
-  *resource = t->resource;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *how, CUtexObject object)
-{
-  NEED_OBJECT(&textures, t, object);
-  if (!how) return CUDA_ERROR_INVALID_VALUE;
-  *how = t->how;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuTexObjectGetResourceDesc, NEED_OBJECT(&textures, t, texObject);
+           SIM_NEED(pResDesc), *pResDesc, t->resource)
+SIM_ASSIGN(cuTexObjectGetTextureDesc, NEED_OBJECT(&textures, t, texObject);
+           SIM_NEED(pTexDesc), *pTexDesc, t->how)
 
 /* "If no resource view was specified, the ::CUDA_RESOURCE_VIEW_DESC" cannot be returned. */
-CUresult sim_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *view, CUtexObject object)
-{
-  NEED_OBJECT(&textures, t, object);
-  if (!view || !t->viewed) return CUDA_ERROR_INVALID_VALUE;
-  *view = t->view;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuTexObjectGetResourceViewDesc, NEED_OBJECT(&textures, t, texObject);
+           SIM_NEED(pResViewDesc && t->viewed), *pResViewDesc, t->view)
 
 CUresult sim_cuDeviceGetTexture1DLinearMaxWidth(size_t *texels, CUarray_format format,
                                                 unsigned channels, CUdevice dev)
@@ -249,8 +232,7 @@ CUresult sim_cuDeviceGetTexture1DLinearMaxWidth(size_t *texels, CUarray_format f
  */
 CUresult sim_cuSurfObjectCreate(CUsurfObject *object, const CUDA_RESOURCE_DESC *resource)
 {
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (!object || !resource || resource->resType != CU_RESOURCE_TYPE_ARRAY)
     return CUDA_ERROR_INVALID_VALUE;
   struct texture t = {.resource = *resource};
@@ -273,10 +255,5 @@ CUresult sim_cuSurfObjectDestroy(CUsurfObject object)
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *resource, CUsurfObject object)
-{
-  NEED_OBJECT(&surfaces, t, object);
-  if (!resource) return CUDA_ERROR_INVALID_VALUE;
-  *resource = t->resource;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuSurfObjectGetResourceDesc, NEED_OBJECT(&surfaces, t, surfObject);
+           SIM_NEED(pResDesc), *pResDesc, t->resource)

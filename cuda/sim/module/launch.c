@@ -331,8 +331,7 @@ static CUresult capture_launch(CUstream s, const CUlaunchConfig *c, CUfunction f
 
 static CUresult launch(const CUlaunchConfig *c, CUfunction handle, void **params, void **extra)
 {
-  SIM_NEED_CONTEXT(current);
-  (void)current;
+  SIM_NEED_CURRENT();
   CUfunction f;
   CUresult error = sim_function_find(handle, &f);
   CUstream s;
@@ -460,13 +459,11 @@ CUresult sim_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void *
 
 /* ---- what a function says of itself ---------------------------------------------------------- */
 
-CUresult sim_cuFuncGetName(const char **name, CUfunction f)
-{
-  if (!name) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = sim_function_find(f, &f);
-  if (!error) *name = f->name;
-  return error;
-}
+#define FIND_FUNCTION(f)                                                                           \
+  CUresult error = sim_function_find(f, &(f));                                                     \
+  if (error) return error
+
+SIM_ASSIGN(cuFuncGetName, SIM_NEED(name); FIND_FUNCTION(hfunc), *name, hfunc->name)
 
 static int attribute_value(const int *set, CUfunction_attribute a)
 {
@@ -507,35 +504,15 @@ static CUresult set_attribute(int *set, CUfunction_attribute a, int value)
   }
 }
 
-CUresult sim_cuFuncGetAttribute(int *value, CUfunction_attribute a, CUfunction f)
-{
-  if (!value || (unsigned)a >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = sim_function_find(f, &f);
-  if (!error) *value = attribute_value(attributes_of(f), a);
-  return error;
-}
-
-CUresult sim_cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value)
-{
-  CUresult error = sim_function_find(f, &f);
-  return error ? error : set_attribute(attributes_of(f), a, value);
-}
-
-CUresult sim_cuKernelGetAttribute(int *value, CUfunction_attribute a, CUkernel k, CUdevice dev)
-{
-  if (!value || (unsigned)a >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
-  if (!sim_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-  *value = attribute_value(k->attributes, a);
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuKernelSetAttribute(CUfunction_attribute a, int value, CUkernel k, CUdevice dev)
-{
-  if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
-  if (!sim_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-  return set_attribute(k->attributes, a, value);
-}
+SIM_ASSIGN(cuFuncGetAttribute, SIM_NEED(pi && (unsigned)attrib < CU_FUNC_ATTRIBUTE_MAX);
+           FIND_FUNCTION(hfunc), *pi, attribute_value(attributes_of(hfunc), attrib))
+SIM_CHECKED(cuFuncSetAttribute, FIND_FUNCTION(hfunc),
+            set_attribute(attributes_of(hfunc), attrib, value))
+SIM_ASSIGN(cuKernelGetAttribute, SIM_NEED(pi && (unsigned)attrib < CU_FUNC_ATTRIBUTE_MAX);
+           SIM_NEED_HANDLE(sim_kernels, kernel);
+           SIM_NEED_DEVICE(dev), *pi, attribute_value(kernel->attributes, attrib))
+SIM_CHECKED(cuKernelSetAttribute, SIM_NEED_HANDLE(sim_kernels, kernel);
+            SIM_NEED_DEVICE(dev), set_attribute(kernel->attributes, attrib, val))
 
 static CUresult param_info(const char *name, size_t index, size_t *offset, size_t *size)
 {
@@ -547,45 +524,20 @@ static CUresult param_info(const char *name, size_t index, size_t *offset, size_
   return CUDA_SUCCESS;
 }
 
-CUresult sim_cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *size)
-{
-  CUresult error = sim_function_find(f, &f);
-  return error ? error : param_info(f->name, index, offset, size);
-}
-
-CUresult sim_cuKernelGetParamInfo(CUkernel k, size_t index, size_t *offset, size_t *size)
-{
-  if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
-  return param_info(k->name, index, offset, size);
-}
-
-CUresult sim_cuFuncSetCacheConfig(CUfunction f, CUfunc_cache config)
-{
-  if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
-  return sim_function_find(f, &f);
-}
-
-CUresult sim_cuKernelSetCacheConfig(CUkernel k, CUfunc_cache config, CUdevice dev)
-{
-  if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
-  return sim_arena_has(&sim_kernels, k) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-CUresult sim_cuFuncSetSharedMemConfig(CUfunction f, CUsharedconfig config)
-{
-  if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) return CUDA_ERROR_INVALID_VALUE;
-  return sim_function_find(f, &f);
-}
-
-CUresult sim_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f)
-{
-  if (!state) return CUDA_ERROR_INVALID_VALUE;
-  CUresult error = sim_function_find(f, &f);
-  if (!error) *state = CU_FUNCTION_LOADING_STATE_LOADED;
-  return error;
-}
-
+SIM_CHECKED(cuFuncGetParamInfo, FIND_FUNCTION(func),
+            param_info(func->name, paramIndex, paramOffset, paramSize))
+SIM_CHECKED(cuKernelGetParamInfo, SIM_NEED_HANDLE(sim_kernels, kernel),
+            param_info(kernel->name, paramIndex, paramOffset, paramSize))
+SIM_CHECKED(cuFuncSetCacheConfig, SIM_NEED((unsigned)config <= CU_FUNC_CACHE_PREFER_EQUAL),
+            sim_function_find(hfunc, &hfunc))
+SIM_CHECKED(cuKernelSetCacheConfig, SIM_NEED((unsigned)config <= CU_FUNC_CACHE_PREFER_EQUAL);
+            SIM_NEED_DEVICE(dev),
+            sim_arena_has(&sim_kernels, kernel) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE)
+SIM_CHECKED(cuFuncSetSharedMemConfig,
+            SIM_NEED((unsigned)config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE),
+            sim_function_find(hfunc, &hfunc))
+SIM_ASSIGN(cuFuncIsLoaded, SIM_NEED(state);
+           FIND_FUNCTION(function), *state, CU_FUNCTION_LOADING_STATE_LOADED)
 SIM_ENTRY(cuFuncLoad, sim_function_find(function, &function))
 
 /* ---- occupancy: threads, blocks and shared memory of one multiprocessor ---------------------- */

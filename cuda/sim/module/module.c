@@ -73,28 +73,21 @@ static CUresult load(CUmodule *module, CUresult error, struct sim_image *image)
 CUresult sim_cuModuleLoadData(CUmodule *module, const void *code)
 {
   SIM_SAFE();
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (!module) return CUDA_ERROR_INVALID_VALUE;
   struct sim_image *image = NULL;
   CUresult error = sim_image_open(code, &image);
   return load(module, error, image);
 }
 
-CUresult sim_cuModuleLoadDataEx(CUmodule *module, const void *code, unsigned int count,
-                                CUjit_option *options, void **values)
-{
-  if (count && (!options || !values)) return CUDA_ERROR_INVALID_VALUE;
-  return sim_cuModuleLoadData(module, code);
-}
-
+SIM_CHECKED(cuModuleLoadDataEx, SIM_NEED(!numOptions || (options && optionValues)),
+            sim_cuModuleLoadData(module, image))
 SIM_ENTRY(cuModuleLoadFatBinary, sim_cuModuleLoadData(module, fatCubin))
 
 CUresult sim_cuModuleLoad(CUmodule *module, const char *path)
 {
   SIM_SAFE();
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (!module) return CUDA_ERROR_INVALID_VALUE;
   struct sim_image *image = NULL;
   CUresult error = sim_image_read(path, &image);
@@ -122,12 +115,7 @@ CUresult sim_cuModuleUnload(CUmodule m)
   return error;
 }
 
-CUresult sim_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
-{
-  if (!mode) return CUDA_ERROR_INVALID_VALUE;
-  *mode = CU_MODULE_EAGER_LOADING;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuModuleGetLoadingMode, SIM_NEED(mode), *mode, CU_MODULE_EAGER_LOADING)
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
@@ -319,21 +307,9 @@ CUresult sim_function_find(CUfunction handle, CUfunction *function)
   return sim_cuKernelGetFunction(function, (CUkernel)handle);
 }
 
-CUresult sim_cuKernelGetLibrary(CUlibrary *library, CUkernel k)
-{
-  if (!library) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
-  *library = k->library;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuKernelGetName(const char **name, CUkernel k)
-{
-  if (!name) return CUDA_ERROR_INVALID_VALUE;
-  if (!sim_arena_has(&sim_kernels, k)) return CUDA_ERROR_INVALID_HANDLE;
-  *name = k->name;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuKernelGetLibrary, SIM_NEED(pLib);
+           SIM_NEED_HANDLE(sim_kernels, kernel), *pLib, kernel->library)
+SIM_ASSIGN(cuKernelGetName, SIM_NEED(name); SIM_NEED_HANDLE(sim_kernels, hfunc), *name, hfunc->name)
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
@@ -460,8 +436,7 @@ CUresult sim_cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **v
                              CUlinkState *state)
 {
   static _Atomic bool said;
-  SIM_NEED_CONTEXT(c);
-  (void)c;
+  SIM_NEED_CURRENT();
   if (!state || (count && (!options || !values))) return CUDA_ERROR_INVALID_VALUE;
   if (!atomic_exchange(&said, true))
     sim_say_and_note("weir sim: cuLinkCreate: the software device has no compiler: answers 221 "

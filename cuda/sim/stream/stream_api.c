@@ -97,45 +97,12 @@ CUresult sim_cuStreamSynchronize(CUstream stream)
 
 /* ---- what a stream says of itself ------------------------------------------------------------ */
 
-CUresult sim_cuStreamGetPriority(CUstream stream, int *priority)
-{
-  if (!priority) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
-  *priority = s->priority;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuStreamGetFlags(CUstream stream, unsigned int *flags)
-{
-  if (!flags) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
-  *flags = s->flags;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuStreamGetId(CUstream stream, unsigned long long *id)
-{
-  if (!id) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
-  *id = s->id;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuStreamGetDevice(CUstream stream, CUdevice *dev)
-{
-  if (!dev) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
-  *dev = s->context->device->ordinal;
-  return CUDA_SUCCESS;
-}
-
-CUresult sim_cuStreamGetCtx(CUstream stream, CUcontext *context)
-{
-  if (!context) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
-  *context = s->context;
-  return CUDA_SUCCESS;
-}
+SIM_ASSIGN(cuStreamGetPriority, SIM_NEED(priority); FIND_STREAM(s, hStream), *priority, s->priority)
+SIM_ASSIGN(cuStreamGetFlags, SIM_NEED(flags); FIND_STREAM(s, hStream), *flags, s->flags)
+SIM_ASSIGN(cuStreamGetId, SIM_NEED(streamId); FIND_STREAM(s, hStream), *streamId, s->id)
+SIM_ASSIGN(cuStreamGetDevice, SIM_NEED(device);
+           FIND_STREAM(s, hStream), *device, s->context->device->ordinal)
+SIM_ASSIGN(cuStreamGetCtx, SIM_NEED(pctx); FIND_STREAM(s, hStream), *pctx, s->context)
 
 CUresult sim_cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
 {
@@ -143,14 +110,8 @@ CUresult sim_cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *
   return sim_cuStreamGetCtx(stream, context);
 }
 
-CUresult sim_cuStreamGetGreenCtx(CUstream stream, CUgreenCtx *green)
-{
-  if (!green) return CUDA_ERROR_INVALID_VALUE;
-  FIND_STREAM(s, stream);
-  (void)s;
-  *green = NULL; /* "NULL if the stream is not associated with any green context" */
-  return CUDA_SUCCESS;
-}
+/* "NULL if the stream is not associated with any green context" */
+SIM_ASSIGN(cuStreamGetGreenCtx, SIM_NEED(phCtx); FIND_STREAM(s, hStream), *phCtx, NULL)
 
 CUresult sim_cuStreamGetAttribute(CUstream stream, CUstreamAttrID attribute,
                                   CUstreamAttrValue *value)
@@ -235,18 +196,10 @@ static CUresult add_host(CUstream stream, struct host_op what)
   return sim_submit(s, &h->op, SIM_QUEUE, NULL);
 }
 
-CUresult sim_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
-{
-  if (!function) return CUDA_ERROR_INVALID_VALUE;
-  return add_host(stream, (struct host_op){.function = function, .data = data});
-}
-
-CUresult sim_cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data,
-                                 unsigned int flags)
-{
-  if (!callback || flags) return CUDA_ERROR_INVALID_VALUE;
-  return add_host(stream, (struct host_op){.callback = callback, .data = data});
-}
+SIM_CHECKED(cuLaunchHostFunc, SIM_NEED(fn),
+            add_host(hStream, (struct host_op){.function = fn, .data = userData}))
+SIM_CHECKED(cuStreamAddCallback, SIM_NEED(callback && !flags),
+            add_host(hStream, (struct host_op){.callback = callback, .data = userData}))
 
 struct sim_op *sim_host_node_op(const CUDA_HOST_NODE_PARAMS_v2 *p)
 {
