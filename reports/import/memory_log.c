@@ -106,7 +106,7 @@ void wr_memory_keep(wr_memory_log *log, const wr_taken *x)
 /* A run that is being read. */
 typedef struct run_reader {
   const wr_memory_event *at, *end; /* what of it is in memory */
-  wr_memory_event *buffer;         /* NULL: all of it is */
+  wr_memory_event *buffer;         /* of those from the file */
   off_t next;                      /* place in the file of what is not */
   size_t left;                     /* events from there on */
 } run_reader;
@@ -165,45 +165,41 @@ static int by_next(const void *left, const void *right)
   return by_time(a->at, b->at);
 }
 
-static weir_status out_of_memory(void)
-{
-  return weir_fail(WEIR_ENOMEM, "reading memory events back: out of host memory");
-}
-
-static weir_status open_runs(const wr_memory_log *log, run_merge *m)
+static weir_status open_runs(const wr_memory_log *log, run_merge *m, wr_memory_event *buffers)
 {
   off_t from = 0;
   weir_status s = WEIR_OK;
   for (size_t i = 0; !s && i < log->run_count; i++) {
-    run_reader *r = &m->runs[m->count];
-    *r = (run_reader){.next = from, .left = log->runs[i]};
-    r->buffer = calloc(READ_AT_ONCE, sizeof(wr_memory_event));
-    if (!r->buffer) return out_of_memory();
-    m->count++;
-    from += (off_t)(r->left * sizeof(wr_memory_event));
-    s = fill_buffer(log->file, r);
+    wr_memory_event *buffer = buffers + i * READ_AT_ONCE;
+    m->runs[i] = (run_reader){.at = buffer, .buffer = buffer, .next = from, .left = log->runs[i]};
+    from += (off_t)(log->runs[i] * sizeof(wr_memory_event));
+    s = fill_buffer(log->file, &m->runs[i]);
   }
-  if (s) return s;
+  m->count = log->run_count;
   if (log->count)
     m->runs[m->count++] = (run_reader){.at = log->event, .end = log->event + log->count};
-  qsort(m->runs, m->count, sizeof(run_reader), by_next);
-  return WEIR_OK;
+  if (!s) qsort(m->runs, m->count, sizeof(run_reader), by_next);
+  return s;
 }
 
 weir_status wr_memory_each(wr_memory_log *log,
                            weir_status (*take)(void *context, const wr_memory_event *e),
                            void *context)
 {
+  wr_memory_event *buffers = calloc(log->run_count * READ_AT_ONCE + 1, sizeof(wr_memory_event));
   run_merge m = {.file = log->file, .runs = calloc(log->run_count + 1, sizeof(run_reader))};
-  if (!m.runs) return out_of_memory();
-  sort_last_run(log);
-  weir_status s = open_runs(log, &m);
+  weir_status s = WEIR_OK;
+  if (!buffers || !m.runs) {
+    s = weir_fail(WEIR_ENOMEM, "reading memory events back: out of host memory");
+  } else {
+    sort_last_run(log);
+    s = open_runs(log, &m, buffers);
+  }
   while (!s && m.first < m.count) {
     s = take(context, m.runs[m.first].at);
     if (!s) s = read_next(&m);
   }
-  for (size_t i = 0; i < m.count; i++)
-    free(m.runs[i].buffer);
+  free(buffers);
   free(m.runs);
   return s;
 }
