@@ -102,7 +102,7 @@ static weir_status copy_all(copying *x)
     s = wr_db_each(&x->from,
                    "SELECT 'StringIds' UNION ALL SELECT name FROM temp.sqlite_schema"
                    " WHERE type IN ('table', 'view')"
-                   " AND name NOT IN ('event', 'rare_event', 'block', 'memory')",
+                   " AND name NOT IN ('event', 'rare_event', 'block', 'block_row', 'memory')",
                    copy_table, x);
   if (!s) s = wr_db_exec(&x->to, empty_tables);
   if (!s) s = wr_db_exec(&x->to, plain_names);

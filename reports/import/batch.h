@@ -22,12 +22,13 @@
  * fed in order; where the id is made by SQLite it is a leading NULL. */
 #define WR_TABLE_MAP(X)                                                                            \
   X(TEMPLATE, 15, "template", false)                                                               \
-  X(EVENT, 7, "event_row", true)                                                                   \
+  X(EVENT, 6, "event_row", true)                                                                   \
+  X(BATCH_ITEM, 2, "batch_item", false)                                                            \
   X(THREAD, 5, "thread", false)                                                                    \
   X(FRAME, 5, "frame", false)                                                                      \
   X(STACK, 4, "stack", false)                                                                      \
   X(STACK_FRAME, 3, "stack_frame", false)                                                          \
-  X(BLOCK, 15, "block", true)
+  X(BLOCK, 6, "block_row", true)
 
 typedef enum wr_table {
 #define WR_TABLE_ENUM(id, columns, name, numbered) WR_TABLE_##id,

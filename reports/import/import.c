@@ -24,6 +24,7 @@ static weir_status open_database(weir_importer *im)
   static const char later[] = "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16384;";
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
   im->db.path = im->file.path;
+  im->db.schema = WR_SCHEMA_VERSION;
   if (sqlite3_open_v2(im->file.path, &im->db.handle, flags, NULL) != SQLITE_OK)
     return wr_db_fail(&im->db, "opening");
   sqlite3_busy_timeout(im->db.handle, 5000);

@@ -109,7 +109,7 @@ static void count_block(pass *p, const wr_memory_event *e, enum change what, int
   account_change(&p->total, p, bytes, what, time);
 }
 
-static void set(wr_row *row, int column, bool known, int64_t value)
+static void set_column(wr_row *row, int column, bool known, int64_t value)
 {
   row->v[column] = value;
   if (!known) row->nulls |= 1u << column;
@@ -122,23 +122,14 @@ static weir_status emit_at(pass *p, const wr_memory_event *alloc, int64_t born,
 {
   wr_row *row = wr_batch_row(p->batch, WR_TABLE_BLOCK);
   if (!row) return weir_fail(WEIR_ENOMEM, "matching frees with allocations: out of host memory");
-  const wr_memory_event *any = alloc ? alloc : end;
-  bool freed = how == WR_BLOCK_FREED || how == WR_BLOCK_UNKNOWN || how == WR_BLOCK_RESET;
-  set(row, 0, true, any->process);
-  set(row, 1, true, any->pointer);
-  set(row, 2, alloc, any->bytes);
-  set(row, 3, any->device != NO_DEVICE, any->device);
-  set(row, 4, true, any->mem);
-  set(row, 5, true, is_registration(any));
-  set(row, 6, true, how);
-  set(row, 7, alloc, any->id);
-  set(row, 8, freed, end ? end->id : 0);
-  set(row, 9, alloc, any->time);
-  set(row, 10, end, end ? end->time : 0);
-  set(row, 11, alloc, born);
-  set(row, 12, place, place);
-  set(row, 13, alloc && any->stack, any->stack);
-  set(row, 14, true, any->context);
+  const wr_memory_event *of = alloc ? alloc : end;
+  bool freed = alloc && (how == WR_BLOCK_FREED || how == WR_BLOCK_RESET);
+  set_column(row, 0, true, of->id);
+  set_column(row, 1, true, how);
+  set_column(row, 2, freed, freed ? end->id - of->id : 0);
+  set_column(row, 3, alloc && end, end ? end->time - of->time : 0);
+  set_column(row, 4, alloc, born);
+  set_column(row, 5, place, alloc ? place - born : place);
   if (p->batch->rows[WR_TABLE_BLOCK].count < WR_BATCH_EVENTS) return WEIR_OK;
   return wr_batch_flush(p->batch, true);
 }
@@ -350,9 +341,8 @@ static void load(sqlite3_stmt *q, wr_memory_event *e)
                          .mem = mem < 0 || mem >= REGISTERED ? WEIR_MEM_UNKNOWN : (uint8_t)mem,
                          .pointer = sqlite3_column_int64(q, 6),
                          .bytes = sqlite3_column_int64(q, 7),
-                         .stack = sqlite3_column_int(q, 8),
-                         .context = (uint8_t)sqlite3_column_int(q, 9),
-                         .thread = sqlite3_column_int(q, 10)};
+                         .context = (uint8_t)sqlite3_column_int(q, 8),
+                         .thread = sqlite3_column_int(q, 9)};
 }
 
 static int by_end(const void *left, const void *right)
@@ -384,7 +374,7 @@ static weir_status walk_rows(pass *p)
   static const char sql[] =
       "SELECT id, process, kind,"
       " CASE WHEN kind = 1 OR (kind = 11 AND bytes <> 0) THEN \"end\" ELSE start END AS t,"
-      " device, mem, a, bytes, stack, context, thread FROM event"
+      " device, mem, a, bytes, context, thread FROM event"
       " WHERE kind IN (1, 2, 10, 11) AND status = 0 AND NOT (flags & 16) ORDER BY t, id";
   sqlite3_stmt *q = NULL;
   weir_status s = wr_db_prepare(&p->batch->db, sql, &q);
@@ -471,8 +461,8 @@ weir_status wr_lifetimes(wr_batch *batch, wr_memory_log *log, int64_t shift)
 weir_status wr_lifetimes_temporary(const wr_db *db)
 {
   wr_batch batch = {0};
-  weir_status s = wr_db_exec(db, "CREATE TEMP TABLE block AS SELECT * FROM main.block WHERE 0;"
-                                 "CREATE TEMP TABLE memory AS SELECT * FROM main.memory WHERE 0;");
+  weir_status s = wr_db_exec(db, "CREATE TEMP TABLE memory AS SELECT * FROM main.memory WHERE 0");
+  if (!s) s = wr_schema_blocks(db);
   if (!s) s = wr_batch_open(&batch, db);
   if (!s) s = wr_lifetimes(&batch, NULL, 0);
   if (!s) s = wr_batch_flush(&batch, true); /* in the reader's transaction */

@@ -79,7 +79,7 @@ void wr_memory_keep(wr_memory_log *log, const wr_taken *x)
   const weir_trace_event *e = x->e;
   if (log->incomplete || !is_memory_event(e)) return;
   bool full = log->count >= (log->most ? log->most : IN_MEMORY);
-  if (x->who.thread > INT32_MAX || x->who.stack > INT32_MAX || (full && !write_run(log)) ||
+  if (x->who.thread > INT32_MAX || (full && !write_run(log)) ||
       !wr_grow(&log->event, &log->capacity, log->count + 1, sizeof(wr_memory_event))) {
     wr_memory_drop(log);
     return;
@@ -93,7 +93,6 @@ void wr_memory_keep(wr_memory_log *log, const wr_taken *x)
                          .bytes = (int64_t)e->bytes,
                          .process = (int32_t)x->who.process,
                          .thread = (int32_t)x->who.thread,
-                         .stack = (int32_t)x->who.stack,
                          .kind = e->kind,
                          .context = (uint8_t)(e->stack >> 24),
                          .mem = mem < WR_MEM_KINDS ? (uint8_t)mem : WEIR_MEM_UNKNOWN,

@@ -14,11 +14,11 @@ enum { WR_NO_DEVICE = WEIR_DEVICE_NONE, WR_MEM_KINDS = 7 };
 
 typedef struct wr_memory_event {
   int64_t id, time, pointer, bytes;
-  int32_t process, thread, stack; /* rows; stack 0: none */
-  uint8_t kind;                   /* weir_event_kind */
-  uint8_t context;                /* number in the process */
-  uint8_t mem;                    /* weir_mem */
-  uint8_t device;                 /* WR_NO_DEVICE: none */
+  int32_t process, thread; /* rows */
+  uint8_t kind;            /* weir_event_kind */
+  uint8_t context;         /* number in the process */
+  uint8_t mem;             /* weir_mem */
+  uint8_t device;          /* WR_NO_DEVICE: none */
 } wr_memory_event;
 
 /* Those of a trace; times as its rows had them when they were taken. */

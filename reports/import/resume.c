@@ -113,10 +113,10 @@ static weir_status check_schema(const weir_importer *im)
   if (!s)
     s = number(&im->db,
                "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
-               " AND name IN ('resume', 'event_row', 'template')"
+               " AND name IN ('resume', 'event_row', 'template', 'block_row', 'batch_item')"
                " AND sql NOT LIKE 'CREATE VIRTUAL%'",
                &there);
-  if (!s && (version != WR_SCHEMA_VERSION || there < 3))
+  if (!s && (version != WR_SCHEMA_VERSION || there < 5))
     s = weir_fail(WEIR_EVERSION, "%s was written by another version of Weir: it cannot be added to",
                   im->file.path);
   return s;
@@ -128,7 +128,7 @@ weir_status wr_resume_write(weir_importer *im)
   weir_status s =
       wr_db_exec(&im->db, WR_SET_WAL "PRAGMA wal_autocheckpoint = 4096; BEGIN IMMEDIATE;"
                                      "UPDATE meta SET value = 0 WHERE key = 'finished';"
-                                     "DELETE FROM block; DELETE FROM memory;"
+                                     "DELETE FROM block_row; DELETE FROM memory;"
                                      "DELETE FROM module WHERE base IS NULL;"
                                      "COMMIT");
   if (s && !sqlite3_get_autocommit(im->db.handle))
@@ -186,7 +186,6 @@ static weir_status find_origin(weir_importer *im)
 weir_status wr_resume_trace(weir_importer *im)
 {
   weir_status s = check_schema(im);
-  im->db.schema = WR_SCHEMA_VERSION;
   if (!s) s = wr_schema_reader_views(&im->db);
   if (!s) s = find_counters(im);
   if (!s) s = find_origin(im);

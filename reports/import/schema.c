@@ -153,8 +153,33 @@ static const char fixed_rows[] =
 #define EVENTS                                                                                     \
   "SELECT e.id, t.process, t.thread, t.kind, t.api, e.start, e.start + e.duration AS \"end\","     \
   " t.status, t.stack, t.context, t.device, t.src_device, t.copy, t.mem, t.src_mem, t.flags,"      \
-  " e.a, e.b, e.bytes, t.stream, e.call FROM event_row e CROSS JOIN template t ON t.id = "         \
-  "e.template"
+  " e.a, e.b, e.bytes, t.stream,"                                                                  \
+  " CASE WHEN t.flags & 32 THEN (SELECT call FROM batch_item x WHERE x.id = e.id) END AS call"     \
+  " FROM event_row e CROSS JOIN template t ON t.id = e.template"
+
+/* Blocks whole: `e` is the event, `t` what it has in common, `over` its end. */
+#define BLOCKS(t, over)                                                                            \
+  "SELECT b.id, " t ".process, e.a AS pointer, CASE WHEN b.how <> 4 THEN e.bytes END AS bytes, " t \
+  ".device, " t ".mem, " t ".kind = 11 AS registered, b.how,"                                      \
+  " CASE WHEN b.how <> 4 THEN b.event END AS alloc,"                                               \
+  " CASE b.how WHEN 4 THEN b.event ELSE b.event + b.free_after END AS free,"                       \
+  " CASE WHEN b.how <> 4 THEN " over " END AS start,"                                              \
+  " CASE b.how WHEN 4 THEN e.start ELSE " over " + b.life END AS \"end\", b.born,"                 \
+  " ifnull(b.born, 0) + b.died_after AS died, CASE WHEN b.how <> 4 THEN " t ".stack END AS stack," \
+  " " t ".context FROM block_row b CROSS JOIN "
+#define BLOCKS_1 BLOCKS("e", "e.\"end\"") "event e ON e.id = b.event"
+#define BLOCKS_2                                                                                   \
+  BLOCKS("t", "e.start + e.duration")                                                              \
+  "event_row e ON e.id = b.event CROSS JOIN template t ON t.id = e.template"
+
+weir_status wr_schema_blocks(const wr_db *db)
+{
+  static const char table[] = "CREATE TEMP TABLE block_row(id INTEGER PRIMARY KEY, event, how,"
+                              " free_after, life, born, died_after)";
+  weir_status s = wr_db_exec(db, table);
+  if (!s && db->schema < 2) s = wr_db_exec(db, "CREATE TEMP VIEW block AS " BLOCKS_1);
+  return s;
+}
 
 weir_status wr_schema_reader_views(const wr_db *db)
 {
@@ -162,7 +187,8 @@ weir_status wr_schema_reader_views(const wr_db *db)
     return wr_db_exec(db, "CREATE TEMP VIEW rare_event AS"
                           " SELECT * FROM main.event WHERE kind = 10 OR kind = 13");
   return wr_db_exec(db, "CREATE TEMP VIEW event AS " EVENTS ";"
-                        "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0");
+                        "CREATE TEMP VIEW rare_event AS " EVENTS " WHERE e.template < 0;"
+                        "CREATE TEMP VIEW block AS " BLOCKS_2);
 }
 
 /* From the first of Nsight's enumerations on, all that schema.sql has is Nsight's. */
@@ -190,7 +216,7 @@ weir_status wr_schema_create(const wr_db *db)
   weir_status s = wr_db_exec(db, "BEGIN IMMEDIATE");
   if (!s) s = wr_db_exec(db, pragmas);
   if (!s) s = wr_db_exec(db, wr_schema_sql);
-  if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS);
+  if (!s) s = wr_db_exec(db, "CREATE VIEW event AS " EVENTS "; CREATE VIEW block AS " BLOCKS_2);
   if (!s) s = wr_db_exec(db, fixed_rows);
   if (!s) s = insert_apis(db);
   if (!s) s = wr_db_exec(db, "COMMIT");

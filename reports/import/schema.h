@@ -18,7 +18,7 @@ typedef struct wr_db {
   sqlite3 *handle;
   const char *path;    /* borrowed */
   const char *symbols; /* folder in which symbols are looked for first, or NULL; borrowed */
-  int schema;          /* version of a trace that was opened to be read; else 0 */
+  int schema;          /* version of the trace */
 } wr_db;
 
 /* Words the last failure of `db` as a status: ENOSPC, EIO, ECORRUPT, ENOMEM. `doing`: "writing". */
@@ -44,9 +44,13 @@ bool wr_db_has_column(const wr_db *db, const char *table, const char *column);
 weir_status wr_schema_create(const wr_db *db);
 
 /* What readers ask, in views of this connection alone, so that no view of an untrusted file's is:
- * `event`, as version 1 had it as a table, and `rare_event`, its resets and cache facts, quickly.
+ * `event` and `block`, as version 1 had them as tables, and `rare_event`, resets and cache facts,
+ * quickly.
  */
 weir_status wr_schema_reader_views(const wr_db *db);
+
+/* An empty temporary table `block_row`, which the reader's view `block` then shows. */
+weir_status wr_schema_blocks(const wr_db *db);
 
 /* Nsight's names as temporary tables and views over the trace, all but StringIds. */
 weir_status wr_schema_nsys_views(const wr_db *db);

@@ -63,16 +63,19 @@ CREATE TABLE template(
 
 CREATE TABLE event_row(
   id INTEGER PRIMARY KEY, template INTEGER, start INTEGER, duration INTEGER,
-  a INTEGER, b INTEGER, bytes INTEGER, call INTEGER);
+  a INTEGER, b INTEGER, bytes INTEGER);
+
+-- Of the events with flag 32: the first of their call.
+CREATE TABLE batch_item(id INTEGER PRIMARY KEY, call INTEGER);
 
 -- The few that are looked for by kind: resets and what happened to caches. All other readers go
 -- through the whole table once.
 CREATE INDEX event_rare ON event_row(template) WHERE template < 0;
 
-CREATE TABLE block(
-  id INTEGER PRIMARY KEY, process INTEGER, pointer INTEGER, bytes INTEGER, device INTEGER,
-  mem INTEGER, registered INTEGER, how INTEGER, alloc INTEGER, free INTEGER,
-  start INTEGER, "end" INTEGER, born INTEGER, died INTEGER, stack INTEGER, context INTEGER);
+-- Of an allocation's event row and what ended it; the view `block`, of all that, is in schema.c.
+CREATE TABLE block_row(
+  id INTEGER PRIMARY KEY, event INTEGER, how INTEGER, free_after INTEGER, life INTEGER,
+  born INTEGER, died_after INTEGER);
 
 CREATE TABLE tensor(
   id INTEGER PRIMARY KEY, process INTEGER, thread INTEGER, time INTEGER, fact INTEGER,
@@ -93,7 +96,7 @@ CREATE VIEW call(id, process, thread, function, layer, category, kind, start_ns,
          (SELECT name FROM event_kind x WHERE x.id = t.kind), e.start, e.duration, t.status,
          t.stream, t.context, t.stack, t.flags & 16 <> 0
   FROM event_row e CROSS JOIN template t ON t.id = e.template
-  WHERE t.kind <> 13 AND e.call IS NULL;
+  WHERE t.kind <> 13 AND NOT (t.flags & 32);
 
 CREATE VIEW allocation(id, process, thread, function, start_ns, duration_ns, status, pointer,
   bytes, pitch_bytes, memory, device, from_cache, reason, stream, context, stack, captured) AS
@@ -122,8 +125,9 @@ CREATE VIEW copy(id, process, thread, function, start_ns, duration_ns, status, d
          e.duration, t.status, (SELECT name FROM copy_direction x WHERE x.id = t.copy), e.bytes,
          e.a, e.b, (SELECT name FROM mem_kind x WHERE x.id = t.mem),
          (SELECT name FROM mem_kind x WHERE x.id = t.src_mem), t.device, t.src_device,
-         t.flags & 1 <> 0, t.flags & 2 <> 0, t.flags & 128 <> 0, e.call, t.stream, t.context,
-         t.stack, t.flags & 16 <> 0
+         t.flags & 1 <> 0, t.flags & 2 <> 0, t.flags & 128 <> 0,
+         CASE WHEN t.flags & 32 THEN (SELECT call FROM batch_item x WHERE x.id = e.id) END,
+         t.stream, t.context, t.stack, t.flags & 16 <> 0
   FROM event_row e CROSS JOIN template t ON t.id = e.template
   WHERE t.kind = 3;
 

@@ -80,14 +80,6 @@ static void note_reach(weir_importer *im, const weir_trace_event *e)
   im->refused = e->status;
 }
 
-/* The row of the call's first event where this is a further item of a batched call, else 0. */
-static int64_t call_of(wr_thread *t, const weir_trace_event *e, int64_t id)
-{
-  if (e->flags & WEIR_EVF_BATCH && t->last_call) return t->last_call;
-  if (e->kind != WEIR_EV_CACHE) t->last_call = id;
-  return 0;
-}
-
 static int64_t stack_of(const wr_spool *s, uint32_t serial, const weir_trace_event *e)
 {
   const uint64_t *stack = NULL;
@@ -108,30 +100,52 @@ static void place_event(wr_spool *s, wr_thread *t, wr_taken *x)
   wr_span(s->im, x->start, x->end);
 }
 
+/* The rows of one event: all of them, or none but its template. */
+static weir_status add_event(wr_spool *s, wr_thread *t, wr_taken *x)
+{
+  weir_importer *im = s->im;
+  int64_t template = 0;
+  weir_status status = wr_template_of(&im->templates, &im->batch, &x->who, x->e, &template);
+  if (status) return status;
+  bool further = x->e->flags & WEIR_EVF_BATCH;
+  wr_row *item = further ? wr_batch_row(&im->batch, WR_TABLE_BATCH_ITEM) : NULL;
+  if (further && !item) return wr_out_of_memory(im);
+  wr_row *row = wr_batch_row(&im->batch, WR_TABLE_EVENT);
+  if (!row) {
+    if (item) im->batch.rows[WR_TABLE_BATCH_ITEM].count--;
+    return wr_out_of_memory(im);
+  }
+  place_event(s, t, x);
+  fill_event(row, s, x, template);
+  x->id = ++im->events;
+  if (item)
+    *item = (wr_row){.v = {x->id, t->last_call}};
+  else if (x->e->kind != WEIR_EV_CACHE)
+    t->last_call = x->id;
+  return WEIR_OK;
+}
+
 static weir_status take_event(void *context, uint32_t serial, uint32_t tid,
                               const weir_trace_event *e)
 {
   wr_spool *s = context;
   weir_importer *im = s->im;
-  if (im->batch.rows[WR_TABLE_EVENT].count >= WR_BATCH_EVENTS) {
-    weir_status full = wr_importer_flush(im);
-    if (full) return full;
-  }
+  weir_trace_event alone;
   size_t index = 0;
-  int64_t template = 0;
-  weir_status status = find_thread(s, serial, tid, &index);
+  weir_status status = WEIR_OK;
+  if (im->batch.rows[WR_TABLE_EVENT].count >= WR_BATCH_EVENTS) status = wr_importer_flush(im);
+  if (!status) status = find_thread(s, serial, tid, &index);
   if (!status && e->api >= weir_api_count) status = note_odd_api(im, e->api);
   if (status) return status;
   wr_thread *t = &s->thread[index];
+  if (e->flags & WEIR_EVF_BATCH && !t->last_call) { /* the first item of its call is lost */
+    alone = *e;
+    alone.flags &= (uint8_t)~WEIR_EVF_BATCH;
+    e = &alone;
+  }
   wr_taken x = {.who = {s->process, t->id, stack_of(s, serial, e)}, .e = e};
-  status = wr_template_of(&im->templates, &im->batch, &x.who, e, &template);
-  wr_row *row = status ? NULL : wr_batch_row(&im->batch, WR_TABLE_EVENT);
-  if (!row) return status ? status : wr_out_of_memory(im);
-  place_event(s, t, &x);
-  fill_event(row, s, &x, template);
-  x.id = ++im->events;
-  row->v[6] = call_of(t, e, x.id);
-  if (!row->v[6]) row->nulls = 1u << 6;
+  status = add_event(s, t, &x);
+  if (status) return status;
   s->events++;
   wr_memory_keep(&im->memory, &x);
   if (!im->reached) note_reach(im, e);

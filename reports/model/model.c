@@ -82,13 +82,12 @@ static event_row read_common(sqlite3_stmt *q)
                      .context = sqlite3_column_int64(q, 12)};
 }
 
-/* From `column` on: start, duration, bytes, whether it is the first of its call. */
+/* From `column` on: start, duration, bytes. */
 static void read_own(event_row *e, sqlite3_stmt *q, int column)
 {
   e->start = sqlite3_column_int64(q, column);
   e->ns = sqlite3_column_int64(q, column + 1);
   e->bytes = number_of(q, column + 2);
-  e->first = sqlite3_column_int64(q, column + 3) != 0;
   if (e->ns < 0) e->ns = 0;
 }
 
@@ -351,13 +350,14 @@ static weir_status take_whole(void *context, sqlite3_stmt *q)
 {
   event_row e = read_common(q);
   read_own(&e, q, 13);
+  e.first = sqlite3_column_type(q, 16) == SQLITE_NULL;
   return take_event(context, &e);
 }
 
 static weir_status take_narrow(void *context, sqlite3_stmt *q)
 {
   load *l = context;
-  const uint64_t *at = wr_map_get(&l->by_template, number_of(q, 4));
+  const uint64_t *at = wr_map_get(&l->by_template, number_of(q, 3));
   if (!at) return WEIR_OK; /* a damaged trace: the view has no such event either */
   event_row e = l->templates[*at];
   read_own(&e, q, 0);
@@ -371,8 +371,9 @@ static weir_status take_template(void *context, sqlite3_stmt *q)
   if (!at ||
       !wr_grow(&l->templates, &l->template_capacity, l->template_count + 1, sizeof(event_row)))
     return out_of_memory(l->db);
-  *at = l->template_count;
-  l->templates[l->template_count++] = read_common(q);
+  event_row *common = &l->templates[ *at = l->template_count++];
+  *common = read_common(q);
+  common->first = !(common->flags & WEIR_EVF_BATCH);
   return WEIR_OK;
 }
 
@@ -390,12 +391,12 @@ static weir_status load_events(load *l)
     s = wr_db_each(l->db, "SELECT count(*) FROM template", count_templates, &templates);
   if (s) return s;
   if (templates > MOST_TEMPLATES)
-    return wr_db_each(l->db, COMMON ", start, \"end\" - start, bytes, call IS NULL FROM event",
-                      take_whole, l);
+    return wr_db_each(l->db, COMMON ", start, \"end\" - start, bytes, call FROM event", take_whole,
+                      l);
   s = wr_db_each(l->db, COMMON ", id FROM template", take_template, l);
   if (s) return s;
-  return wr_db_each(l->db, "SELECT start, duration, bytes, call IS NULL, template FROM event_row",
-                    take_narrow, l);
+  return wr_db_each(l->db, "SELECT start, duration, bytes, template FROM event_row", take_narrow,
+                    l);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

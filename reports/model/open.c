@@ -70,10 +70,11 @@ static weir_status check_tables(const wr_db *db)
                                 "note",
                                 "api",
                                 "coverage",
-                                "block",
                                 "memory",
                                 db->schema < 2 ? "event" : "event_row",
-                                db->schema < 2 ? "event" : "template"};
+                                db->schema < 2 ? "event" : "template",
+                                db->schema < 2 ? "block" : "block_row",
+                                db->schema < 2 ? "event" : "batch_item"};
   sqlite3_stmt *q = NULL;
   weir_status s = wr_db_prepare(db,
                                 "SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table'"

@@ -223,6 +223,20 @@ START_TEST(a_batched_call_is_one_call_and_many_copies)
 }
 END_TEST
 
+START_TEST(an_item_whose_calls_first_one_is_lost_is_a_call)
+{
+  synth_open(synth_dir());
+  for (int i = 0; i < 3; i++)
+    synth_copy(0, 1000, 50, WEIR_COPY_HTOD, 10, 0, WEIR_DEVICE_NONE, WEIR_MEM_DEVICE,
+               WEIR_MEM_PINNED, WEIR_EVF_BATCH | WEIR_EVF_ASYNC);
+  synth_close();
+  const char *t = import_spool();
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM call"), 1);
+  ck_assert_int_eq(synth_number(t, "SELECT count(*) FROM copy WHERE call=1"), 2);
+  ck_assert_int_eq(synth_number(t, "SELECT sum(flags & 32) FROM event"), 64);
+}
+END_TEST
+
 /* Two processes in one trace: a child writes its own spool, opened earlier on the clock. */
 START_TEST(processes_share_one_clock_and_time_begins_at_the_earliest)
 {
@@ -516,6 +530,7 @@ int main(void)
   tcase_add_test(t, names_notes_threads_and_coverage_arrive);
   tcase_add_test(t, text_that_is_no_utf8_is_made_readable);
   tcase_add_test(t, a_batched_call_is_one_call_and_many_copies);
+  tcase_add_test(t, an_item_whose_calls_first_one_is_lost_is_a_call);
   tcase_add_test(t, processes_share_one_clock_and_time_begins_at_the_earliest);
   tcase_add_test(t, a_spool_that_opened_before_the_trace_shifts_it);
   tcase_add_test(t, a_corrected_clock_reorders_nothing);

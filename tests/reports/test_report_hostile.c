@@ -98,9 +98,9 @@ END_TEST
 
 START_TEST(other_versions_and_missing_tables_are_told)
 {
-  static const char *const tables[] = {"meta",     "process", "module", "stack_frame", "frame",
-                                       "name",     "note",    "api",    "coverage",    "event_row",
-                                       "template", "block",   "memory"};
+  static const char *const tables[] = {
+      "meta", "process",  "module",    "stack_frame", "frame",     "name",       "note",
+      "api",  "coverage", "event_row", "template",    "block_row", "batch_item", "memory"};
   const char *t = make_trace();
   sql(t, "PRAGMA user_version = 3");
   expect(t, WEIR_EVERSION, "schema 3");
@@ -159,8 +159,10 @@ START_TEST(a_trace_of_version_1_gives_the_same_report)
   sql(t, "CREATE TABLE wide(id INTEGER PRIMARY KEY, process, thread, kind, api, start, \"end\","
          " status, stack, context, device, src_device, copy, mem, src_mem, flags, a, b, bytes,"
          " stream, call)");
-  sql(t, "INSERT INTO wide SELECT * FROM event; DROP VIEW event; DROP TABLE event_row");
-  sql(t, "DROP TABLE template; CREATE TABLE event AS SELECT * FROM wide");
+  sql(t, "INSERT INTO wide SELECT * FROM event; CREATE TABLE blocks AS SELECT * FROM block");
+  sql(t, "DROP VIEW event; DROP TABLE event_row; DROP VIEW block; DROP TABLE block_row");
+  sql(t, "DROP TABLE template; CREATE TABLE event AS SELECT * FROM wide;"
+         "CREATE TABLE block AS SELECT * FROM blocks");
   sql(t, "PRAGMA user_version = 1");
   json_t *then = parts_of(t);
   ck_assert(json_equal(now, then));
@@ -179,7 +181,9 @@ START_TEST(values_out_of_range_do_no_harm)
       "UPDATE event_row SET template = id; UPDATE event_row SET template = -id WHERE id > 5",
       "UPDATE template SET stack = 9223372036854775807",
       "UPDATE template SET kind = 'text', flags = x'00ff'; UPDATE event_row SET bytes = -1",
-      "UPDATE block SET device = 400, mem = 1e300, born = 'x', died = -1, bytes = -1, how = 77",
+      "UPDATE block_row SET born = 'x', died_after = -1, life = x'00', how = 77",
+      "UPDATE block_row SET event = -event, born = 9223372036854775807, died_after = born",
+      "UPDATE template SET device = 400, mem = 1e300; UPDATE event_row SET bytes = -1",
       "UPDATE memory SET device = 256, peak = -1, peak_place = 1",
       "UPDATE frame SET address = 0, module = 77",
       "UPDATE frame SET address = -1",
