@@ -104,8 +104,7 @@ bool weir_capture_ends(void)
 static CUstreamCaptureStatus status_of(uint64_t stream, CUstreamCaptureStatus otherwise)
 {
   CUstreamCaptureStatus status = otherwise;
-  PFN_cuStreamIsCapturing_v10000 ask =
-      WEIR_HELPER(cuStreamIsCapturing, PFN_cuStreamIsCapturing_v10000);
+  PFN_cuStreamIsCapturing_v10000 ask = WEIR_HELPER(cuStreamIsCapturing);
   bool told = ask && ask((CUstream)(uintptr_t)stream, &status) == CUDA_SUCCESS;
   return told ? status : otherwise;
 }
@@ -161,7 +160,7 @@ void weir_step_end(void)
 weir_relaxed weir_relax(void)
 {
   PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange =
-      WEIR_HELPER(cuThreadExchangeStreamCaptureMode, PFN_cuThreadExchangeStreamCaptureMode_v10010);
+      WEIR_HELPER(cuThreadExchangeStreamCaptureMode);
   weir_relaxed r = {.was = CU_STREAM_CAPTURE_MODE_RELAXED};
   r.changed = exchange && exchange(&r.was) == CUDA_SUCCESS;
   return r;
@@ -170,7 +169,7 @@ weir_relaxed weir_relax(void)
 void weir_relax_end(const weir_relaxed *r)
 {
   PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange =
-      WEIR_HELPER(cuThreadExchangeStreamCaptureMode, PFN_cuThreadExchangeStreamCaptureMode_v10010);
+      WEIR_HELPER(cuThreadExchangeStreamCaptureMode);
   CUstreamCaptureMode was = r->was;
   if (r->changed && exchange) (void)exchange(&was);
 }

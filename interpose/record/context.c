@@ -150,8 +150,8 @@ static void name_device(weir_thread *t, unsigned device)
   uint32_t seen = atomic_load_explicit(&named[device], memory_order_relaxed);
   if (seen == epoch || !atomic_compare_exchange_strong(&named[device], &seen, epoch)) return;
   if (!seen) atomic_fetch_add_explicit(&devices, 1, memory_order_relaxed);
-  PFN_cuDeviceGetName_v2000 ask = WEIR_HELPER(cuDeviceGetName, PFN_cuDeviceGetName_v2000);
-  PFN_cuDeviceTotalMem_v3020 total = WEIR_HELPER(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020);
+  PFN_cuDeviceGetName_v2000 ask = WEIR_HELPER(cuDeviceGetName);
+  PFN_cuDeviceTotalMem_v3020 total = WEIR_HELPER(cuDeviceTotalMem_v2);
   char name[256] = "";
   size_t bytes = 0;
   if (!ask || ask(name, sizeof name - 1, (CUdevice)device) != CUDA_SUCCESS) return;
@@ -168,7 +168,7 @@ void weir_context_meet(weir_thread *t, CUcontext context)
   t->last_context = (uint64_t)(uintptr_t)context;
   t->last_context_number = 0;
   t->last_device = WEIR_DEVICE_NONE;
-  PFN_cuCtxGetDevice_v2000 ask = WEIR_HELPER(cuCtxGetDevice, PFN_cuCtxGetDevice_v2000);
+  PFN_cuCtxGetDevice_v2000 ask = WEIR_HELPER(cuCtxGetDevice);
   CUdevice device = -1;
   if (!context || !ask || ask(&device) != CUDA_SUCCESS) return;
   if (device >= 0 && device < (CUdevice)WEIR_DEVICE_NONE) t->last_device = (uint8_t)device;

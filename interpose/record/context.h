@@ -66,6 +66,10 @@ enum weir_helper {
       WEIR_HELPER_COUNT
 };
 
+#define WEIR_HELPER_TYPE(symbol, type) typedef type helper_##symbol;
+WEIR_HELPERS(WEIR_HELPER_TYPE)
+#undef WEIR_HELPER_TYPE
+
 /* The program has initialised the driver. Until then it is asked for nothing: it would refuse, and
  * another interposer, whose functions we may find in its place, may have nothing yet to call. */
 extern _Atomic bool weir_driver_ready;
@@ -92,7 +96,7 @@ WEIR_INLINE void *weir_helper(enum weir_helper which)
 
 /* The driver's function, or NULL while no driver is loaded and initialised, or where it is too old
  * to have it. */
-#define WEIR_HELPER(symbol, type) ((type)(uintptr_t)weir_helper(WEIR_H_##symbol))
+#define WEIR_HELPER(symbol) ((helper_##symbol)(uintptr_t)weir_helper(WEIR_H_##symbol))
 
 /* Goes up whenever a context handle may come to mean another context. From 1. */
 extern _Atomic uint32_t weir_context_age;
@@ -107,7 +111,7 @@ void weir_context_meet(weir_thread *t, CUcontext context);
 WEIR_INLINE void weir_context_refresh(weir_thread *t)
 {
   CUcontext now = NULL;
-  PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000);
+  PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent);
   if (ask && ask(&now) != CUDA_SUCCESS) now = NULL;
   t->context_trust = WEIR_CONTEXT_TRUST;
   if ((uint64_t)(uintptr_t)now == t->last_context &&

@@ -73,8 +73,7 @@ void weir_x_alloc_3d(weir_call *c, const struct cudaPitchedPtr *out, weir_word w
 /* The driver's word on where a new block is. */
 static unsigned device_of(const weir_call *c, uint64_t ptr)
 {
-  PFN_cuPointerGetAttribute_v4000 ask =
-      WEIR_HELPER(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000);
+  PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
   int device = -1;
   unsigned now = here(c);
   if (!weir_many_devices() || c->status != 0 || !ptr || !ask) return now;
@@ -515,8 +514,7 @@ void weir_x_reset(weir_call *c, weir_word device)
 /* The last release of a primary context destroys it; only the driver counts. */
 void weir_x_primary_release(weir_call *c, weir_word device)
 {
-  PFN_cuDevicePrimaryCtxGetState_v7000 ask =
-      WEIR_HELPER(cuDevicePrimaryCtxGetState, PFN_cuDevicePrimaryCtxGetState_v7000);
+  PFN_cuDevicePrimaryCtxGetState_v7000 ask = WEIR_HELPER(cuDevicePrimaryCtxGetState);
   unsigned flags = 0;
   int active = 1;
   if (c->status == 0 && ask && ask((CUdevice)device, &flags, &active) == CUDA_SUCCESS && !active)

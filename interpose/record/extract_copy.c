@@ -32,8 +32,7 @@ typedef struct side {
 static side ask_driver(const weir_call *c, uint64_t at)
 {
   side s = {at, WEIR_MEM_PAGEABLE, WEIR_DEVICE_NONE, false, 0};
-  PFN_cuPointerGetAttribute_v4000 ask =
-      WEIR_HELPER(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000);
+  PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
   CUmemorytype type = 0;
   unsigned managed = 0;
   int device = -1;
@@ -117,7 +116,7 @@ static unsigned works_in(const weir_call *c, uint64_t stream)
   unsigned now = c->thread->last_context_number;
   if (__builtin_expect(!weir_many_devices(), 1) || stream <= WEIR_STREAM_PER_THREAD) return now;
   if (weir_mode_now() == WEIR_OBSERVE) return now;
-  ask = WEIR_HELPER(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020);
+  ask = WEIR_HELPER(cuStreamGetCtx);
   if (!ask || !weir_step_begin()) return now;
   CUresult r = ask((CUstream)(uintptr_t)stream, &of);
   weir_step_end();
@@ -141,8 +140,7 @@ static uint64_t element_bytes(uint64_t at, enum copy_end end)
 {
   if (end != COPY_ARRAY) return 1;
   uint64_t element = weir_tag_element(weir_block_at(at).tag);
-  PFN_cuArray3DGetDescriptor_v3020 ask =
-      WEIR_HELPER(cuArray3DGetDescriptor_v2, PFN_cuArray3DGetDescriptor_v3020);
+  PFN_cuArray3DGetDescriptor_v3020 ask = WEIR_HELPER(cuArray3DGetDescriptor_v2);
   CUDA_ARRAY3D_DESCRIPTOR d;
   if (!element && ask && ask(&d, (CUarray)(uintptr_t)at) == CUDA_SUCCESS)
     element = weir_format_bytes(d.Format, d.NumChannels);

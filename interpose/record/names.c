@@ -66,7 +66,7 @@ void weir_name_given(weir_call *c, uint64_t handle, const char *name)
 static const char *ask_name(const weir_call *c, uint64_t handle)
 {
   const char *name = NULL;
-  PFN_cuFuncGetName_v12030 ask = WEIR_HELPER(cuFuncGetName, PFN_cuFuncGetName_v12030);
+  PFN_cuFuncGetName_v12030 ask = WEIR_HELPER(cuFuncGetName);
   if (c->flags & WEIR_EVF_RUNTIME || !ask) return NULL;
   return ask(&name, (CUfunction)(uintptr_t)handle) == CUDA_SUCCESS ? name : NULL;
 }
@@ -90,7 +90,7 @@ void weir_name_launch_slow(weir_call *c, uint64_t handle, uint64_t mixed)
 
 void weir_name_of_kernel(weir_call *c, uint64_t handle, uint64_t kernel)
 {
-  PFN_cuKernelGetName_v12030 ask = WEIR_HELPER(cuKernelGetName, PFN_cuKernelGetName_v12030);
+  PFN_cuKernelGetName_v12030 ask = WEIR_HELPER(cuKernelGetName);
   const char *name = NULL;
   if (handle && ask && ask(&name, (CUkernel)(uintptr_t)kernel) == CUDA_SUCCESS)
     weir_name_given(c, handle, name);

@@ -42,8 +42,7 @@ static pool *find(uint64_t handle)
 
 static bool ask(uint64_t handle, CUmemPool_attribute what, uint64_t *value)
 {
-  PFN_cuMemPoolGetAttribute_v11020 get =
-      WEIR_HELPER(cuMemPoolGetAttribute, PFN_cuMemPoolGetAttribute_v11020);
+  PFN_cuMemPoolGetAttribute_v11020 get = WEIR_HELPER(cuMemPoolGetAttribute);
   cuuint64_t n = 0;
   bool good = get && get((CUmemoryPool)(uintptr_t)handle, what, &n) == CUDA_SUCCESS;
   *value = n;
@@ -107,8 +106,7 @@ static void try_all(void)
 /* One that is not known yet; where there is no place left, it stays so. Lock held. */
 static void meet(unsigned device, uint64_t handle)
 {
-  PFN_cuDeviceGetDefaultMemPool_v11020 first =
-      WEIR_HELPER(cuDeviceGetDefaultMemPool, PFN_cuDeviceGetDefaultMemPool_v11020);
+  PFN_cuDeviceGetDefaultMemPool_v11020 first = WEIR_HELPER(cuDeviceGetDefaultMemPool);
   CUmemoryPool had = NULL;
   unsigned n = atomic_load_explicit(&count, memory_order_relaxed), i = 0;
   while (i < n && atomic_load_explicit(&pools[i].handle, memory_order_relaxed))
@@ -137,8 +135,7 @@ static bool is_known(unsigned device, uint64_t handle)
 
 static void first_use(unsigned device, uint64_t handle)
 {
-  PFN_cuDeviceGetMemPool_v11020 get =
-      WEIR_HELPER(cuDeviceGetMemPool, PFN_cuDeviceGetMemPool_v11020);
+  PFN_cuDeviceGetMemPool_v11020 get = WEIR_HELPER(cuDeviceGetMemPool);
   CUmemoryPool now = NULL;
   if (!begin_asking()) return; /* the next use will do */
   if (!handle) {

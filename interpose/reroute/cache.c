@@ -42,7 +42,7 @@ void weir_caches_start(uint64_t keep_bytes, uint64_t decay)
 
 static uint64_t most_cached(unsigned device)
 {
-  PFN_cuDeviceTotalMem_v3020 ask = WEIR_HELPER(cuDeviceTotalMem_v2, PFN_cuDeviceTotalMem_v3020);
+  PFN_cuDeviceTotalMem_v3020 ask = WEIR_HELPER(cuDeviceTotalMem_v2);
   size_t total = 0;
   if (most_kept != UINT64_MAX) return most_kept;
   if (!ask || ask(&total, (CUdevice)device) != CUDA_SUCCESS) return 0;

@@ -13,8 +13,7 @@
 
 static bool driver_knows(uint64_t at)
 {
-  PFN_cuPointerGetAttribute_v4000 ask =
-      WEIR_HELPER(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000);
+  PFN_cuPointerGetAttribute_v4000 ask = WEIR_HELPER(cuPointerGetAttribute);
   CUmemorytype type = 0;
   return !ask || ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_ERROR_INVALID_VALUE;
 }
@@ -29,8 +28,7 @@ static bool pageable(uint64_t at, uint64_t bytes)
 /* All of it in one allocation of device memory, of a context that has a number. */
 static bool one_allocation(uint64_t at, uint64_t bytes)
 {
-  PFN_cuMemGetAddressRange_v3020 ask =
-      WEIR_HELPER(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020);
+  PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
   weir_tag tag = weir_pointer_tag(at);
   CUdeviceptr base = 0;
   size_t size = 0;
@@ -88,7 +86,7 @@ static CUstream stream_of(const weir_call *c, const copy_args *a)
 /* The ring's events are of the thread's context, and can be recorded in its streams only. */
 static bool of_context(CUstream stream)
 {
-  PFN_cuStreamGetCtx_v9020 ask = WEIR_HELPER(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020);
+  PFN_cuStreamGetCtx_v9020 ask = WEIR_HELPER(cuStreamGetCtx);
   CUcontext of = NULL;
   if ((uint64_t)(uintptr_t)stream <= WEIR_STREAM_PER_THREAD) return true;
   return ask && ask(stream, &of) == CUDA_SUCCESS &&
@@ -97,8 +95,7 @@ static bool of_context(CUstream stream)
 
 static bool wait_for_stream(CUstream stream)
 {
-  PFN_cuStreamSynchronize_v2000 wait =
-      WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  PFN_cuStreamSynchronize_v2000 wait = WEIR_HELPER(cuStreamSynchronize);
   if (!wait) return false;
   weir_relaxed mode = weir_relax();
   CUresult r = wait(stream);

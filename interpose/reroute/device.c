@@ -14,8 +14,8 @@
 static CUresult enter(const weir_route_device *d, bool *pushed)
 {
   CUcontext now = NULL;
-  PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent, PFN_cuCtxGetCurrent_v4000);
-  PFN_cuCtxPushCurrent_v4000 push = WEIR_HELPER(cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000);
+  PFN_cuCtxGetCurrent_v4000 ask = WEIR_HELPER(cuCtxGetCurrent);
+  PFN_cuCtxPushCurrent_v4000 push = WEIR_HELPER(cuCtxPushCurrent_v2);
   *pushed = false;
   CUresult r = ask(&now);
   if (r != CUDA_SUCCESS || now == d->context) return r;
@@ -27,7 +27,7 @@ static CUresult enter(const weir_route_device *d, bool *pushed)
 static void leave(bool pushed)
 {
   CUcontext was;
-  PFN_cuCtxPopCurrent_v4000 pop = WEIR_HELPER(cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000);
+  PFN_cuCtxPopCurrent_v4000 pop = WEIR_HELPER(cuCtxPopCurrent_v2);
   if (pushed) (void)pop(&was);
 }
 
@@ -58,7 +58,7 @@ static weir_status said(CUresult r, const char *what)
 static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
   size_t free_now = 0, total = 0;
-  HERE(WEIR_HELPER(cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020)(&free_now, &total));
+  HERE(WEIR_HELPER(cuMemGetInfo_v2)(&free_now, &total));
   *free_bytes = free_now;
   *total_bytes = total;
   return said(r, "cuMemGetInfo");
@@ -68,7 +68,7 @@ static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
   CUdeviceptr at = 0;
   const weir_route_device *d = self;
-  HERE_RELAXED(WEIR_HELPER(cuMemAlloc_v2, PFN_cuMemAlloc_v3020)(&at, bytes));
+  HERE_RELAXED(WEIR_HELPER(cuMemAlloc_v2)(&at, bytes));
   *address = at;
   if (r == CUDA_SUCCESS)
     weir_block_add((weir_block){
@@ -81,35 +81,34 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
   (void)bytes;
   const weir_route_device *d = self;
   (void)weir_block_take(address);
-  HERE_RELAXED(d->host
-                   ? WEIR_HELPER(cuMemFreeHost, PFN_cuMemFreeHost_v2000)((void *)(uintptr_t)address)
-                   : WEIR_HELPER(cuMemFree_v2, PFN_cuMemFree_v3020)(address));
+  HERE_RELAXED(d->host ? WEIR_HELPER(cuMemFreeHost)((void *)(uintptr_t)address)
+                       : WEIR_HELPER(cuMemFree_v2)(address));
   return said(r, d->host ? "cuMemFreeHost" : "cuMemFree");
 }
 
 static weir_status event_create(void *self, void **event)
 {
   CUevent made = NULL;
-  HERE_STEP(WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000)(&made, CU_EVENT_DISABLE_TIMING));
+  HERE_STEP(WEIR_HELPER(cuEventCreate)(&made, CU_EVENT_DISABLE_TIMING));
   *event = made;
   return said(r, "cuEventCreate");
 }
 
 static weir_status event_destroy(void *self, void *event)
 {
-  HERE(WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)((CUevent)event));
+  HERE(WEIR_HELPER(cuEventDestroy_v2)((CUevent)event));
   return said(r, "cuEventDestroy");
 }
 
 static weir_status event_record(void *self, void *event, void *stream)
 {
-  HERE_STEP(WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000)((CUevent)event, (CUstream)stream));
+  HERE_STEP(WEIR_HELPER(cuEventRecord)((CUevent)event, (CUstream)stream));
   return said(r, "cuEventRecord");
 }
 
 static weir_status event_query(void *self, void *event, bool *complete)
 {
-  HERE_STEP(WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000)((CUevent)event));
+  HERE_STEP(WEIR_HELPER(cuEventQuery)((CUevent)event));
   *complete = r == CUDA_SUCCESS;
   return r == CUDA_ERROR_NOT_READY ? WEIR_OK : said(r, "cuEventQuery");
 }
@@ -129,7 +128,7 @@ static CUresult event_take(unsigned number, CUevent *out)
 {
   for (int i = 0; i < EVENTS; i++)
     if ((*out = atomic_exchange(&idle_events[number][i], NULL))) return CUDA_SUCCESS;
-  return WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000)(out, CU_EVENT_DISABLE_TIMING);
+  return WEIR_HELPER(cuEventCreate)(out, CU_EVENT_DISABLE_TIMING);
 }
 
 static void event_give(unsigned number, CUevent event, bool again)
@@ -138,7 +137,7 @@ static void event_give(unsigned number, CUevent event, bool again)
     void *none = NULL;
     if (atomic_compare_exchange_strong(&idle_events[number][i], &none, event)) return;
   }
-  (void)WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)(event);
+  (void)WEIR_HELPER(cuEventDestroy_v2)(event);
 }
 
 void weir_route_device_gone(unsigned number)
@@ -150,7 +149,7 @@ void weir_route_device_gone(unsigned number)
 /* The step: all work of the context so far, in an event. */
 static CUresult record_context(const weir_route_device *d, CUevent *event)
 {
-  PFN_cuCtxRecordEvent_v12050 record = WEIR_HELPER(cuCtxRecordEvent, PFN_cuCtxRecordEvent_v12050);
+  PFN_cuCtxRecordEvent_v12050 record = WEIR_HELPER(cuCtxRecordEvent);
   if (!record) return CUDA_ERROR_NOT_SUPPORTED;
   CUresult r = event_take(d->number, event);
   if (r != CUDA_SUCCESS) return r;
@@ -169,12 +168,11 @@ static CUresult wait_for_context(const weir_route_device *d)
   uint32_t age = atomic_load(&weir_context_age);
   if (!weir_step_begin()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   bool direct = !weir_capture_ever();
-  CUresult r = direct ? WEIR_HELPER(cuCtxSynchronize, PFN_cuCtxSynchronize_v2000)()
-                      : record_context(d, &event);
+  CUresult r = direct ? WEIR_HELPER(cuCtxSynchronize)() : record_context(d, &event);
   weir_step_end();
   if (direct || r != CUDA_SUCCESS) return r;
   weir_relaxed mode = weir_relax();
-  r = WEIR_HELPER(cuEventSynchronize, PFN_cuEventSynchronize_v2000)(event);
+  r = WEIR_HELPER(cuEventSynchronize)(event);
   weir_relax_end(&mode);
   event_give(d->number, event, r == CUDA_SUCCESS && age == atomic_load(&weir_context_age));
   return r;

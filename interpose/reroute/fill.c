@@ -37,7 +37,7 @@ uint64_t weir_fill_pattern(void)
 
 static CUresult stream_of(unsigned number, CUstream *stream)
 {
-  PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate, PFN_cuStreamCreate_v2000);
+  PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate);
   CUresult r = CUDA_SUCCESS;
   if (!create || number >= CONTEXTS) return CUDA_ERROR_NOT_SUPPORTED;
   pthread_mutex_lock(&making);
@@ -49,8 +49,8 @@ static CUresult stream_of(unsigned number, CUstream *stream)
 
 static CUresult poison(CUstream stream, uint64_t address, uint64_t bytes)
 {
-  PFN_cuMemcpyHtoDAsync_v3020 up = WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020);
-  PFN_cuMemcpyDtoDAsync_v3020 on = WEIR_HELPER(cuMemcpyDtoDAsync_v2, PFN_cuMemcpyDtoDAsync_v3020);
+  PFN_cuMemcpyHtoDAsync_v3020 up = WEIR_HELPER(cuMemcpyHtoDAsync_v2);
+  PFN_cuMemcpyDtoDAsync_v3020 on = WEIR_HELPER(cuMemcpyDtoDAsync_v2);
   uint64_t done = bytes < sizeof seed ? bytes : sizeof seed;
   if (!up || !on) return CUDA_ERROR_NOT_SUPPORTED;
   CUresult r = up(address, seed, done, stream);
@@ -63,14 +63,13 @@ static CUresult poison(CUstream stream, uint64_t address, uint64_t bytes)
 
 static CUresult zero(CUstream stream, uint64_t address, uint64_t bytes)
 {
-  PFN_cuMemsetD8Async_v3020 set = WEIR_HELPER(cuMemsetD8Async, PFN_cuMemsetD8Async_v3020);
+  PFN_cuMemsetD8Async_v3020 set = WEIR_HELPER(cuMemsetD8Async);
   return set ? set(address, 0, bytes, stream) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult weir_fill_device(unsigned number, uint64_t address, uint64_t bytes, bool recycled)
 {
-  PFN_cuStreamSynchronize_v2000 wait =
-      WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  PFN_cuStreamSynchronize_v2000 wait = WEIR_HELPER(cuStreamSynchronize);
   CUstream stream = NULL;
   if (weir_fill_use == WEIR_FILL_NONE || (weir_fill_use == WEIR_FILL_ZERO && !recycled))
     return CUDA_SUCCESS;

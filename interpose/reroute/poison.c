@@ -82,8 +82,7 @@ static bool search_copy(search *s, const weir_poison_copy *c)
 
 static uint64_t base_of(uint64_t address)
 {
-  PFN_cuMemGetAddressRange_v3020 ask =
-      WEIR_HELPER(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020);
+  PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
   CUdeviceptr base = 0;
   return ask && ask(&base, NULL, address) == CUDA_SUCCESS && base ? base : address;
 }
@@ -108,7 +107,7 @@ void weir_poison_look(const weir_poison_copy *copy)
 
 static void drop(later *l)
 {
-  PFN_cuEventDestroy_v4000 destroy = WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000);
+  PFN_cuEventDestroy_v4000 destroy = WEIR_HELPER(cuEventDestroy_v2);
   if (l->done && destroy) (void)destroy(l->done);
   *l = (later){0};
 }
@@ -138,8 +137,8 @@ static later *place_for(const weir_poison_copy *c)
 
 void weir_poison_look_later(const weir_poison_copy *copy, CUstream stream)
 {
-  PFN_cuEventCreate_v2000 create = WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000);
-  PFN_cuEventRecord_v2000 record = WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000);
+  PFN_cuEventCreate_v2000 create = WEIR_HELPER(cuEventCreate);
+  PFN_cuEventRecord_v2000 record = WEIR_HELPER(cuEventRecord);
   weir_thread *t = &weir_self;
   later l = {.copy = *copy, .owner = t, .number = t->last_context_number};
   int saved = errno;
@@ -162,7 +161,7 @@ void weir_poison_look_later(const weir_poison_copy *copy, CUstream stream)
 
 static bool complete(CUevent event)
 {
-  PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000);
+  PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery);
   if (!query || !weir_step_begin()) return false;
   CUresult r = query(event);
   weir_step_end();

@@ -7,8 +7,7 @@
 
 weir_routed weir_route_look(uint64_t address)
 {
-  PFN_cuMemGetAddressRange_v3020 ask =
-      WEIR_HELPER(cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020);
+  PFN_cuMemGetAddressRange_v3020 ask = WEIR_HELPER(cuMemGetAddressRange_v2);
   weir_whole_block b = weir_whole_find(address);
   CUdeviceptr base = 0;
   if (b.state == WEIR_WHOLE_NONE) {

@@ -67,29 +67,25 @@ static unsigned copy_threads(void)
 
 static bool driver_has_all(void)
 {
-  return WEIR_HELPER(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020) &&
-         WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020) &&
-         WEIR_HELPER(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020) &&
-         WEIR_HELPER(cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020) &&
-         WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000) &&
-         WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000) &&
-         WEIR_HELPER(cuEventSynchronize, PFN_cuEventSynchronize_v2000) &&
-         WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000) &&
-         WEIR_HELPER(cuMemFreeHost, PFN_cuMemFreeHost_v2000);
+  return WEIR_HELPER(cuMemHostAlloc) && WEIR_HELPER(cuMemcpyHtoDAsync_v2) &&
+         WEIR_HELPER(cuMemcpyDtoHAsync_v2) && WEIR_HELPER(cuMemcpy2DAsync_v2) &&
+         WEIR_HELPER(cuEventCreate) && WEIR_HELPER(cuEventRecord) &&
+         WEIR_HELPER(cuEventSynchronize) && WEIR_HELPER(cuEventDestroy_v2) &&
+         WEIR_HELPER(cuMemFreeHost);
 }
 
 static CUresult wait_slot(slot *s)
 {
   CUresult r = CUDA_SUCCESS;
-  if (s->busy) r = WEIR_HELPER(cuEventSynchronize, PFN_cuEventSynchronize_v2000)(s->done);
+  if (s->busy) r = WEIR_HELPER(cuEventSynchronize)(s->done);
   if (r == CUDA_SUCCESS) s->busy = false;
   return r;
 }
 
 static bool ring_make(ring *g)
 {
-  PFN_cuMemHostAlloc_v2020 get = WEIR_HELPER(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020);
-  PFN_cuEventCreate_v2000 create = WEIR_HELPER(cuEventCreate, PFN_cuEventCreate_v2000);
+  PFN_cuMemHostAlloc_v2020 get = WEIR_HELPER(cuMemHostAlloc);
+  PFN_cuEventCreate_v2000 create = WEIR_HELPER(cuEventCreate);
   if (g->made || g->failed) return g->made;
   for (int i = 0; i < SLOTS; i++) {
     slot *s = &g->slots[i];
@@ -98,8 +94,8 @@ static bool ring_make(ring *g)
     if (!g->failed) continue;
     for (int j = 0; j <= i; j++) {
       slot *t = &g->slots[j];
-      if (t->done) (void)WEIR_HELPER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)(t->done);
-      if (t->memory) (void)WEIR_HELPER(cuMemFreeHost, PFN_cuMemFreeHost_v2000)(t->memory);
+      if (t->done) (void)WEIR_HELPER(cuEventDestroy_v2)(t->done);
+      if (t->memory) (void)WEIR_HELPER(cuMemFreeHost)(t->memory);
       memset(t, 0, sizeof *t);
     }
     return false;
@@ -174,7 +170,7 @@ static CUresult submit_rows(const weir_stage_copy *c, const piece *p, char *memo
     d.dstMemoryType = CU_MEMORYTYPE_HOST, d.dstHost = memory, d.dstPitch = c->width;
     d.srcMemoryType = CU_MEMORYTYPE_DEVICE, d.srcDevice = device, d.srcPitch = c->device_pitch;
   }
-  return WEIR_HELPER(cuMemcpy2DAsync_v2, PFN_cuMemcpy2DAsync_v3020)(&d, c->stream);
+  return WEIR_HELPER(cuMemcpy2DAsync_v2)(&d, c->stream);
 }
 
 /* Between the slot and the device, and the event behind it. */
@@ -184,18 +180,16 @@ static CUresult submit(const weir_stage_copy *c, const piece *p, slot *s)
   if (!flat(c))
     r = submit_rows(c, p, s->memory);
   else if (c->to_device)
-    r = WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)(
-        c->device + p->offset, s->memory, p->bytes, c->stream);
+    r = WEIR_HELPER(cuMemcpyHtoDAsync_v2)(c->device + p->offset, s->memory, p->bytes, c->stream);
   else
-    r = WEIR_HELPER(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)(
-        s->memory, c->device + p->offset, p->bytes, c->stream);
+    r = WEIR_HELPER(cuMemcpyDtoHAsync_v2)(s->memory, c->device + p->offset, p->bytes, c->stream);
   if (r != CUDA_SUCCESS) return r;
   s->stream = c->stream;
   s->busy = true;
-  r = WEIR_HELPER(cuEventRecord, PFN_cuEventRecord_v2000)(s->done, c->stream);
+  r = WEIR_HELPER(cuEventRecord)(s->done, c->stream);
   if (r == CUDA_SUCCESS) return r;
   /* The copy is on its way and no event tells of its end. */
-  (void)WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)(c->stream);
+  (void)WEIR_HELPER(cuStreamSynchronize)(c->stream);
   s->busy = false;
   return r;
 }
@@ -235,7 +229,7 @@ static CUresult from_device(ring *g, const weir_stage_copy *c)
  * anyway. Another stream may be held up by something that only this thread can do. */
 static bool ready(ring *g, const weir_stage_copy *c)
 {
-  PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery, PFN_cuEventQuery_v2000);
+  PFN_cuEventQuery_v2000 query = WEIR_HELPER(cuEventQuery);
   for (int i = 0; i < SLOTS; i++) {
     slot *s = &g->slots[i];
     if (!s->busy || (s->stream == c->stream && c->to_device)) continue;
@@ -260,12 +254,11 @@ static bool run(const weir_stage_copy *c, unsigned number, CUresult *result)
 
 static CUresult plain(const weir_stage_copy *c)
 {
-  CUresult r = c->to_device ? WEIR_HELPER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)(
-                                  c->device, c->host, c->width, c->stream)
-                            : WEIR_HELPER(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)(
-                                  c->host, c->device, c->width, c->stream);
+  CUresult r = c->to_device
+                   ? WEIR_HELPER(cuMemcpyHtoDAsync_v2)(c->device, c->host, c->width, c->stream)
+                   : WEIR_HELPER(cuMemcpyDtoHAsync_v2)(c->host, c->device, c->width, c->stream);
   if (r != CUDA_SUCCESS) return r;
-  return WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)(c->stream);
+  return WEIR_HELPER(cuStreamSynchronize)(c->stream);
 }
 
 /* Ticks of the quickest of some copies, one way and the other in turn; 0: something failed. */
@@ -312,8 +305,8 @@ static unsigned measure_in(CUstream stream, unsigned number, unsigned on, bool t
 
 static unsigned measure(unsigned number, unsigned device, bool to)
 {
-  PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate, PFN_cuStreamCreate_v2000);
-  PFN_cuStreamDestroy_v4000 destroy = WEIR_HELPER(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000);
+  PFN_cuStreamCreate_v2000 create = WEIR_HELPER(cuStreamCreate);
+  PFN_cuStreamDestroy_v4000 destroy = WEIR_HELPER(cuStreamDestroy_v2);
   CUstream stream = NULL;
   if (!create || !destroy || create(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return 0;
   unsigned percent = measure_in(stream, number, device, to);

@@ -78,8 +78,6 @@ void weir_stage_peer_start(const weir_stage_options *o)
 
 /* ---- the driver ------------------------------------------------------------------------------ */
 
-#define DRIVER(symbol, type) WEIR_HELPER(symbol, type)
-
 static bool driver_has_all(void)
 {
   static const enum weir_helper needed[] = {
@@ -97,36 +95,35 @@ static bool driver_has_all(void)
 
 static bool enter(CUcontext context)
 {
-  return DRIVER(cuCtxPushCurrent_v2, PFN_cuCtxPushCurrent_v4000)(context) == CUDA_SUCCESS;
+  return WEIR_HELPER(cuCtxPushCurrent_v2)(context) == CUDA_SUCCESS;
 }
 
 static void leave(void)
 {
   CUcontext was;
-  (void)DRIVER(cuCtxPopCurrent_v2, PFN_cuCtxPopCurrent_v4000)(&was);
+  (void)WEIR_HELPER(cuCtxPopCurrent_v2)(&was);
 }
 
 static CUresult record(CUevent event, CUstream stream)
 {
-  return DRIVER(cuEventRecord, PFN_cuEventRecord_v2000)(event, stream);
+  return WEIR_HELPER(cuEventRecord)(event, stream);
 }
 
 static CUresult wait(CUstream stream, CUevent event)
 {
-  return DRIVER(cuStreamWaitEvent, PFN_cuStreamWaitEvent_v3020)(stream, event, 0);
+  return WEIR_HELPER(cuStreamWaitEvent)(stream, event, 0);
 }
 
 static CUresult event_make(CUevent *out)
 {
-  return DRIVER(cuEventCreate, PFN_cuEventCreate_v2000)(out, CU_EVENT_DISABLE_TIMING);
+  return WEIR_HELPER(cuEventCreate)(out, CU_EVENT_DISABLE_TIMING);
 }
 
 /* Whether the device of the context that is current now can reach the memory. */
 static bool reaches(CUdeviceptr at)
 {
   unsigned flags = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-  CUresult r = DRIVER(cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000)(
-      &flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at);
+  CUresult r = WEIR_HELPER(cuPointerGetAttribute)(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, at);
   return r != CUDA_SUCCESS || flags != CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
 
@@ -135,10 +132,9 @@ static bool reaches(CUdeviceptr at)
 /* Both contexts, one after the other, make what is theirs. */
 static CUresult make_source(pair *p)
 {
-  CUresult r = DRIVER(cuStreamCreate, PFN_cuStreamCreate_v2000)(&p->out, CU_STREAM_NON_BLOCKING);
+  CUresult r = WEIR_HELPER(cuStreamCreate)(&p->out, CU_STREAM_NON_BLOCKING);
   for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++) {
-    r = DRIVER(cuMemHostAlloc, PFN_cuMemHostAlloc_v2020)(&p->slots[i].memory, p->slot_bytes,
-                                                         CU_MEMHOSTALLOC_PORTABLE);
+    r = WEIR_HELPER(cuMemHostAlloc)(&p->slots[i].memory, p->slot_bytes, CU_MEMHOSTALLOC_PORTABLE);
     if (r == CUDA_SUCCESS) r = event_make(&p->slots[i].full);
   }
   return r;
@@ -146,7 +142,7 @@ static CUresult make_source(pair *p)
 
 static CUresult make_destination(pair *p)
 {
-  CUresult r = DRIVER(cuStreamCreate, PFN_cuStreamCreate_v2000)(&p->in, CU_STREAM_NON_BLOCKING);
+  CUresult r = WEIR_HELPER(cuStreamCreate)(&p->in, CU_STREAM_NON_BLOCKING);
   for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++)
     r = event_make(&p->slots[i].emptied);
   return r == CUDA_SUCCESS ? event_make(&p->last) : r;
@@ -154,18 +150,17 @@ static CUresult make_destination(pair *p)
 
 static void destroy(CUevent event)
 {
-  if (event) (void)DRIVER(cuEventDestroy_v2, PFN_cuEventDestroy_v4000)(event);
+  if (event) (void)WEIR_HELPER(cuEventDestroy_v2)(event);
 }
 
 /* What was had of it goes back; it is idle, and its contexts are there. */
 static void unmake(pair *p)
 {
-  PFN_cuStreamDestroy_v4000 end = DRIVER(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000);
+  PFN_cuStreamDestroy_v4000 end = WEIR_HELPER(cuStreamDestroy_v2);
   if (enter(p->src_context)) {
     for (int i = 0; i < SLOTS; i++) {
       destroy(p->slots[i].full);
-      if (p->slots[i].memory)
-        (void)DRIVER(cuMemFreeHost, PFN_cuMemFreeHost_v2000)(p->slots[i].memory);
+      if (p->slots[i].memory) (void)WEIR_HELPER(cuMemFreeHost)(p->slots[i].memory);
     }
     if (p->out) (void)end(p->out);
     leave();
@@ -254,16 +249,14 @@ void weir_stage_peer_context_gone(unsigned number)
 static CUresult take_out(const pair *p, const slot *s, CUdeviceptr from, size_t bytes)
 {
   CUresult r = wait(p->out, s->emptied);
-  if (r == CUDA_SUCCESS)
-    r = DRIVER(cuMemcpyDtoHAsync_v2, PFN_cuMemcpyDtoHAsync_v3020)(s->memory, from, bytes, p->out);
+  if (r == CUDA_SUCCESS) r = WEIR_HELPER(cuMemcpyDtoHAsync_v2)(s->memory, from, bytes, p->out);
   return r == CUDA_SUCCESS ? record(s->full, p->out) : r;
 }
 
 static CUresult put_in(const pair *p, const slot *s, CUdeviceptr to, size_t bytes)
 {
   CUresult r = wait(p->in, s->full);
-  if (r == CUDA_SUCCESS)
-    r = DRIVER(cuMemcpyHtoDAsync_v2, PFN_cuMemcpyHtoDAsync_v3020)(to, s->memory, bytes, p->in);
+  if (r == CUDA_SUCCESS) r = WEIR_HELPER(cuMemcpyHtoDAsync_v2)(to, s->memory, bytes, p->in);
   return r == CUDA_SUCCESS ? record(s->emptied, p->in) : r;
 }
 
@@ -290,7 +283,7 @@ static CUcontext context_of(CUstream stream)
   CUcontext of = NULL;
   if ((uint64_t)(uintptr_t)stream <= WEIR_STREAM_PER_THREAD)
     return (CUcontext)(uintptr_t)weir_self.last_context;
-  CUresult r = DRIVER(cuStreamGetCtx, PFN_cuStreamGetCtx_v9020)(stream, &of);
+  CUresult r = WEIR_HELPER(cuStreamGetCtx)(stream, &of);
   return r == CUDA_SUCCESS ? of : NULL;
 }
 
@@ -316,7 +309,7 @@ static CUresult join(const pair *p, const weir_stage_peers *c)
   CUresult r = record(p->last, p->in);
   if (r == CUDA_SUCCESS) r = wait(c->stream, p->last);
   if (r == CUDA_SUCCESS) return r;
-  PFN_cuStreamSynchronize_v2000 finish = DRIVER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  PFN_cuStreamSynchronize_v2000 finish = WEIR_HELPER(cuStreamSynchronize);
   (void)finish(p->out);
   (void)finish(p->in);
   return r;
@@ -339,7 +332,7 @@ static CUresult send(pair *p, const weir_stage_peers *c)
 
 static bool is_idle(const pair *p)
 {
-  return !p->made || DRIVER(cuEventQuery, PFN_cuEventQuery_v2000)(p->last) == CUDA_SUCCESS;
+  return !p->made || WEIR_HELPER(cuEventQuery)(p->last) == CUDA_SUCCESS;
 }
 
 /* The latest copy came in this stream. */
@@ -359,15 +352,12 @@ static bool has_ends(const weir_stage_peers *c)
 static CUresult copy_end_bytes(const pair *p, const weir_stage_peers *c, size_t at)
 {
   CUdeviceptr dst = c->dst + at, src = c->src + at;
-  if (!c->named)
-    return DRIVER(cuMemcpyDtoDAsync_v2, PFN_cuMemcpyDtoDAsync_v3020)(dst, src, ENDS_BYTES,
-                                                                     c->stream);
+  if (!c->named) return WEIR_HELPER(cuMemcpyDtoDAsync_v2)(dst, src, ENDS_BYTES, c->stream);
   if (!c->blocking)
-    return DRIVER(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)(
-        dst, p->dst_context, src, p->src_context, ENDS_BYTES, c->stream);
-  PFN_cuMemcpyPeer_v4000 peer = c->stream == CU_STREAM_PER_THREAD
-                                    ? DRIVER(cuMemcpyPeer_ptds, PFN_cuMemcpyPeer_v7000_ptds)
-                                    : DRIVER(cuMemcpyPeer, PFN_cuMemcpyPeer_v4000);
+    return WEIR_HELPER(cuMemcpyPeerAsync)(dst, p->dst_context, src, p->src_context, ENDS_BYTES,
+                                          c->stream);
+  PFN_cuMemcpyPeer_v4000 peer = c->stream == CU_STREAM_PER_THREAD ? WEIR_HELPER(cuMemcpyPeer_ptds)
+                                                                  : WEIR_HELPER(cuMemcpyPeer);
   return peer(dst, p->dst_context, src, p->src_context, ENDS_BYTES);
 }
 
@@ -393,13 +383,13 @@ static bool run(pair *p, const weir_stage_peers *c, CUresult *result)
 
 static bool drivers(const pair *p, const weir_stage_peers *c)
 {
-  return DRIVER(cuMemcpyPeerAsync, PFN_cuMemcpyPeerAsync_v4000)(
-             c->dst, p->dst_context, c->src, p->src_context, c->bytes, c->stream) == CUDA_SUCCESS;
+  return WEIR_HELPER(cuMemcpyPeerAsync)(c->dst, p->dst_context, c->src, p->src_context, c->bytes,
+                                        c->stream) == CUDA_SUCCESS;
 }
 
 static bool over(CUstream stream)
 {
-  return DRIVER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)(stream) == CUDA_SUCCESS;
+  return WEIR_HELPER(cuStreamSynchronize)(stream) == CUDA_SUCCESS;
 }
 
 /* Ratio in percent of the driver's quickest time to ours; 0: it could not be measured. */
@@ -427,7 +417,7 @@ typedef struct trial_end { /* of the two ends of a copy that is measured */
 
 static void end_stream(CUstream stream)
 {
-  (void)DRIVER(cuStreamDestroy_v2, PFN_cuStreamDestroy_v4000)(stream);
+  (void)WEIR_HELPER(cuStreamDestroy_v2)(stream);
 }
 
 static bool trial_begin(trial_end *e, CUcontext context)
@@ -436,8 +426,7 @@ static bool trial_begin(trial_end *e, CUcontext context)
   bool good = false;
   e->context = context;
   if (!enter(context)) return false;
-  if (DRIVER(cuStreamCreate, PFN_cuStreamCreate_v2000)(&e->stream, CU_STREAM_NON_BLOCKING) ==
-      CUDA_SUCCESS) {
+  if (WEIR_HELPER(cuStreamCreate)(&e->stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) {
     good = weir_trial_get(&e->memory, device, TRIAL_BYTES, e->stream);
     if (!good) end_stream(e->stream);
   }

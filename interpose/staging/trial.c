@@ -9,21 +9,18 @@
 
 static void destroy(CUmemoryPool pool)
 {
-  (void)WEIR_HELPER(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020)(pool);
+  (void)WEIR_HELPER(cuMemPoolDestroy)(pool);
 }
 
 bool weir_trial_get(weir_trial *t, unsigned device, size_t bytes, CUstream stream)
 {
-  PFN_cuMemPoolCreate_v11020 create = WEIR_HELPER(cuMemPoolCreate, PFN_cuMemPoolCreate_v11020);
-  PFN_cuMemAllocFromPoolAsync_v11020 get =
-      WEIR_HELPER(cuMemAllocFromPoolAsync, PFN_cuMemAllocFromPoolAsync_v11020);
-  PFN_cuStreamSynchronize_v2000 wait =
-      WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000);
+  PFN_cuMemPoolCreate_v11020 create = WEIR_HELPER(cuMemPoolCreate);
+  PFN_cuMemAllocFromPoolAsync_v11020 get = WEIR_HELPER(cuMemAllocFromPoolAsync);
+  PFN_cuStreamSynchronize_v2000 wait = WEIR_HELPER(cuStreamSynchronize);
   CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                           .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)device}};
   *t = (weir_trial){0};
-  if (!create || !get || !wait || !WEIR_HELPER(cuMemFreeAsync, PFN_cuMemFreeAsync_v11020) ||
-      !WEIR_HELPER(cuMemPoolDestroy, PFN_cuMemPoolDestroy_v11020))
+  if (!create || !get || !wait || !WEIR_HELPER(cuMemFreeAsync) || !WEIR_HELPER(cuMemPoolDestroy))
     return false;
   if (create(&t->pool, &props) != CUDA_SUCCESS) return false;
   if (get(&t->at, bytes, t->pool, stream) == CUDA_SUCCESS) {
@@ -37,7 +34,7 @@ bool weir_trial_get(weir_trial *t, unsigned device, size_t bytes, CUstream strea
 
 void weir_trial_give(weir_trial *t, CUstream stream)
 {
-  (void)WEIR_HELPER(cuMemFreeAsync, PFN_cuMemFreeAsync_v11020)(t->at, stream);
-  (void)WEIR_HELPER(cuStreamSynchronize, PFN_cuStreamSynchronize_v2000)(stream);
+  (void)WEIR_HELPER(cuMemFreeAsync)(t->at, stream);
+  (void)WEIR_HELPER(cuStreamSynchronize)(stream);
   destroy(t->pool);
 }

@@ -19,7 +19,7 @@ static void make_plain(char *text)
 
 static bool name_of(char name[128], unsigned device)
 {
-  PFN_cuDeviceGetName_v2000 ask = WEIR_HELPER(cuDeviceGetName, PFN_cuDeviceGetName_v2000);
+  PFN_cuDeviceGetName_v2000 ask = WEIR_HELPER(cuDeviceGetName);
   name[127] = 0;
   return ask && ask(name, 127, (CUdevice)device) == CUDA_SUCCESS;
 }
@@ -35,8 +35,7 @@ bool weir_verdict_key(char key[WEIR_VERDICT_KEY], unsigned device, unsigned thre
 
 bool weir_verdict_key_peers(char key[WEIR_VERDICT_KEY], unsigned from, unsigned to)
 {
-  PFN_cuDeviceGetPCIBusId_v4010 ask =
-      WEIR_HELPER(cuDeviceGetPCIBusId, PFN_cuDeviceGetPCIBusId_v4010);
+  PFN_cuDeviceGetPCIBusId_v4010 ask = WEIR_HELPER(cuDeviceGetPCIBusId);
   char name[2][128] = {"", ""}, bus[2][32] = {"", ""};
   const unsigned device[2] = {from, to};
   for (int i = 0; i < 2; i++)
