@@ -185,7 +185,7 @@ void weir_x_alloc_array(weir_call *c, weir_word handle, weir_word element, weir_
 
 /* A free takes its block out ahead of the real one (pointers.h), and puts it back when that fails.
  */
-static void free_before(weir_call *c, uint64_t ptr)
+void weir_x_free_before(weir_call *c, weir_word ptr)
 {
   c->held = weir_block_take(ptr);
 }
@@ -217,21 +217,12 @@ WEIR_INLINE void mark_free(const weir_call *c, weir_fill *e)
   if (e->a && c->status == 0 && !(c->held.tag & WEIR_TAG_POOL)) e->flags |= WEIR_EVF_IMPLICIT_SYNC;
 }
 
-void weir_x_free_before(weir_call *c, weir_word ptr)
+/* `mem`: what the function frees where the block is not known. */
+void weir_x_free(weir_call *c, weir_word ptr, weir_word mem)
 {
-  free_before(c, ptr);
-}
-
-void weir_x_free(weir_call *c, weir_word ptr)
-{
-  weir_fill e = begin_free(c, ptr, WEIR_MEM_UNKNOWN);
+  weir_fill e = begin_free(c, ptr, (unsigned)mem);
   mark_free(c, &e);
   weir_commit(c, &e);
-}
-
-void weir_x_free_async_before(weir_call *c, weir_word ptr)
-{
-  free_before(c, ptr);
 }
 
 void weir_x_free_async(weir_call *c, weir_word ptr, weir_word stream)
@@ -239,30 +230,6 @@ void weir_x_free_async(weir_call *c, weir_word ptr, weir_word stream)
   weir_fill e = begin_free(c, ptr, WEIR_MEM_DEVICE);
   weir_set_stream(&e, stream);
   if (c->status == 0) weir_pool_freed();
-  weir_commit(c, &e);
-}
-
-void weir_x_free_host_before(weir_call *c, weir_word ptr)
-{
-  free_before(c, ptr);
-}
-
-void weir_x_free_host(weir_call *c, weir_word ptr)
-{
-  weir_fill e = begin_free(c, ptr, WEIR_MEM_PINNED);
-  mark_free(c, &e);
-  weir_commit(c, &e);
-}
-
-void weir_x_free_array_before(weir_call *c, weir_word ptr)
-{
-  free_before(c, ptr);
-}
-
-void weir_x_free_array(weir_call *c, weir_word ptr)
-{
-  weir_fill e = begin_free(c, ptr, WEIR_MEM_ARRAY);
-  mark_free(c, &e);
   weir_commit(c, &e);
 }
 
@@ -275,11 +242,6 @@ void weir_x_host_register(weir_call *c, weir_word ptr, weir_word bytes, weir_wor
   e.bytes = bytes;
   e.mem = WEIR_MEM_PINNED;
   weir_commit(c, &e);
-}
-
-void weir_x_host_unregister_before(weir_call *c, weir_word ptr)
-{
-  free_before(c, ptr);
 }
 
 void weir_x_host_unregister(weir_call *c, weir_word ptr)
@@ -315,7 +277,7 @@ void weir_x_sync_stream(weir_call *c, weir_word type, weir_word stream, weir_wor
   weir_commit(c, &e);
 }
 
-static void stream_event(weir_call *c, uint64_t stream, bool create, uint64_t flags)
+void weir_x_stream(weir_call *c, weir_word stream, weir_word create, weir_word flags)
 {
   weir_fill e = weir_begin(c, WEIR_EV_STREAM);
   e.a = create;
@@ -323,16 +285,6 @@ static void stream_event(weir_call *c, uint64_t stream, bool create, uint64_t fl
   e.stream = stream;
   e.device = c->thread->last_device;
   weir_commit(c, &e);
-}
-
-void weir_x_stream_create(weir_call *c, weir_word stream, weir_word flags)
-{
-  stream_event(c, stream, true, flags);
-}
-
-void weir_x_stream_destroy(weir_call *c, weir_word stream)
-{
-  stream_event(c, stream, false, 0);
 }
 
 void weir_x_capture_begin(weir_call *c, weir_word stream, weir_word mode, weir_word graph)
@@ -400,18 +352,6 @@ void weir_x_launch(weir_call *c, weir_word function, weir_word gx, weir_word gy,
   weir_commit(c, &e);
 }
 
-/* The block's shape was set by an earlier call: threads are not known here, blocks are counted. */
-void weir_x_launch_old(weir_call *c, weir_word function, weir_word gx, weir_word gy,
-                       weir_word stream)
-{
-  weir_x_launch(c, function, (uint32_t)gx, (uint32_t)gy, 1, 1, 1, 1, stream);
-}
-
-void weir_x_launch_rt(weir_call *c, weir_word function, dim3 grid, dim3 block, weir_word stream)
-{
-  weir_x_launch(c, function, grid.x, grid.y, grid.z, block.x, block.y, block.z, stream);
-}
-
 void weir_x_launch_config(weir_call *c, weir_word function, const CUlaunchConfig *g)
 {
   static const CUlaunchConfig none;
@@ -424,7 +364,8 @@ void weir_x_launch_config_rt(weir_call *c, weir_word function, const cudaLaunchC
 {
   static const cudaLaunchConfig_t none;
   if (!g) g = &none;
-  weir_x_launch_rt(c, function, g->gridDim, g->blockDim, (weir_word)g->stream);
+  weir_x_launch(c, function, g->gridDim.x, g->gridDim.y, g->gridDim.z, g->blockDim.x, g->blockDim.y,
+                g->blockDim.z, (weir_word)g->stream);
 }
 
 /* One call, a launch on each of several devices. */

@@ -188,7 +188,7 @@ static CUresult w_cuMemFree(CUdeviceptr_v1 dptr)
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(dptr))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(dptr));
+  weir_x_free(c, W(dptr), W(WEIR_MEM_UNKNOWN));
   weir_leave(c);
   return r;
 }
@@ -208,7 +208,7 @@ static CUresult w_cuMemFree_v2(CUdeviceptr dptr)
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFree(c, real, dptr) : real(dptr);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(dptr));
+  weir_x_free(c, W(dptr), W(WEIR_MEM_UNKNOWN));
   weir_leave(c);
   return r;
 }
@@ -223,7 +223,7 @@ static CUresult w_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 101, WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
@@ -243,7 +243,7 @@ static CUresult w_cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 102, WEIR_EVF_PTDS | WEIR_EVF_ASYNC, WEIR_BANK_DRIVER)) return real(dptr, hStream);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(dptr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(dptr));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeAsync(c, real, dptr, hStream) : real(dptr, hStream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
@@ -453,13 +453,13 @@ static CUresult w_cuArrayDestroy(CUarray hArray)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 14, 0, WEIR_BANK_DRIVER)) return real(hArray);
-  weir_x_free_array_before(c, W(hArray));
+  weir_x_free_before(c, W(hArray));
   weir_forward(c);
   CUresult r = real(hArray);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_free_array(c, W(hArray));
+  weir_x_free(c, W(hArray), W(WEIR_MEM_ARRAY));
   weir_leave(c);
   return r;
 }
@@ -473,13 +473,13 @@ static CUresult w_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 22, 0, WEIR_BANK_DRIVER)) return real(hMipmappedArray);
-  weir_x_free_array_before(c, W(hMipmappedArray));
+  weir_x_free_before(c, W(hMipmappedArray));
   weir_forward(c);
   CUresult r = real(hMipmappedArray);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(hMipmappedArray))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_free_array(c, W(hMipmappedArray));
+  weir_x_free(c, W(hMipmappedArray), W(WEIR_MEM_ARRAY));
   weir_leave(c);
   return r;
 }
@@ -551,12 +551,12 @@ static CUresult w_cuMemFreeHost(void *p)
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 32, 0, WEIR_BANK_DRIVER)) return real(p);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(p));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(p));
   weir_forward(c);
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuMemFreeHost(c, real, p) : real(p);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_free_host(c, W(p));
+  weir_x_free(c, W(p), W(WEIR_MEM_PINNED));
   weir_leave(c);
   return r;
 }
@@ -608,7 +608,7 @@ static CUresult w_cuMemHostUnregister(void *p)
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 39, 0, WEIR_BANK_DRIVER)) return real(p);
-  weir_x_host_unregister_before(c, W(p));
+  weir_x_free_before(c, W(p));
   weir_forward(c);
   CUresult r = real(p);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
@@ -3221,7 +3221,7 @@ static CUresult w_cuStreamCreate(CUstream *phStream, unsigned int Flags)
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(phStream, Flags))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_create(c, WEIR_OUT(phStream), W(Flags));
+  weir_x_stream(c, WEIR_OUT(phStream), W(1), W(Flags));
   weir_leave(c);
   return r;
 }
@@ -3240,7 +3240,7 @@ static CUresult w_cuStreamCreateWithPriority(CUstream *phStream, unsigned int fl
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(phStream, flags, priority))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_create(c, WEIR_OUT(phStream), W(flags));
+  weir_x_stream(c, WEIR_OUT(phStream), W(1), W(flags));
   weir_leave(c);
   return r;
 }
@@ -3259,7 +3259,7 @@ static CUresult w_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuGreenCtxStreamCreate(c, real, phStream, greenCtx, flags, priority) : real(phStream, greenCtx, flags, priority);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_create(c, WEIR_OUT(phStream), W(flags));
+  weir_x_stream(c, WEIR_OUT(phStream), W(1), W(flags));
   weir_leave(c);
   return r;
 }
@@ -3278,7 +3278,7 @@ static CUresult w_cuStreamDestroy(CUstream hStream)
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_destroy(c, W(hStream));
+  weir_x_stream(c, W(hStream), W(0), W(0));
   weir_leave(c);
   return r;
 }
@@ -3297,7 +3297,7 @@ static CUresult w_cuStreamDestroy_v2(CUstream hStream)
   CUresult r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cuStreamDestroy(c, real, hStream) : real(hStream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_destroy(c, W(hStream));
+  weir_x_stream(c, W(hStream), W(0), W(0));
   weir_leave(c);
   return r;
 }
@@ -3858,7 +3858,7 @@ static CUresult w_cuLaunch(CUfunction f)
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(f))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_old(c, W(f), W(1), W(1), W(0));
+  weir_x_launch(c, W(f), W(1), W(1), W(1), W(1), W(1), W(1), W(0));
   weir_leave(c);
   return r;
 }
@@ -3877,7 +3877,7 @@ static CUresult w_cuLaunchGrid(CUfunction f, int grid_width, int grid_height)
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(f, grid_width, grid_height))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(0));
+  weir_x_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(0));
   weir_leave(c);
   return r;
 }
@@ -3896,7 +3896,7 @@ static CUresult w_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_heigh
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(f, grid_width, grid_height, hStream))) weir_route_error_gone(WEIR_BANK_DRIVER);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_old(c, W(f), W(grid_width), W(grid_height), W(hStream));
+  weir_x_launch(c, W(f), W((uint32_t)grid_width), W((uint32_t)grid_height), W(1), W(1), W(1), W(1), W(hStream));
   weir_leave(c);
   return r;
 }
@@ -5885,7 +5885,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFree(c, real, devPtr) : real(devPtr);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_free(c, W(devPtr));
+  weir_x_free(c, W(devPtr), W(WEIR_MEM_UNKNOWN));
   weir_leave(c);
   return r;
 }
@@ -5905,7 +5905,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
@@ -5930,7 +5930,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_async_before(c, W(devPtr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
@@ -6099,13 +6099,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeArray(uint32_
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 2, WEIR_EVF_RUNTIME, bank)) return real(array);
-  weir_x_free_array_before(c, W(array));
+  weir_x_free_before(c, W(array));
   weir_forward(c);
   cudaError_t r = real(array);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(array))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_free_array(c, W(array));
+  weir_x_free(c, W(array), W(WEIR_MEM_ARRAY));
   weir_leave(c);
   return r;
 }
@@ -6124,13 +6124,13 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeMipmappedArra
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 3, WEIR_EVF_RUNTIME, bank)) return real(mipmappedArray);
-  weir_x_free_array_before(c, W(mipmappedArray));
+  weir_x_free_before(c, W(mipmappedArray));
   weir_forward(c);
   cudaError_t r = real(mipmappedArray);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(mipmappedArray))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_free_array(c, W(mipmappedArray));
+  weir_x_free(c, W(mipmappedArray), W(WEIR_MEM_ARRAY));
   weir_leave(c);
   return r;
 }
@@ -6198,12 +6198,12 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   weir_call call, *c = &call;
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) return real(ptr);
-  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_host_before(c, W(ptr));
+  if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeHost(c, real, ptr) : real(ptr);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_free_host(c, W(ptr));
+  weir_x_free(c, W(ptr), W(WEIR_MEM_PINNED));
   weir_leave(c);
   return r;
 }
@@ -6246,7 +6246,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostUnregister(ui
   if (__builtin_expect(!real, 0)) return (cudaError_t)WEIR_NOT_FOUND;
   weir_call call, *c = &call;
   if (!weir_enter(c, 28, WEIR_EVF_RUNTIME, bank)) return real(ptr);
-  weir_x_host_unregister_before(c, W(ptr));
+  weir_x_free_before(c, W(ptr));
   weir_forward(c);
   cudaError_t r = real(ptr);
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
@@ -8082,7 +8082,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreate(uint
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pStream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_create(c, WEIR_OUT(pStream), W(0));
+  weir_x_stream(c, WEIR_OUT(pStream), W(1), W(0));
   weir_leave(c);
   return r;
 }
@@ -8106,7 +8106,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithF
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pStream, flags))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
+  weir_x_stream(c, WEIR_OUT(pStream), W(1), W(flags));
   weir_leave(c);
   return r;
 }
@@ -8130,7 +8130,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamCreateWithP
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(pStream, flags, priority))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_create(c, WEIR_OUT(pStream), W(flags));
+  weir_x_stream(c, WEIR_OUT(pStream), W(1), W(flags));
   weir_leave(c);
   return r;
 }
@@ -8154,7 +8154,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaStreamDestroy(c, real, stream) : real(stream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
-  weir_x_stream_destroy(c, W(stream));
+  weir_x_stream(c, W(stream), W(0), W(0));
   weir_leave(c);
   return r;
 }
@@ -8598,7 +8598,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel(uint
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
+  weir_x_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
   weir_leave(c);
   return r;
 }
@@ -8622,7 +8622,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchKernel_ptsz
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
+  weir_x_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
   weir_leave(c);
   return r;
 }
@@ -8646,7 +8646,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
+  weir_x_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
   weir_leave(c);
   return r;
 }
@@ -8670,7 +8670,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaLaunchCooperative
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(func, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_rt(c, W(func), gridDim, blockDim, W(stream));
+  weir_x_launch(c, W(func), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
   weir_leave(c);
   return r;
 }
@@ -9128,7 +9128,7 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_12
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
+  weir_x_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
   weir_leave(c);
   return r;
 }
@@ -9149,7 +9149,7 @@ static inline __attribute__((always_inline)) cudaError_t k___cudaLaunchKernel_pt
   while (__builtin_expect(r != 0, 0) && weir_route_failed((int)r))
     if (!(r = real(kernel, gridDim, blockDim, args, sharedMem, stream))) weir_route_error_gone(bank);
   weir_returned(c, (uint32_t)r);
-  weir_x_launch_rt(c, W(kernel), gridDim, blockDim, W(stream));
+  weir_x_launch(c, W(kernel), W(gridDim.x), W(gridDim.y), W(gridDim.z), W(blockDim.x), W(blockDim.y), W(blockDim.z), W(stream));
   weir_leave(c);
   return r;
 }
