@@ -9,6 +9,7 @@
 
 #include "interpose/reroute/poison.h"
 #include "interpose/reroute/rules.h"
+#include "interpose/record/hash_table.h"
 #include "interpose/record/work.h"
 #include "interpose/elf/elf.h"
 
@@ -96,20 +97,6 @@ WEIR_INLINE bool serve(weir_call *c, uint64_t bytes, uint64_t *address)
   return true;
 }
 
-cudaError_t weir_r_cudaMalloc(weir_call *c, cudaError_t (*real)(void **, size_t), void **out,
-                              size_t bytes)
-{
-  uint64_t at;
-  if (!out || !serve(c, bytes, &at)) {
-    cudaError_t r;
-    WEIR_WITH_RELIEF(c, r, real(out, bytes));
-    if (r == cudaSuccess && out) fill_passed((uint64_t)(uintptr_t)*out, bytes);
-    return r;
-  }
-  *out = (void *)(uintptr_t)at;
-  return cudaSuccess;
-}
-
 CUresult weir_r_cuMemAlloc(weir_call *c, CUresult (*real)(CUdeviceptr *, size_t), CUdeviceptr *out,
                            size_t bytes)
 {
@@ -126,11 +113,9 @@ CUresult weir_r_cuMemAlloc(weir_call *c, CUresult (*real)(CUdeviceptr *, size_t)
 
 /* ---- pitched: the pitch is the driver's, learnt from its first answer for a width ------------ */
 
-enum { PITCHES = 1024 };
-static struct pitch {
-  _Atomic uint64_t key; /* width << 16 | element size << 8 | context; 0: free */
-  _Atomic uint64_t pitch;
-} pitches[PITCHES];
+enum { PITCHES_MOST = 1 << 16 };
+static _Atomic unsigned pitches_known;
+static weir_table pitches; /* width << 16 | element size << 8 | context: pitch */
 
 static uint64_t pitch_key(uint64_t width, unsigned element)
 {
@@ -139,25 +124,19 @@ static uint64_t pitch_key(uint64_t width, unsigned element)
   return width << 16 | (uint64_t)(element & 255) << 8 | weir_self.last_context_number;
 }
 
-static struct pitch *pitch_slot(uint64_t key)
-{
-  return &pitches[key * UINT64_C(0x9e3779b97f4a7c15) >> 54];
-}
-
 /* 0: not known. */
 static uint64_t pitch_known(uint64_t key)
 {
-  struct pitch *p = pitch_slot(key);
-  uint64_t pitch = atomic_load_explicit(&p->pitch, memory_order_acquire);
-  return key && atomic_load_explicit(&p->key, memory_order_acquire) == key ? pitch : 0;
+  weir_entry *e = key ? weir_table_find(&pitches, key) : NULL;
+  return e ? atomic_load_explicit(&e->y, memory_order_acquire) : 0;
 }
 
-static void pitch_learn(uint64_t key, uint64_t pitch)
+/* What the driver has said; and of the memory that it gave to the program itself. */
+static void pitch_learn(uint64_t key, uint64_t pitch, uint64_t at, uint64_t rows)
 {
-  struct pitch *p = pitch_slot(key);
-  uint64_t none = 0;
-  if (!key || atomic_load(&p->pitch)) return; /* taken: a width that shares it is asked each time */
-  if (atomic_compare_exchange_strong(&p->pitch, &none, pitch)) atomic_store(&p->key, key);
+  if (key && !pitch_known(key) && atomic_fetch_add(&pitches_known, 1) < PITCHES_MOST)
+    (void)weir_table_put(&pitches, key, 0, pitch);
+  fill_passed(at, pitch * rows);
 }
 
 /* Memory for `rows` rows of a width whose pitch is known; 0 in *pitch: the original has to do it.
@@ -181,10 +160,8 @@ cudaError_t weir_r_cudaMallocPitch(weir_call *c,
   }
   cudaError_t r;
   WEIR_WITH_RELIEF(c, r, real(out, pitch, width, height));
-  if (r == cudaSuccess && out && pitch && height) {
-    pitch_learn(key, *pitch);
-    fill_passed((uint64_t)(uintptr_t)*out, *pitch * height);
-  }
+  if (r == cudaSuccess && out && pitch && height)
+    pitch_learn(key, *pitch, (uint64_t)(uintptr_t)*out, height);
   return r;
 }
 
@@ -200,10 +177,8 @@ cudaError_t weir_r_cudaMalloc3D(weir_call *c,
   }
   cudaError_t r;
   WEIR_WITH_RELIEF(c, r, real(out, extent));
-  if (r == cudaSuccess && out && extent.height && extent.depth) {
-    pitch_learn(key, out->pitch);
-    fill_passed((uint64_t)(uintptr_t)out->ptr, out->pitch * extent.height * extent.depth);
-  }
+  if (r == cudaSuccess && out && extent.height && extent.depth)
+    pitch_learn(key, out->pitch, (uint64_t)(uintptr_t)out->ptr, extent.height * extent.depth);
   return r;
 }
 
@@ -221,10 +196,7 @@ CUresult weir_r_cuMemAllocPitch(weir_call *c,
   }
   CUresult r;
   WEIR_WITH_RELIEF(c, r, real(out, pitch, width, height, element));
-  if (r == CUDA_SUCCESS && out && pitch && height) {
-    pitch_learn(key, *pitch);
-    fill_passed(*out, *pitch * height);
-  }
+  if (r == CUDA_SUCCESS && out && pitch && height) pitch_learn(key, *pitch, *out, height);
   return r;
 }
 
@@ -328,17 +300,6 @@ void weir_freed(weir_fate f, const weir_whole_block *b, int error)
   weir_whole_stay(w, b);
 }
 
-cudaError_t weir_r_cudaFree(weir_call *c, cudaError_t (*real)(void *), void *ptr)
-{
-  uint64_t at = (uint64_t)(uintptr_t)ptr;
-  weir_whole_block b;
-  weir_fate f = weir_keep(c, at, false, &b);
-  if (f == WEIR_FATE_KEPT) return cudaSuccess;
-  cudaError_t r = real((void *)(uintptr_t)weir_to_free(f, at));
-  weir_freed(f, &b, (int)r);
-  return r;
-}
-
 CUresult weir_r_cuMemFree(weir_call *c, CUresult (*real)(CUdeviceptr), CUdeviceptr ptr)
 {
   weir_whole_block b;
@@ -360,17 +321,6 @@ static weir_fate leave_to_driver(weir_call *c, uint64_t address, weir_whole_bloc
   if (!k) return WEIR_FATE_FOREIGN;
   c->why = WEIR_WHY_ORDERED;
   return b->state == WEIR_WHOLE_LIVE ? part(b) : WEIR_FATE_TWICE;
-}
-
-cudaError_t weir_r_cudaFreeAsync(weir_call *c, cudaError_t (*real)(void *, cudaStream_t), void *ptr,
-                                 cudaStream_t stream)
-{
-  uint64_t at = (uint64_t)(uintptr_t)ptr;
-  weir_whole_block b;
-  weir_fate f = leave_to_driver(c, at, &b);
-  cudaError_t r = real((void *)(uintptr_t)weir_to_free(f, at), stream);
-  weir_freed(f, &b, (int)r);
-  return r;
 }
 
 CUresult weir_r_cuMemFreeAsync(weir_call *c, CUresult (*real)(CUdeviceptr, CUstream),

@@ -32,11 +32,6 @@ void weir_route_taint(uint64_t address, weir_reason why)
   weir_block_add(b);
 }
 
-static bool plain(void)
-{
-  return weir_mode_now() == WEIR_OBSERVE;
-}
-
 /* `ptr`, or where it is in memory that the program has freed an address that is nobody's. */
 static CUdeviceptr as_seen(CUdeviceptr ptr, weir_routed *what)
 {
@@ -129,12 +124,10 @@ static uint64_t room_cached(unsigned device)
   return r.cached;
 }
 
-CUresult weir_s_cuMemGetInfo_v2(int bank, bool per_thread, CUresult (*real)(size_t *, size_t *),
-                                size_t *free_bytes, size_t *total_bytes)
+CUresult weir_s_cuMemGetInfo_v2(CUresult (*real)(size_t *, size_t *), size_t *free_bytes,
+                                size_t *total_bytes)
 {
   size_t total = 0, free_now = 0;
-  (void)bank, (void)per_thread;
-  if (plain()) return real(free_bytes, total_bytes);
   CUresult r = real(&free_now, &total);
   if (r != CUDA_SUCCESS || !free_bytes || !total_bytes) return real(free_bytes, total_bytes);
   weir_context_refresh(&weir_self);
@@ -146,13 +139,10 @@ CUresult weir_s_cuMemGetInfo_v2(int bank, bool per_thread, CUresult (*real)(size
 
 /* ---- what an address is ---------------------------------------------------------------------- */
 
-CUresult weir_s_cuMemGetAddressRange_v2(int bank, bool per_thread,
-                                        CUresult (*real)(CUdeviceptr *, size_t *, CUdeviceptr),
+CUresult weir_s_cuMemGetAddressRange_v2(CUresult (*real)(CUdeviceptr *, size_t *, CUdeviceptr),
                                         CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
   weir_routed what;
-  (void)bank, (void)per_thread;
-  if (plain()) return real(base, bytes, ptr);
   CUresult r = real(base, bytes, as_seen(ptr, &what));
   if (r == CUDA_SUCCESS && bytes && what.what == WEIR_ROUTED_LIVE) *bytes = what.requested;
   return r;
@@ -172,27 +162,21 @@ static void adjust(const weir_routed *what, CUpointer_attribute attribute, void 
   if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS) weir_route_taint(ptr, WEIR_WHY_TOKEN);
 }
 
-CUresult weir_s_cuPointerGetAttribute(int bank, bool per_thread,
-                                      CUresult (*real)(void *, CUpointer_attribute, CUdeviceptr),
+CUresult weir_s_cuPointerGetAttribute(CUresult (*real)(void *, CUpointer_attribute, CUdeviceptr),
                                       void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
   weir_routed what;
-  (void)bank, (void)per_thread;
-  if (plain()) return real(data, attribute, ptr);
   CUresult r = real(data, attribute, as_seen(ptr, &what));
   if (r == CUDA_SUCCESS) adjust(&what, attribute, data, ptr);
   return r;
 }
 
-CUresult weir_s_cuPointerGetAttributes(int bank, bool per_thread,
-                                       CUresult (*real)(unsigned, CUpointer_attribute *, void **,
+CUresult weir_s_cuPointerGetAttributes(CUresult (*real)(unsigned, CUpointer_attribute *, void **,
                                                         CUdeviceptr),
                                        unsigned count, CUpointer_attribute *attributes, void **data,
                                        CUdeviceptr ptr)
 {
   weir_routed what;
-  (void)bank, (void)per_thread;
-  if (plain()) return real(count, attributes, data, ptr);
   CUresult r = real(count, attributes, data, as_seen(ptr, &what));
   for (unsigned i = 0; r == CUDA_SUCCESS && i < count; i++)
     adjust(&what, attributes[i], data[i], ptr);
@@ -202,40 +186,31 @@ CUresult weir_s_cuPointerGetAttributes(int bank, bool per_thread,
 /* What follows makes memory known outside of the program's own allocations. */
 
 CUresult
-weir_s_cuPointerSetAttribute(int bank, bool per_thread,
-                             CUresult (*real)(const void *, CUpointer_attribute, CUdeviceptr),
+weir_s_cuPointerSetAttribute(CUresult (*real)(const void *, CUpointer_attribute, CUdeviceptr),
                              const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
   weir_routed what;
-  (void)bank, (void)per_thread;
-  if (plain()) return real(value, attribute, ptr);
   CUresult r = real(value, attribute, as_seen(ptr, &what));
   if (r == CUDA_SUCCESS && what.what == WEIR_ROUTED_LIVE) weir_route_taint(ptr, WEIR_WHY_ATTRIBUTE);
   return r;
 }
 
-CUresult weir_s_cuMemGetHandleForAddressRange(int bank, bool per_thread,
-                                              CUresult (*real)(void *, CUdeviceptr, size_t,
+CUresult weir_s_cuMemGetHandleForAddressRange(CUresult (*real)(void *, CUdeviceptr, size_t,
                                                                CUmemRangeHandleType,
                                                                unsigned long long),
                                               void *handle, CUdeviceptr ptr, size_t bytes,
                                               CUmemRangeHandleType type, unsigned long long flags)
 {
   weir_routed what;
-  (void)bank, (void)per_thread;
-  if (plain()) return real(handle, ptr, bytes, type, flags);
   CUresult r = real(handle, as_seen(ptr, &what), bytes, type, flags);
   if (r == CUDA_SUCCESS) weir_route_taint(ptr, WEIR_WHY_HANDLE);
   return r;
 }
 
-CUresult weir_s_cuIpcGetMemHandle(int bank, bool per_thread,
-                                  CUresult (*real)(CUipcMemHandle *, CUdeviceptr),
+CUresult weir_s_cuIpcGetMemHandle(CUresult (*real)(CUipcMemHandle *, CUdeviceptr),
                                   CUipcMemHandle *handle, CUdeviceptr ptr)
 {
   weir_routed what;
-  (void)bank, (void)per_thread;
-  if (plain()) return real(handle, ptr);
   CUresult r = real(handle, as_seen(ptr, &what));
   if (r == CUDA_SUCCESS) weir_route_taint(ptr, WEIR_WHY_IPC);
   return r;

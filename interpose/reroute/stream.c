@@ -7,9 +7,10 @@
 
 /* The program's own wait for a context settles all that was waiting, and old memory can go back, at
  * no cost. */
-static CUresult wait_by(CUresult (*real)(void))
+CUresult weir_r_sync(weir_call *c, CUresult (*real)(void))
 {
   weir_moment m;
+  (void)c;
   weir_context_refresh(&weir_self);
   unsigned n = weir_self.last_context_number;
   bool tell = weir_mode_now() == WEIR_RELAXED && n;
@@ -25,18 +26,6 @@ static CUresult wait_by(CUresult (*real)(void))
   return r;
 }
 
-CUresult weir_r_sync(weir_call *c, CUresult (*real)(void))
-{
-  (void)c;
-  return wait_by(real);
-}
-
-cudaError_t weir_r_sync_rt(weir_call *c, cudaError_t (*real)(void))
-{
-  (void)c;
-  return (cudaError_t)wait_by((CUresult(*)(void))(uintptr_t)real);
-}
-
 /* Ahead of the end of a stream that may have work: all caches of the context mark it. */
 static void stream_ends(uint64_t stream)
 {
@@ -49,14 +38,6 @@ static void stream_ends(uint64_t stream)
   weir_status st = weir_caches_stream_ends(n, (void *)(uintptr_t)stream, busy);
   if (st) weir_work_unseen("a stream with work ended and could not be marked");
   weir_work_forget_stream(n, stream);
-}
-
-cudaError_t weir_r_cudaStreamDestroy(weir_call *c, cudaError_t (*real)(cudaStream_t),
-                                     cudaStream_t stream)
-{
-  (void)c;
-  stream_ends((uint64_t)(uintptr_t)stream);
-  return real(stream);
 }
 
 CUresult weir_r_cuStreamDestroy(weir_call *c, CUresult (*real)(CUstream), CUstream stream)

@@ -5615,7 +5615,7 @@ static CUresult w_cuMemGetInfo_v2(size_t *free, size_t *total)
 {
   fn_cuMemGetInfo_v2 real = (fn_cuMemGetInfo_v2)(uintptr_t)weir_real(285);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuMemGetInfo_v2(WEIR_BANK_DRIVER, false, real, free, total);
+  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuMemGetInfo_v2(real, free, total) : real(free, total);
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetInfo_v2, PFN_cuMemGetInfo_v3020), "cuMemGetInfo_v2");
 WEIR_EXPORT(w_cuMemGetInfo_v2, cuMemGetInfo_v2, WEIR_NODE_DRIVER);
@@ -5625,7 +5625,7 @@ static CUresult w_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUd
 {
   fn_cuMemGetAddressRange_v2 real = (fn_cuMemGetAddressRange_v2)(uintptr_t)weir_real(286);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuMemGetAddressRange_v2(WEIR_BANK_DRIVER, false, real, pbase, psize, dptr);
+  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuMemGetAddressRange_v2(real, pbase, psize, dptr) : real(pbase, psize, dptr);
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetAddressRange_v2, PFN_cuMemGetAddressRange_v3020), "cuMemGetAddressRange_v2");
 WEIR_EXPORT(w_cuMemGetAddressRange_v2, cuMemGetAddressRange_v2, WEIR_NODE_DRIVER);
@@ -5635,7 +5635,7 @@ static CUresult w_cuPointerGetAttribute(void *data, CUpointer_attribute attribut
 {
   fn_cuPointerGetAttribute real = (fn_cuPointerGetAttribute)(uintptr_t)weir_real(287);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuPointerGetAttribute(WEIR_BANK_DRIVER, false, real, data, attribute, ptr);
+  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuPointerGetAttribute(real, data, attribute, ptr) : real(data, attribute, ptr);
 }
 _Static_assert(WEIR_SAME(&w_cuPointerGetAttribute, PFN_cuPointerGetAttribute_v4000), "cuPointerGetAttribute");
 WEIR_EXPORT(w_cuPointerGetAttribute, cuPointerGetAttribute, WEIR_NODE_DRIVER);
@@ -5645,7 +5645,7 @@ static CUresult w_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_a
 {
   fn_cuPointerGetAttributes real = (fn_cuPointerGetAttributes)(uintptr_t)weir_real(288);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuPointerGetAttributes(WEIR_BANK_DRIVER, false, real, numAttributes, attributes, data, ptr);
+  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuPointerGetAttributes(real, numAttributes, attributes, data, ptr) : real(numAttributes, attributes, data, ptr);
 }
 _Static_assert(WEIR_SAME(&w_cuPointerGetAttributes, PFN_cuPointerGetAttributes_v7000), "cuPointerGetAttributes");
 WEIR_EXPORT(w_cuPointerGetAttributes, cuPointerGetAttributes, WEIR_NODE_DRIVER);
@@ -5655,7 +5655,7 @@ static CUresult w_cuPointerSetAttribute(const void *value, CUpointer_attribute a
 {
   fn_cuPointerSetAttribute real = (fn_cuPointerSetAttribute)(uintptr_t)weir_real(289);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuPointerSetAttribute(WEIR_BANK_DRIVER, false, real, value, attribute, ptr);
+  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuPointerSetAttribute(real, value, attribute, ptr) : real(value, attribute, ptr);
 }
 _Static_assert(WEIR_SAME(&w_cuPointerSetAttribute, PFN_cuPointerSetAttribute_v6000), "cuPointerSetAttribute");
 WEIR_EXPORT(w_cuPointerSetAttribute, cuPointerSetAttribute, WEIR_NODE_DRIVER);
@@ -5665,7 +5665,7 @@ static CUresult w_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, 
 {
   fn_cuMemGetHandleForAddressRange real = (fn_cuMemGetHandleForAddressRange)(uintptr_t)weir_real(290);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuMemGetHandleForAddressRange(WEIR_BANK_DRIVER, false, real, handle, dptr, size, handleType, flags);
+  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuMemGetHandleForAddressRange(real, handle, dptr, size, handleType, flags) : real(handle, dptr, size, handleType, flags);
 }
 _Static_assert(WEIR_SAME(&w_cuMemGetHandleForAddressRange, PFN_cuMemGetHandleForAddressRange_v11070), "cuMemGetHandleForAddressRange");
 WEIR_EXPORT(w_cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange, WEIR_NODE_DRIVER);
@@ -5675,7 +5675,7 @@ static CUresult w_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
   fn_cuIpcGetMemHandle real = (fn_cuIpcGetMemHandle)(uintptr_t)weir_real(291);
   if (__builtin_expect(!real, 0)) return (CUresult)WEIR_NOT_FOUND;
-  return weir_s_cuIpcGetMemHandle(WEIR_BANK_DRIVER, false, real, pHandle, dptr);
+  return weir_mode_now() != WEIR_OBSERVE ? weir_s_cuIpcGetMemHandle(real, pHandle, dptr) : real(pHandle, dptr);
 }
 _Static_assert(WEIR_SAME(&w_cuIpcGetMemHandle, PFN_cuIpcGetMemHandle_v4010), "cuIpcGetMemHandle");
 WEIR_EXPORT(w_cuIpcGetMemHandle, cuIpcGetMemHandle, WEIR_NODE_DRIVER);
@@ -5689,7 +5689,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc(uint32_t r
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 4, WEIR_EVF_RUNTIME, bank)) return real(devPtr, size);
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc(c, real, devPtr, size) : real(devPtr, size);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemAlloc(c, (CUresult (*)(CUdeviceptr *dptr, size_t bytesize))(uintptr_t)real, (CUdeviceptr *)(uintptr_t)devPtr, size) : real(devPtr, size);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc(c, WEIR_OUT(devPtr), W(size), W(WEIR_MEM_DEVICE));
@@ -5713,7 +5713,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocPitch(uint3
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 9, WEIR_EVF_RUNTIME, bank)) return real(devPtr, pitch, width, height);
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cudaMallocPitch(c, real, devPtr, pitch, width, height) : real(devPtr, pitch, width, height);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_pitch(c, WEIR_OUT(devPtr), WEIR_OUT(pitch), W(height), W(width));
@@ -5737,7 +5737,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMalloc3D(uint32_t
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 5, WEIR_EVF_RUNTIME, bank)) return real(pitchedDevPtr, extent);
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cudaMalloc3D(c, real, pitchedDevPtr, extent) : real(pitchedDevPtr, extent);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_3d(c, pitchedDevPtr, W(extent.width), W(extent.height*extent.depth));
@@ -5882,7 +5882,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFree(uint32_t row
   if (!weir_enter(c, 1, WEIR_EVF_RUNTIME, bank)) return real(devPtr);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFree(c, real, devPtr) : real(devPtr);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemFree(c, (CUresult (*)(CUdeviceptr dptr))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr) : real(devPtr);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(devPtr), W(WEIR_MEM_UNKNOWN));
@@ -5907,7 +5907,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync(uint32_
   if (!weir_enter(c, 74, WEIR_EVF_RUNTIME | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream) : real(devPtr, hStream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(devPtr), W(hStream));
@@ -5932,7 +5932,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeAsync_ptsz(ui
   if (!weir_enter(c, 75, WEIR_EVF_RUNTIME | WEIR_EVF_PTDS | WEIR_EVF_ASYNC, bank)) return real(devPtr, hStream);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(devPtr));
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeAsync(c, real, devPtr, hStream) : real(devPtr, hStream);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemFreeAsync(c, (CUresult (*)(CUdeviceptr dptr, CUstream hStream))(uintptr_t)real, (CUdeviceptr)(uintptr_t)devPtr, (CUstream)(uintptr_t)hStream) : real(devPtr, hStream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free_async(c, W(devPtr), W(hStream));
@@ -6151,7 +6151,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaMallocHost(uint32
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 29, WEIR_EVF_RUNTIME, bank)) return real(ptr, size);
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaMallocHost(c, real, ptr, size) : real(ptr, size);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemAllocHost(c, (CUresult (*)(void **pp, size_t bytesize))(uintptr_t)real, ptr, size) : real(ptr, size);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(ptr), W(size), W(0));
@@ -6175,7 +6175,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaHostAlloc(uint32_
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 24, WEIR_EVF_RUNTIME, bank)) return real(pHost, size, flags);
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaHostAlloc(c, real, pHost, size, flags) : real(pHost, size, flags);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemHostAlloc(c, (CUresult (*)(void **pp, size_t bytesize, unsigned int Flags))(uintptr_t)real, pHost, size, flags) : real(pHost, size, flags);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_alloc_host(c, WEIR_OUT(pHost), W(size), W(flags));
@@ -6200,7 +6200,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaFreeHost(uint32_t
   if (!weir_enter(c, 23, WEIR_EVF_RUNTIME, bank)) return real(ptr);
   if (weir_mode_now() == WEIR_OBSERVE) weir_x_free_before(c, W(ptr));
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaFreeHost(c, real, ptr) : real(ptr);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuMemFreeHost(c, (CUresult (*)(void *p))(uintptr_t)real, ptr) : real(ptr);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_free(c, W(ptr), W(WEIR_MEM_PINNED));
@@ -7842,7 +7842,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaDeviceSynchronize
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 332, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_sync(c, (CUresult (*)(void))(uintptr_t)real) : real();
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
@@ -7866,7 +7866,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaThreadSynchronize
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 1060, WEIR_EVF_RUNTIME, bank)) return real();
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_sync_rt(c, real) : real();
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_sync(c, (CUresult (*)(void))(uintptr_t)real) : real();
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_sync(c, W(WEIR_SYNC_CONTEXT), W(0), W(0));
@@ -8151,7 +8151,7 @@ static inline __attribute__((always_inline)) cudaError_t k_cudaStreamDestroy(uin
   c->site = __builtin_return_address(0);
   if (!weir_enter(c, 381, WEIR_EVF_RUNTIME, bank)) return real(stream);
   weir_forward(c);
-  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? weir_r_cudaStreamDestroy(c, real, stream) : real(stream);
+  cudaError_t r = weir_mode_now() != WEIR_OBSERVE ? (cudaError_t)weir_r_cuStreamDestroy(c, (CUresult (*)(CUstream hStream))(uintptr_t)real, (CUstream)(uintptr_t)stream) : real(stream);
   if (__builtin_expect(r != 0, 0)) weir_route_saw((int)r);
   weir_returned(c, (uint32_t)r);
   weir_x_stream(c, W(stream), W(0), W(0));
