@@ -91,6 +91,17 @@ struct weir_whole { /* what a hit touches comes first */
 };
 
 static weir_bias lock = WEIR_BIAS_INITIALIZER;
+
+HOT void let_lock_go(weir_bias *const *held)
+{
+  weir_bias_unlock(*held);
+}
+
+/* The lock, until the function returns. */
+#define HOLD_LOCK                                                                                  \
+  weir_bias *const held __attribute__((cleanup(let_lock_go))) = &lock;                             \
+  weir_bias_lock(held)
+
 static rec *recs;
 static uint32_t recs_end = 1, recs_committed;
 static rec_id spare;
@@ -506,20 +517,28 @@ static weir_whole_why missed(weir_whole *w, uint64_t bytes)
   return WEIR_WHOLE_FIRST;
 }
 
-/* Lock held. */
-static weir_status adopt(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t address)
+/* A live block, found by its address from here on; 0: no memory for it. Lock held. */
+static rec_id rec_live(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t address)
 {
-  /* The device gives an address that we have: it was freed behind our back. */
-  rec_id id = map_find(address);
-  if (id) vanish(id);
-  id = map_ensure() ? rec_new() : 0;
-  if (!id) return no_memory();
+  rec_id id = map_ensure() ? rec_new() : 0;
+  if (!id) return 0;
   recs[id].address = address;
   recs[id].bytes = bytes;
   recs[id].bin = bin_of(bytes);
   recs[id].cache = w;
   map_put(id);
   live_in(w, id, asked);
+  return id;
+}
+
+/* Lock held. */
+static weir_status adopt(weir_whole *w, uint64_t asked, uint64_t bytes, uint64_t address)
+{
+  /* The device gives an address that we have: it was freed behind our back. */
+  rec_id id = map_find(address);
+  if (id) vanish(id);
+  id = rec_live(w, asked, bytes, address);
+  if (!id) return no_memory();
   recs[id].why = (uint8_t)missed(w, bytes);
   w->stats.misses++;
   return WEIR_OK;
@@ -562,28 +581,21 @@ weir_status weir_whole_malloc(weir_whole *w, uint64_t asked, uint64_t *address, 
   if (!sane(asked))
     return weir_fail(WEIR_EOOM, "%llu bytes are none a device has", (unsigned long long)asked);
   uint64_t bytes = round_up(asked);
-  weir_status st = WEIR_OK;
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   *hit = reuse(w, asked, bytes, address);
-  if (!*hit) st = miss(w, asked, bytes, address);
-  weir_bias_unlock(&lock);
-  return st;
+  return *hit ? WEIR_OK : miss(w, asked, bytes, address);
 }
 
 bool weir_whole_reuse(weir_whole *w, uint64_t asked, uint64_t *address)
 {
-  weir_bias_lock(&lock);
-  bool hit = sane(asked) && reuse(w, asked, round_up(asked), address);
-  weir_bias_unlock(&lock);
-  return hit;
+  HOLD_LOCK;
+  return sane(asked) && reuse(w, asked, round_up(asked), address);
 }
 
 weir_status weir_whole_adopt(weir_whole *w, uint64_t asked, uint64_t address)
 {
-  weir_bias_lock(&lock);
-  weir_status st = adopt(w, asked, round_up(asked), address);
-  weir_bias_unlock(&lock);
-  return st;
+  HOLD_LOCK;
+  return adopt(w, asked, round_up(asked), address);
 }
 
 uint64_t weir_whole_round(uint64_t bytes)
@@ -652,14 +664,18 @@ HOT weir_status put_back(rec_id id, void *const *streams, unsigned count, uint32
   return WEIR_OK;
 }
 
+/* Lock held. */
+static rec_id live_at(uint64_t address)
+{
+  rec_id id = map_find(address);
+  return id && recs[id].state == WEIR_WHOLE_LIVE ? id : 0;
+}
+
 weir_status weir_whole_free(uint64_t address, void *const *streams, unsigned count, bool *full)
 {
-  weir_bias_lock(&lock);
-  rec_id id = map_find(address);
-  bool live = id && recs[id].state == WEIR_WHOLE_LIVE;
-  weir_status st = live ? put_back(id, streams, count, time_now(), full) : WEIR_EINVAL;
-  weir_bias_unlock(&lock);
-  return live ? st : not_live(address);
+  HOLD_LOCK;
+  rec_id id = live_at(address);
+  return id ? put_back(id, streams, count, time_now(), full) : not_live(address);
 }
 
 /* Lock held. */
@@ -673,99 +689,77 @@ HOT bool still(const weir_whole_block *b)
 weir_status weir_whole_release(const weir_whole_block *b, void *const *streams, unsigned count,
                                uint64_t ticks, bool *full)
 {
-  weir_bias_lock(&lock);
-  bool live = still(b);
-  weir_status st = live ? put_back(b->record, streams, count, time_at(ticks), full) : WEIR_EINVAL;
-  weir_bias_unlock(&lock);
-  return live ? st : not_live(b->address);
+  HOLD_LOCK;
+  if (!still(b)) return not_live(b->address);
+  return put_back(b->record, streams, count, time_at(ticks), full);
 }
 
 bool weir_whole_forget(uint64_t address)
 {
-  weir_bias_lock(&lock);
-  rec_id id = map_find(address);
-  bool live = id && recs[id].state == WEIR_WHOLE_LIVE;
-  if (live) vanish(id);
-  weir_bias_unlock(&lock);
-  return live;
+  HOLD_LOCK;
+  rec_id id = live_at(address);
+  if (id) vanish(id);
+  return id != 0;
 }
 
 void weir_whole_disown(uint64_t address)
 {
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   rec_id id = map_find(address);
   if (id) vanish(id);
-  weir_bias_unlock(&lock);
 }
 
 bool weir_whole_part(const weir_whole_block *b)
 {
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   bool live = still(b);
   if (live) vanish(b->record);
-  weir_bias_unlock(&lock);
   return live;
 }
 
 /* Without memory for a record the block is the driver's from here on. */
 void weir_whole_stay(weir_whole *w, const weir_whole_block *b)
 {
-  weir_bias_lock(&lock);
-  rec_id id = map_find(b->address) || !map_ensure() ? 0 : rec_new();
-  if (id) {
-    recs[id].address = b->address;
-    recs[id].bytes = b->bytes;
-    recs[id].bin = bin_of(b->bytes);
-    recs[id].cache = w;
-    map_put(id);
-    live_in(w, id, b->requested);
-    recs[id].serial = b->serial;
-    recs[id].why = (uint8_t)b->why;
-  }
-  weir_bias_unlock(&lock);
+  HOLD_LOCK;
+  rec_id id = map_find(b->address) ? 0 : rec_live(w, b->requested, b->bytes, b->address);
+  if (!id) return;
+  recs[id].serial = b->serial;
+  recs[id].why = (uint8_t)b->why;
 }
 
 weir_whole_block weir_whole_find(uint64_t address)
 {
-  weir_whole_block b = {.state = WEIR_WHOLE_NONE};
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   rec_id id = map_find(address);
-  if (id) {
-    const rec *r = &recs[id];
-    b = (weir_whole_block){(weir_whole_state)r->state,
-                           r->cache->backend,
-                           r->address,
-                           r->state == WEIR_WHOLE_LIVE ? r->requested : 0,
-                           r->bytes,
-                           r->serial,
-                           (weir_whole_why)r->why,
-                           id};
-  }
-  weir_bias_unlock(&lock);
-  return b;
+  if (!id) return (weir_whole_block){.state = WEIR_WHOLE_NONE};
+  const rec *r = &recs[id];
+  return (weir_whole_block){(weir_whole_state)r->state,
+                            r->cache->backend,
+                            r->address,
+                            r->state == WEIR_WHOLE_LIVE ? r->requested : 0,
+                            r->bytes,
+                            r->serial,
+                            (weir_whole_why)r->why,
+                            id};
 }
 
 uint64_t weir_whole_serial(void)
 {
-  weir_bias_lock(&lock);
-  uint64_t next = serial + 1;
-  weir_bias_unlock(&lock);
-  return next;
+  HOLD_LOCK;
+  return serial + 1;
 }
 
 /* ---- what the program did -------------------------------------------------------------------- */
 
 uint64_t weir_whole_clock(weir_whole *w)
 {
-  weir_bias_lock(&lock);
-  uint64_t clock = w->clock;
-  weir_bias_unlock(&lock);
-  return clock;
+  HOLD_LOCK;
+  return w->clock;
 }
 
 void weir_whole_complete(weir_whole *w, uint64_t before)
 {
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   uint32_t now = time_now();
   for (rec_id id = w->waiting, next; id; id = next) {
     next = recs[id].next;
@@ -774,51 +768,43 @@ void weir_whole_complete(weir_whole *w, uint64_t before)
     idle_in(w, id, now);
   }
   decay(w, now);
-  weir_bias_unlock(&lock);
 }
 
 void weir_whole_age(weir_whole *w)
 {
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   decay(w, time_now());
-  weir_bias_unlock(&lock);
 }
 
 weir_status weir_whole_stream_ends(weir_whole *w, void *handle, bool busy)
 {
-  weir_status st = WEIR_OK;
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   stream *s = stream_known(w, handle);
   if (!s && busy && !(s = stream_of(w, handle)))
-    st = weir_fail(WEIR_ELIMIT, "more than %d streams have work", STREAMS);
-  if (s && (busy || s->uses)) st = mark(w, s);
-  if (s && !st) {
-    s->ended = true;
-    w->ended++;
-    let_go(w, s);
-  }
-  weir_bias_unlock(&lock);
-  return st;
+    return weir_fail(WEIR_ELIMIT, "more than %d streams have work", STREAMS);
+  weir_status st = s && (busy || s->uses) ? mark(w, s) : WEIR_OK;
+  if (!s || st) return st;
+  s->ended = true;
+  w->ended++;
+  let_go(w, s);
+  return WEIR_OK;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
 weir_status weir_whole_trim(weir_whole *w, uint64_t keep)
 {
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   poll(w);
-  weir_status st = trim(w, keep, WEIR_WHOLE_TRIM);
-  weir_bias_unlock(&lock);
-  return st;
+  return trim(w, keep, WEIR_WHOLE_TRIM);
 }
 
 weir_status weir_whole_trim_waiting(weir_whole *w)
 {
+  HOLD_LOCK;
   weir_status st = WEIR_OK;
-  weir_bias_lock(&lock);
   while (!st && w->waiting)
     st = give(w, w->waiting, WEIR_WHOLE_TRIM);
-  weir_bias_unlock(&lock);
   return st;
 }
 
@@ -834,10 +820,9 @@ bool weir_whole_giving(void)
 
 void weir_whole_get_stats(weir_whole *w, weir_whole_stats *out)
 {
-  weir_bias_lock(&lock);
+  HOLD_LOCK;
   poll(w);
   *out = w->stats;
-  weir_bias_unlock(&lock);
 }
 
 weir_status weir_whole_open(weir_whole **out, const weir_backend *backend,
