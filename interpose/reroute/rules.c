@@ -1,6 +1,5 @@
-/* rules.c: see rules.h. What is known of a call site is kept by its address in a table that is read
- * without a lock and only ever filled: after a dlclose() the same addresses go by other keys, and
- * where there is no room any more a site is found out each time.
+/* rules.c: see rules.h. What is known of a call site is kept by its address in a table that is only
+ * ever filled: after a dlclose() the same addresses go by other keys.
  *
  * A function's name is looked for in the symbol tables of its file, as it lies on the disk: the
  * dynamic one has only what is exported. */
@@ -11,7 +10,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "interpose/elf/elf.h"
+#include "interpose/record/hash_table.h"
 
-enum { SITES = 4096, PROBES = 32, BOUNDS = 2 * WEIR_RULES_MAX + 1 };
+enum { BOUNDS = 2 * WEIR_RULES_MAX + 1 };
 
 bool weir_rules_have[WEIR_RULE_KINDS];
 
@@ -31,11 +30,7 @@ static uint64_t bounds[BOUNDS];         /* ascending, the first 0 */
 static uint64_t fitting[BOUNDS];        /* rules that fit sizes from this bound to the next */
 static unsigned bound_count;
 
-static struct site {
-  _Atomic uint64_t key; /* 0: free */
-  uint64_t fits;        /* of the rules with a place, those that fit; before the key */
-} sites[SITES];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over filling it */
+static weir_table sites; /* call site, with the generation: rules with a place that fit it */
 static _Atomic uint64_t generation;
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -210,41 +205,17 @@ static uint64_t find_out(const void *site)
   return fits;
 }
 
-static unsigned home_of(uint64_t key)
-{
-  return (unsigned)(key * UINT64_C(0x9e3779b97f4a7c15) >> 52);
-}
-
-static uint64_t learn(uint64_t key, const void *site)
-{
-  uint64_t fits = find_out(site);
-  pthread_mutex_lock(&lock);
-  for (unsigned i = 0; i < PROBES; i++) {
-    struct site *s = &sites[(home_of(key) + i) % SITES];
-    uint64_t held = atomic_load_explicit(&s->key, memory_order_relaxed);
-    if (held && held != key) continue;
-    if (!held) {
-      s->fits = fits;
-      atomic_store_explicit(&s->key, key, memory_order_release);
-    }
-    break;
-  }
-  pthread_mutex_unlock(&lock);
-  return fits;
-}
-
 static uint64_t fits_site(const void *site)
 {
-  uint64_t key = (uint64_t)(uintptr_t)site ^ atomic_load_explicit(&generation, memory_order_relaxed)
-                                                 << 48;
+  uint64_t now = atomic_load_explicit(&generation, memory_order_relaxed);
+  uint64_t key = (uint64_t)(uintptr_t)site ^ now << 48;
   if (!site) return 0;
-  for (unsigned i = 0; i < PROBES; i++) {
-    const struct site *s = &sites[(home_of(key) + i) % SITES];
-    uint64_t held = atomic_load_explicit(&s->key, memory_order_acquire);
-    if (held == key) return s->fits;
-    if (!held) break;
-  }
-  return learn(key, site);
+  weir_entry *e = weir_table_find(&sites, key);
+  if (e && atomic_load_explicit(&e->y, memory_order_acquire))
+    return atomic_load_explicit(&e->x, memory_order_relaxed);
+  uint64_t fits = find_out(site);
+  (void)weir_table_put(&sites, key, fits, 1);
+  return fits;
 }
 
 void weir_rules_forget(void)
