@@ -45,4 +45,10 @@ void weir_x_free_before(weir_call *c, weir_word ptr);
 void weir_x_pool_destroy_before(weir_call *c, weir_word pool);
 void weir_x_reset_current_before(weir_call *c);
 
+/* Look-ups of kernels (names.c). */
+void weir_s___cudaRegisterFunction(int bank, bool per_thread, void (*real)(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize), void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int thread_limit, uint3 *tid, uint3 *bid, dim3 *bDim, dim3 *gDim, int *wSize);
+cudaError_t weir_s_cudaGetFuncBySymbol(int bank, bool per_thread, cudaError_t (*real)(cudaFunction_t *functionPtr, const void *symbolPtr), cudaFunction_t *functionPtr, const void *symbolPtr);
+cudaError_t weir_s___cudaGetKernel(int bank, bool per_thread, cudaError_t (*real)(cudaKernel_t *kernel, const void *stub), cudaKernel_t *kernel, const void *stub);
+cudaError_t weir_s_cudaGetKernel(int bank, bool per_thread, cudaError_t (*real)(cudaKernel_t *kernelPtr, const void *entryFuncAddr), cudaKernel_t *kernelPtr, const void *entryFuncAddr);
+
 #endif

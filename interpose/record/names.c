@@ -8,6 +8,7 @@
 
 #include <string.h>
 #include "interpose/record/context.h"
+#include "interpose/record/extract.h"
 #include "interpose/record/hash_table.h"
 
 static weir_table stubs, handles;

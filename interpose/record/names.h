@@ -29,23 +29,6 @@ WEIR_INLINE void weir_name_launch(weir_call *c, uint64_t handle)
 void weir_name_given(weir_call *c, uint64_t handle, const char *name);
 void weir_name_of_kernel(weir_call *c, uint64_t handle, uint64_t kernel);
 
-/* Bodies of the wrappers that the kernels of a program go through; they record no event. */
-void weir_s___cudaRegisterFunction(int bank, bool per_thread,
-                                   void (*real)(void **, const char *, char *, const char *, int,
-                                                uint3 *, uint3 *, dim3 *, dim3 *, int *),
-                                   void **module, const char *stub, char *symbol, const char *name,
-                                   int threads, uint3 *tid, uint3 *bid, dim3 *block, dim3 *grid,
-                                   int *warp);
-cudaError_t weir_s___cudaGetKernel(int bank, bool per_thread,
-                                   cudaError_t (*real)(cudaKernel_t *, const void *),
-                                   cudaKernel_t *kernel, const void *stub);
-cudaError_t weir_s_cudaGetKernel(int bank, bool per_thread,
-                                 cudaError_t (*real)(cudaKernel_t *, const void *),
-                                 cudaKernel_t *kernel, const void *stub);
-cudaError_t weir_s_cudaGetFuncBySymbol(int bank, bool per_thread,
-                                       cudaError_t (*real)(cudaFunction_t *, const void *),
-                                       cudaFunction_t *function, const void *stub);
-
 /* A host stub was registered as the kernel `name` (static string of the program). */
 void weir_name_stub(uint64_t stub, const char *name);
 

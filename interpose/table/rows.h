@@ -75,27 +75,7 @@ const weir_name *weir_name_find(const char *name);
 /* ---- cuGetProcAddress and its kin (proc_address.c) ---------------------------------------------
  *
  * Bodies of the wrappers; `real` is the original. They record no event. */
-CUresult weir_s_cuGetProcAddress(int bank, bool per_thread,
-                                 CUresult (*real)(const char *, void **, int, cuuint64_t),
-                                 const char *symbol, void **function, int version,
-                                 cuuint64_t flags);
-CUresult weir_s_cuGetProcAddress_v2(int bank, bool per_thread,
-                                    CUresult (*real)(const char *, void **, int, cuuint64_t,
-                                                     CUdriverProcAddressQueryResult *),
-                                    const char *symbol, void **function, int version,
-                                    cuuint64_t flags, CUdriverProcAddressQueryResult *status);
-cudaError_t
-weir_s_cudaGetDriverEntryPoint(int bank, bool per_thread,
-                               cudaError_t (*real)(const char *, void **, unsigned long long,
-                                                   enum cudaDriverEntryPointQueryResult *),
-                               const char *symbol, void **function, unsigned long long flags,
-                               enum cudaDriverEntryPointQueryResult *status);
-cudaError_t weir_s_cudaGetDriverEntryPointByVersion(
-    int bank, bool per_thread,
-    cudaError_t (*real)(const char *, void **, unsigned int, unsigned long long,
-                        enum cudaDriverEntryPointQueryResult *),
-    const char *symbol, void **function, unsigned int version, unsigned long long flags,
-    enum cudaDriverEntryPointQueryResult *status);
+#include "interpose/table/lookups.gen.h"
 
 /* Exports a wrapper under its CUDA name, bound to one bank by a version node
  * (interpose/exports.map). The order of the nodes there is the whole trick: a program linked with
