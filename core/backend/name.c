@@ -26,8 +26,7 @@ static bool well_formed(const char *text, size_t *name, const char **index)
 
 weir_status weir_device_parse(weir_device *out, const char *text)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(text);
+  WEIR_REQUIRE(out, text);
   size_t length;
   const char *digits;
   if (!*text) return weir_fail(WEIR_EINVAL, "Device string must not be empty");

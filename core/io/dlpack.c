@@ -138,12 +138,9 @@ weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,
                            const weir_dlpack_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
-  *out = NULL;
   weir_status st = give_or_copy(&g, t, &o, offsetof(given, as.versioned.tensor));
   if (st || !g) return st;
   weir_dlpack *d = &g->as.versioned;
@@ -160,12 +157,9 @@ weir_status weir_to_dlpack_unversioned(weir_dlpack_unversioned **out, const weir
                                        const weir_dlpack_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
   given *g = NULL;
-  *out = NULL;
   if (o.read_only)
     return weir_fail(WEIR_EINVAL, "an unversioned DLPack tensor cannot say that it is read-only");
   weir_status st = give_or_copy(&g, t, &o, offsetof(given, as.plain.tensor));
@@ -340,11 +334,8 @@ weir_status weir_from_dlpack(weir_tensor **out, weir_dlpack *from,
                              const weir_dlpack_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(from);
+  WEIR_REQUIRE_OUT(out, from);
   weir_dlpack_options o = options ? *options : (weir_dlpack_options){0};
-  *out = NULL;
   if (from->version.major != WEIR_DLPACK_MAJOR)
     return weir_fail(WEIR_EVERSION, "a tensor of DLPack %u.%u; known is version %d.%d",
                      from->version.major, from->version.minor, WEIR_DLPACK_MAJOR,
@@ -361,10 +352,7 @@ weir_status weir_from_dlpack_unversioned(weir_tensor **out, weir_dlpack_unversio
                                          const weir_dlpack_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(from);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out, from);
   weir_status st = take(out, &from->tensor, taken_plain, from);
   return st ? st : copied(out, options && options->copy);
 }

@@ -112,9 +112,7 @@ static weir_status check_name(const char *name, const char *what)
 
 weir_status weir_tensors_put(weir_tensors *set, const char *name, weir_tensor *t)
 {
-  WEIR_REQUIRE(set);
-  WEIR_REQUIRE(name);
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE(set, name, t);
   weir_status st = check_name(name, "a tensor's name");
   if (st) return st;
   weir_named_item *there = weir_named_find(&set->tensors, name);
@@ -162,8 +160,7 @@ static void take_away(weir_named_list *l, weir_named_item *item)
 
 weir_status weir_tensors_set_metadata(weir_tensors *set, const char *key, const char *text)
 {
-  WEIR_REQUIRE(set);
-  WEIR_REQUIRE(key);
+  WEIR_REQUIRE(set, key);
   weir_status st = check_name(key, "a key");
   if (!st && text) st = check_name(text, "a key's text");
   if (st) return st;

@@ -205,13 +205,10 @@ static weir_status read_header(const weir_file *f, weir_file_array *array)
 weir_status weir_npy_read(weir_tensor **out, const char *path, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(path);
+  WEIR_REQUIRE_OUT(out, path);
   weir_file f;
   weir_file_array array = {.dtype = WEIR_DTYPE_NONE};
   int64_t numel = 0;
-  *out = NULL;
   weir_status st = weir_file_open(&f, path);
   if (st) return st;
   st = read_header(&f, &array);
@@ -262,8 +259,7 @@ static size_t make_header(char *out, size_t room, const weir_tensor *t, const ch
 weir_status weir_npy_write(const char *path, const weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(path);
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE(path, t);
   char header[512];
   const char *code = NULL;
   weir_file f;

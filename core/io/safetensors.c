@@ -268,12 +268,9 @@ static weir_status read_tensors(const header *h, const weir_options *options)
 weir_status weir_safetensors_load(weir_tensors **out, const char *path, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(path);
+  WEIR_REQUIRE_OUT(out, path);
   weir_file f;
   header h = {.file = &f};
-  *out = NULL;
   weir_status st = weir_file_open(&f, path);
   if (st) return st;
   st = weir_tensors_create(&h.set);
@@ -372,8 +369,7 @@ static weir_status make_header(char **out, size_t *bytes, const weir_tensors *se
 weir_status weir_safetensors_save(const char *path, const weir_tensors *set)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(path);
-  WEIR_REQUIRE(set);
+  WEIR_REQUIRE(path, set);
   weir_file f;
   char *head = NULL;
   size_t bytes = 0;

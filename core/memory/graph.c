@@ -307,8 +307,7 @@ static void add_block(void *user, const weir_block *b)
 
 weir_status weir_graph_pool_get_stats(weir_graph_pool_stats *out, weir_graph_pool *pool)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(pool);
+  WEIR_REQUIRE(out, pool);
   *out = (weir_graph_pool_stats){.id = pool->id};
   if (weir_device_forked()) return WEIR_ECUDA;
   pthread_mutex_lock(&pool->pool->lock);

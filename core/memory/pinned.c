@@ -385,8 +385,7 @@ enum { FIGURES = sizeof figures / sizeof *figures };
 
 weir_status weir_pinned_stat(int64_t *out, const char *name)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(name);
+  WEIR_REQUIRE(out, name);
   weir_pinned_stats all;
   weir_status st = weir_pinned_get_stats(&all);
   for (int i = 0; i < FIGURES && !st; i++)

@@ -18,8 +18,7 @@ weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
 
 weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(name);
+  WEIR_REQUIRE(out, name);
   weir_memory_stats all;
   weir_status st = weir_memory_get_stats(&all, device);
   if (st) return st;
@@ -95,8 +94,7 @@ uint64_t weir_max_memory_cached(weir_device device)
 
 weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes, weir_device device)
 {
-  WEIR_REQUIRE(free_bytes);
-  WEIR_REQUIRE(total_bytes);
+  WEIR_REQUIRE(free_bytes, total_bytes);
   weir_pool *p;
   weir_status st = weir_pool_of(device, &p);
   return st ? st : p->backend->source.mem_info(p->backend->self, free_bytes, total_bytes);

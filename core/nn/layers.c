@@ -83,12 +83,11 @@ static void linear_describe(char *out, size_t room, const weir_module *m)
 weir_status weir_module_linear(weir_module **out, int64_t in_features, int64_t out_features,
                                const weir_layer_options *options)
 {
-  WEIR_REQUIRE(out);
+  WEIR_REQUIRE_OUT(out);
   static const weir_module_class kind = {
       .name = "Linear", .forward = linear_forward, .describe = linear_describe};
   weir_module *m;
   weir_status st = weir_module_new(&m, &kind, NULL);
-  *out = NULL;
   return st ? st
             : with_parameters(out, m, weir_shape(out_features, in_features), (double)in_features,
                               options);
@@ -144,12 +143,11 @@ static weir_conv2d_options conv2d_defaults(const weir_layer_options *o)
 weir_status weir_module_conv2d(weir_module **out, int64_t in_channels, int64_t out_channels,
                                int64_t kernel, const weir_layer_options *options)
 {
-  WEIR_REQUIRE(out);
+  WEIR_REQUIRE_OUT(out);
   static const weir_module_class kind = {
       .name = "Conv2d", .forward = conv2d_forward, .destroy = free, .describe = conv2d_describe};
   weir_conv2d_options c = conv2d_defaults(options);
   weir_module *m;
-  *out = NULL;
   if (c.groups < 1) return weir_fail(WEIR_EINVAL, "groups must be a positive integer");
   if (in_channels % c.groups)
     return weir_fail(WEIR_EINVAL, "in_channels must be divisible by groups");
@@ -229,9 +227,7 @@ static void max_pool2d_describe(char *out, size_t room, const weir_module *m)
 
 weir_status weir_module_max_pool2d(weir_module **out, const weir_pool2d_options *options)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(options);
+  WEIR_REQUIRE_OUT(out, options);
   static const weir_module_class kind = {.name = "MaxPool2d",
                                          .forward = max_pool2d_forward,
                                          .destroy = free,
@@ -283,8 +279,7 @@ weir_status weir_module_append(weir_module *m, weir_module *child)
 
 weir_status weir_module_sequential(weir_module **out, weir_module *const *children, size_t count)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out);
   if (count) WEIR_REQUIRE(children);
   weir_module *m;
   weir_status st = weir_module_new(&m, &sequential, NULL);

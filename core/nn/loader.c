@@ -40,9 +40,7 @@ static weir_status check(const weir_loader_options *o)
 weir_status weir_loader_create(weir_loader **out, const weir_dataset *dataset,
                                const weir_loader_options *options)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(dataset);
+  WEIR_REQUIRE_OUT(out, dataset);
   weir_loader_options o = options ? *options : (weir_loader_options){0};
   weir_status st = check(&o);
   if (!st && (!dataset->length || !dataset->get))
@@ -80,8 +78,7 @@ static weir_status length_of(int64_t *out, const weir_loader *l)
 
 weir_status weir_loader_length(int64_t *out, const weir_loader *l)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(l);
+  WEIR_REQUIRE(out, l);
   int64_t items, size = l->options.batch_size;
   *out = 0;
   if (l->options.sampler.next)
@@ -265,9 +262,7 @@ static weir_status prepare_ring(weir_loader_iter *it)
 
 weir_status weir_loader_begin(weir_loader_iter **out, weir_loader *l)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(l);
+  WEIR_REQUIRE_OUT(out, l);
   weir_loader_iter *it = calloc(1, sizeof *it);
   if (!it) return weir_fail(WEIR_ENOMEM, "no host memory for an iteration of a loader");
   atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
@@ -355,8 +350,7 @@ static weir_status take(weir_batch *out, weir_loader_iter *it, weir_load_slot *s
 
 weir_status weir_loader_next(weir_batch *out, weir_loader_iter *it)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(it);
+  WEIR_REQUIRE(out, it);
   weir_load_slot *s;
   memset(out, 0, sizeof *out);
   if (!it->workers) {

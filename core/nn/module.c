@@ -15,9 +15,7 @@ static weir_status no_memory(const weir_module_class *kind)
 
 weir_status weir_module_new(weir_module **out, const weir_module_class *kind, void *data)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(kind);
+  WEIR_REQUIRE_OUT(out, kind);
   weir_module *m = kind->name ? calloc(1, sizeof *m) : NULL;
   *out = m;
   if (!m) {
@@ -164,8 +162,7 @@ static weir_status add_tensor(weir_module *m, const char *name, weir_tensor *t, 
 weir_status weir_module_add_parameter(weir_module *m, const char *name, weir_tensor *t)
 {
   if (!m || !name) weir_tensor_release(t);
-  WEIR_REQUIRE(m);
-  WEIR_REQUIRE(name);
+  WEIR_REQUIRE(m, name);
   return add_tensor(m, name, t, (weir_slot){.what = WEIR_PARAMETERS, .persistent = true});
 }
 
@@ -173,8 +170,7 @@ weir_status weir_module_add_buffer(weir_module *m, const char *name, weir_tensor
                                    bool persistent)
 {
   if (!m || !name) weir_tensor_release(t);
-  WEIR_REQUIRE(m);
-  WEIR_REQUIRE(name);
+  WEIR_REQUIRE(m, name);
   return add_tensor(m, name, t, (weir_slot){.what = WEIR_BUFFERS, .persistent = persistent});
 }
 
@@ -206,8 +202,7 @@ static void name_tensors(const weir_module *child, const char *name)
 weir_status weir_module_add(weir_module *m, const char *name, weir_module *child)
 {
   if (!m || !name) weir_module_release(child);
-  WEIR_REQUIRE(m);
-  WEIR_REQUIRE(name);
+  WEIR_REQUIRE(m, name);
   bool within = false;
   char *copy = NULL;
   weir_status st = check_name(m, "module", name);
@@ -244,9 +239,7 @@ static __attribute__((cold)) weir_status no_output(const weir_module *m)
 weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor *const *in,
                                   int count)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(m);
+  WEIR_REQUIRE_OUT(out, m);
   if (count) WEIR_REQUIRE(in);
   if (!m->kind->forward)
     return weir_fail(WEIR_ENOTSUP, "Module [%s] is missing the required \"forward\" function",
@@ -261,11 +254,7 @@ weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor
 
 weir_status weir_module_call(weir_tensor **out, weir_module *m, weir_tensor *in)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(m);
-  WEIR_REQUIRE(in);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out, m, in);
   WEIR_REQUIRE(m);
   return weir_module_call_many(out, m, &in, 1);
 }

@@ -72,8 +72,7 @@ static weir_status replicate(weir_module **out, const weir_walk *w, weir_device 
 
 weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device *devices, int count)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(m);
+  WEIR_REQUIRE(out, m);
   if (count) WEIR_REQUIRE(devices);
   weir_walk w;
   memset(out, 0, (size_t)count * sizeof(weir_module *));
@@ -91,9 +90,7 @@ weir_status weir_replicate(weir_module **out, weir_module *m, const weir_device 
 weir_status weir_scatter(weir_tensor **out, int *parts, const weir_tensor *t,
                          const weir_device *devices, int count)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(parts);
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE(out, parts, t);
   if (count) WEIR_REQUIRE(devices);
   memset(out, 0, (size_t)count * sizeof(weir_tensor *));
   *parts = 0;
@@ -167,8 +164,7 @@ static weir_status put_rows(weir_tensor *all, int64_t *at, const weir_tensor *t)
 weir_status weir_gather(weir_tensor **out, weir_tensor *const *tensors, int count,
                         weir_device device)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out);
   if (count) WEIR_REQUIRE(tensors);
   weir_shape shape;
   if (count < 1) return weir_fail(WEIR_EINVAL, "nothing is to be gathered");
@@ -414,15 +410,12 @@ static weir_status make_plan(plan **out, const weir_parallel_options *o)
 weir_status weir_data_parallel(weir_module **out, weir_module *m,
                                const weir_parallel_options *options)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(m);
+  WEIR_REQUIRE_OUT(out, m);
   static const weir_module_class kind = {
       .name = "DataParallel", .forward = parallel_forward, .destroy = free};
   static const weir_parallel_options none = {0};
   plan *p;
   weir_module *made;
-  *out = NULL;
   weir_status st = make_plan(&p, options ? options : &none);
   if (!p) return st;
   weir_options there = {.device = p->device[0]};

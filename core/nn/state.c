@@ -101,9 +101,7 @@ weir_status weir_module_cpu(weir_module *m)
 
 weir_status weir_module_state(weir_tensors **out, const weir_module *m)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(m);
+  WEIR_REQUIRE_OUT(out, m);
   weir_walk w;
   weir_tensors *set = NULL;
   weir_status st = weir_walk_list(&w, m, WEIR_PARAMETERS | WEIR_BUFFERS | WALK_STATE);
@@ -232,8 +230,7 @@ weir_status weir_module_load_state(weir_module *m, const weir_tensors *state, bo
 
 weir_status weir_module_save(const weir_module *m, const char *path)
 {
-  WEIR_REQUIRE(m);
-  WEIR_REQUIRE(path);
+  WEIR_REQUIRE(m, path);
   weir_tensors *set;
   weir_status st = weir_module_state(&set, m);
   if (!st) st = weir_tensors_set_metadata(set, "format", "pt"); /* what PyTorch's tools look for */
@@ -244,8 +241,7 @@ weir_status weir_module_save(const weir_module *m, const char *path)
 
 weir_status weir_module_load(weir_module *m, const char *path, bool strict)
 {
-  WEIR_REQUIRE(m);
-  WEIR_REQUIRE(path);
+  WEIR_REQUIRE(m, path);
   weir_tensors *set;
   weir_options host = {.device = WEIR_CPU};
   weir_status st = weir_safetensors_load(&set, path, &host);

@@ -162,8 +162,7 @@ weir_status weir_module_visit(const weir_module *m, int what,
                               weir_status (*visit)(void *user, const char *path, weir_tensor *t),
                               void *user)
 {
-  WEIR_REQUIRE(m);
-  WEIR_REQUIRE(visit);
+  WEIR_REQUIRE(m, visit);
   weir_walk w;
   int kinds = what & (WEIR_PARAMETERS | WEIR_BUFFERS);
   weir_status st = weir_walk_list(&w, m, kinds | WALK_MODULES_ONCE | WALK_TENSORS_ONCE);
@@ -178,8 +177,7 @@ weir_status weir_module_visit_modules(weir_module *m,
                                                            weir_module *child),
                                       void *user)
 {
-  WEIR_REQUIRE(m);
-  WEIR_REQUIRE(visit);
+  WEIR_REQUIRE(m, visit);
   weir_walk w;
   weir_status st = weir_walk_list(&w, m, WALK_MODULES | WALK_MODULES_ONCE);
   for (size_t i = 0; !st && i < w.count; i++)
@@ -197,8 +195,7 @@ static weir_status count_elements(void *user, const char *path, weir_tensor *t)
 
 weir_status weir_module_count_parameters(int64_t *out, const weir_module *m)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(m);
+  WEIR_REQUIRE(out, m);
   *out = 0;
   return weir_module_visit(m, WEIR_PARAMETERS, count_elements, out);
 }
@@ -224,9 +221,7 @@ static void print(FILE *f, const weir_module *m, int depth)
 
 weir_status weir_module_to_string(char **out, const weir_module *m)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(m);
+  WEIR_REQUIRE_OUT(out, m);
   size_t bytes;
   FILE *f = open_memstream(out, &bytes);
   if (f) print(f, m, 0);

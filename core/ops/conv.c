@@ -316,15 +316,11 @@ weir_status weir_conv2d(weir_tensor **out, const weir_tensor *a, const weir_tens
                         const weir_tensor *bias, const weir_conv2d_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(weight);
+  WEIR_REQUIRE_OUT(out, a, weight);
   conv c = {.groups = 1};
   weir_target t;
   WEIR_TENSOR input = NULL;
   WEIR_TENSOR kernel = NULL;
-  *out = NULL;
   weir_status st = check_conv(&c, a, weight, bias, options);
   if (st) return st;
   weir_shape batched = weir_shape(c.n, c.outs, c.size[0], c.size[1]);
@@ -506,13 +502,9 @@ weir_status weir_max_pool2d(weir_tensor **out, const weir_tensor *a,
                             const weir_pool2d_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(options);
+  WEIR_REQUIRE_OUT(out, a, options);
   pool p = {0};
   int64_t first[2], last[2];
-  *out = NULL;
   weir_status st = check_pool(&p, a, options);
   if (st) return st;
   weir_shape shape = weir_shape_of(a->dims, a->size);

@@ -362,9 +362,7 @@ static inline weir_status unary(weir_op op, weir_tensor **out, weir_tensor *self
 #define UNARY(name, op)                                                                            \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
-    WEIR_REQUIRE(out);                                                                             \
-    *out = NULL;                                                                                   \
-    WEIR_REQUIRE(a);                                                                               \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
     return unary(WEIR_OP_##op, out, NULL, a);                                                      \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a)                                                       \
@@ -376,9 +374,7 @@ WEIR_UNARY_MAP(UNARY)
 
 weir_status weir_isfinite(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return unary(WEIR_OP_ISFINITE, out, NULL, a);
 }
 
@@ -412,30 +408,22 @@ static inline weir_status to_number(weir_op op, weir_tensor **out, weir_scalar a
 #define BINARY(name, op)                                                                           \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)           \
   {                                                                                                \
-    WEIR_REQUIRE(out);                                                                             \
-    *out = NULL;                                                                                   \
-    WEIR_REQUIRE(a);                                                                               \
-    WEIR_REQUIRE(b);                                                                               \
+    WEIR_REQUIRE_OUT(out, a, b);                                                                   \
     return tensors(WEIR_OP_##op, out, NULL, a, b);                                                 \
   }                                                                                                \
   weir_status weir_##name##_scalar(weir_tensor **out, const weir_tensor *a, weir_scalar b)         \
   {                                                                                                \
-    WEIR_REQUIRE(out);                                                                             \
-    *out = NULL;                                                                                   \
-    WEIR_REQUIRE(a);                                                                               \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
     return with_number(WEIR_OP_##op, out, NULL, a, b);                                             \
   }                                                                                                \
   weir_status weir_scalar_##name(weir_tensor **out, weir_scalar a, const weir_tensor *b)           \
   {                                                                                                \
-    WEIR_REQUIRE(out);                                                                             \
-    *out = NULL;                                                                                   \
-    WEIR_REQUIRE(b);                                                                               \
+    WEIR_REQUIRE_OUT(out, b);                                                                      \
     return to_number(WEIR_OP_##op, out, a, b);                                                     \
   }                                                                                                \
   weir_status weir_##name##_(weir_tensor *a, const weir_tensor *b)                                 \
   {                                                                                                \
-    WEIR_REQUIRE(a);                                                                               \
-    WEIR_REQUIRE(b);                                                                               \
+    WEIR_REQUIRE(a, b);                                                                            \
     return tensors(WEIR_OP_##op, NULL, a, a, b);                                                   \
   }                                                                                                \
   weir_status weir_##name##_scalar_(weir_tensor *a, weir_scalar b)                                 \
@@ -457,33 +445,25 @@ static weir_status scaled(weir_op op, weir_tensor **out, weir_tensor *self, cons
 weir_status weir_add_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                            weir_scalar alpha)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE_OUT(out, a, b);
   return scaled(WEIR_OP_ADD, out, NULL, a, b, alpha);
 }
 
 weir_status weir_sub_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
                            weir_scalar alpha)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE_OUT(out, a, b);
   return scaled(WEIR_OP_SUB, out, NULL, a, b, alpha);
 }
 
 weir_status weir_add_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE(a, b);
   return scaled(WEIR_OP_ADD, NULL, a, a, b, alpha);
 }
 
 weir_status weir_sub_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
 {
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE(a, b);
   return scaled(WEIR_OP_SUB, NULL, a, a, b, alpha);
 }

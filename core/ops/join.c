@@ -77,13 +77,10 @@ static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(tensors);
+  WEIR_REQUIRE_OUT(out, tensors);
   weir_shape shape = {0, {0}};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   int64_t from = 0;
-  *out = NULL;
   weir_status st = check_list(tensors, count, "weir.cat(): expected a non-empty list of Tensors");
   if (!st) st = cat_shape(&shape, &dtype, &dim, tensors, count);
   if (!st) st = weir_tensor_new(out, dtype, weir_device_of(tensors[0]), false, shape);
@@ -117,13 +114,10 @@ static weir_status check_equal(const weir_tensor *const *tensors, int count)
 weir_status weir_stack(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(tensors);
+  WEIR_REQUIRE_OUT(out, tensors);
   weir_categories c = {0};
   weir_dtype dtype = WEIR_DTYPE_NONE;
   weir_shape shape = {0, {0}};
-  *out = NULL;
   weir_status st = check_list(tensors, count, "stack expects a non-empty TensorList");
   if (!st) st = weir_dim_of(&dim, dim, tensors[0]->dims + 1);
   if (!st) st = check_equal(tensors, count);

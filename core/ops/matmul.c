@@ -299,11 +299,7 @@ static const weir_shape no_batch = {0, {0}};
 weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out, a, b);
   weir_status st = weir_same_device(a, b);
   if (!st) st = check_dot(a, b);
   return st ? st : product_of(out, no_batch, a, b, &no_batch);
@@ -312,11 +308,7 @@ weir_status weir_dot(weir_tensor **out, const weir_tensor *a, const weir_tensor 
 weir_status weir_mv(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out, a, b);
   weir_status st = weir_same_device(a, b);
   if (!st && !a->dims)
     st = weir_fail(WEIR_EINVAL, "Dimension specified as 0 but tensor has no dimensions");
@@ -343,11 +335,7 @@ static weir_status check_mm(const weir_tensor *a, const weir_tensor *b, const ch
 weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out, a, b);
   weir_status st = check_mm(a, b, "mm");
   if (!st) st = check_mm_dtypes(a, b);
   return st ? st : product_of(out, weir_shape(a->size[0], b->size[1]), a, b, &no_batch);
@@ -356,11 +344,7 @@ weir_status weir_mm(weir_tensor **out, const weir_tensor *a, const weir_tensor *
 weir_status weir_bmm(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out, a, b);
   weir_status st = weir_same_device(a, b);
   if (st) return st;
   if (a->dims != 3) return weir_fail(WEIR_EINVAL, "batch1 must be a 3D tensor");
@@ -380,13 +364,8 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
                        const weir_tensor *b, double beta, double alpha)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(c);
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE_OUT(out, c, a, b);
   weir_tensor *wide = NULL;
-  *out = NULL;
   weir_status st = weir_same_device(c, b);
   if (!st && c->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
@@ -493,11 +472,7 @@ static weir_status matmul_batched(weir_tensor **out, const weir_tensor *a, const
 weir_status weir_matmul(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out, a, b);
   weir_status st = weir_same_device(a, b);
   if (st) return st;
   if (!a->dims || !b->dims)
@@ -523,10 +498,7 @@ weir_status weir_linear(weir_tensor **out, const weir_tensor *a, const weir_tens
                         const weir_tensor *bias)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(weight);
+  WEIR_REQUIRE_OUT(out, a, weight);
   WEIR_TENSOR rows = NULL;
   WEIR_TENSOR turned = NULL;
   WEIR_TENSOR flat = NULL;

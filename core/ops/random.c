@@ -51,10 +51,9 @@ weir_status weir_default_generator(weir_generator **out, weir_device device)
 
 weir_status weir_generator_new(weir_generator **out, weir_device device)
 {
-  WEIR_REQUIRE(out);
+  WEIR_REQUIRE_OUT(out);
   weir_generator *of;
   weir_status st = weir_default_generator(&of, device);
-  *out = NULL;
   if (st) return st;
   weir_generator *g = calloc(1, sizeof *g);
   if (!g) return weir_fail(WEIR_ENOMEM, "no host memory for a generator");
@@ -358,18 +357,14 @@ weir_status weir_randn(weir_tensor **out, weir_shape shape, const weir_options *
 weir_status weir_rand_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(like);
+  WEIR_REQUIRE_OUT(out, like);
   return fill_new(out, weir_empty_like(out, like, options), weir_uniform_, 0, 1);
 }
 
 weir_status weir_randn_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(like);
+  WEIR_REQUIRE_OUT(out, like);
   return fill_new(out, weir_empty_like(out, like, options), weir_normal_, 0, 1);
 }
 

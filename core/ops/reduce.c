@@ -224,24 +224,18 @@ static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor 
 #define REDUCE(name, op)                                                                           \
   weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
   {                                                                                                \
-    WEIR_REQUIRE(out);                                                                             \
-    *out = NULL;                                                                                   \
-    WEIR_REQUIRE(a);                                                                               \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
     return over(WEIR_REDUCE_##op, out, a, NULL, 0, false);                                         \
   }                                                                                                \
   weir_status weir_##name##_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)    \
   {                                                                                                \
-    WEIR_REQUIRE(out);                                                                             \
-    *out = NULL;                                                                                   \
-    WEIR_REQUIRE(a);                                                                               \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
     return over(WEIR_REDUCE_##op, out, a, &dim, 1, keepdim);                                       \
   }                                                                                                \
   weir_status weir_##name##_dims(weir_tensor **out, const weir_tensor *a, const int *dims,         \
                                  int count, bool keepdim)                                          \
   {                                                                                                \
-    WEIR_REQUIRE(out);                                                                             \
-    *out = NULL;                                                                                   \
-    WEIR_REQUIRE(a);                                                                               \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
     if (count > 0) WEIR_REQUIRE(dims);                                                             \
     return over(WEIR_REDUCE_##op, out, a, dims, count, keepdim);                                   \
   }
@@ -263,50 +257,38 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
 weir_status weir_max(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return extreme(out, a, WEIR_REDUCE_MAX, "max");
 }
 
 weir_status weir_min(weir_tensor **out, const weir_tensor *a)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return extreme(out, a, WEIR_REDUCE_MIN, "min");
 }
 
 weir_status weir_argmax(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return over(WEIR_REDUCE_ARGMAX, out, a, NULL, 0, false);
 }
 
 weir_status weir_argmin(weir_tensor **out, const weir_tensor *a)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return over(WEIR_REDUCE_ARGMIN, out, a, NULL, 0, false);
 }
 
 weir_status weir_argmax_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return over(WEIR_REDUCE_ARGMAX, out, a, &dim, 1, keepdim);
 }
 
 weir_status weir_argmin_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return over(WEIR_REDUCE_ARGMIN, out, a, &dim, 1, keepdim);
 }
 
@@ -322,22 +304,16 @@ static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tens
 weir_status weir_max_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
                          bool keepdim)
 {
-  WEIR_REQUIRE(values);
-  *values = NULL;
-  WEIR_REQUIRE(indices);
-  *indices = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(values);
+  WEIR_REQUIRE_OUT(indices, a);
   return with_index(WEIR_REDUCE_MAX_INDEX, values, indices, a, dim, keepdim);
 }
 
 weir_status weir_min_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
                          bool keepdim)
 {
-  WEIR_REQUIRE(values);
-  *values = NULL;
-  WEIR_REQUIRE(indices);
-  *indices = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(values);
+  WEIR_REQUIRE_OUT(indices, a);
   return with_index(WEIR_REDUCE_MIN_INDEX, values, indices, a, dim, keepdim);
 }
 
@@ -399,17 +375,13 @@ static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int di
 weir_status weir_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return check_softmax(out, a, dim, false);
 }
 
 weir_status weir_log_softmax(weir_tensor **out, const weir_tensor *a, int dim)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   return check_softmax(out, a, dim, true);
 }

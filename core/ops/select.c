@@ -8,14 +8,9 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
                        const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(condition);
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE_OUT(out, condition, a, b);
   weir_tensor *truth = NULL;
   weir_elementwise e;
-  *out = NULL;
   if (condition->dtype == WEIR_UINT8) { /* as torch, which warns that it will not be so forever */
     weir_status st = weir_ne_scalar(&truth, condition, weir_int(0));
     if (st) return st;
@@ -95,12 +90,9 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
                        const weir_scalar *high)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE_OUT(out, a);
   weir_tensor *wide = NULL;
   weir_dtype dtype;
-  *out = NULL;
   if (!low && !high)
     return weir_fail(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None");
   weir_status st = clamp_dtype(&dtype, a, low, high);
@@ -125,12 +117,8 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
                          double atol, bool equal_nan)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE_OUT(out, a, b);
   weir_elementwise e;
-  *out = NULL;
   if (a->dtype != b->dtype)
     return weir_fail(WEIR_EINVAL, "%s did not match %s", weir_dtype_title((weir_dtype)a->dtype),
                      weir_dtype_title((weir_dtype)b->dtype));
@@ -160,9 +148,7 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
                           double atol, bool equal_nan)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE(out, a, b);
   weir_tensor *close = NULL;
   *out = false;
   weir_status st = weir_isclose(&close, a, b, rtol, atol, equal_nan);
@@ -172,9 +158,7 @@ weir_status weir_allclose(bool *out, const weir_tensor *a, const weir_tensor *b,
 weir_status weir_equal(bool *out, const weir_tensor *a, const weir_tensor *b)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(a);
-  WEIR_REQUIRE(b);
+  WEIR_REQUIRE(out, a, b);
   weir_tensor *same = NULL;
   *out = false;
   weir_status st = weir_same_device(a, b);

@@ -223,9 +223,7 @@ weir_status weir_graph_replay(weir_graph *graph)
 
 weir_status weir_graph_memory(weir_graph_pool **out, weir_graph *graph)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(graph);
+  WEIR_REQUIRE_OUT(out, graph);
   *out = graph->native ? graph->pool : NULL;
   return *out ? WEIR_OK
               : weir_fail(WEIR_EINVAL,

@@ -160,8 +160,7 @@ static void note_good(const weir_event *e)
 weir_status weir_event_query(bool *out, weir_event *event)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(event);
+  WEIR_REQUIRE(out, event);
   *out = false;
   weir_status st = askable(event);
   if (st) return st;
@@ -204,9 +203,7 @@ static weir_status comparable(weir_event *start, weir_event *end)
 weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *end)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(start);
-  WEIR_REQUIRE(end);
+  WEIR_REQUIRE(out, start, end);
   bool first, second;
   float ms = 0;
   *out = 0;
@@ -224,8 +221,7 @@ weir_status weir_event_elapsed_time(double *out, weir_event *start, weir_event *
 
 weir_status weir_event_device(weir_device *out, weir_event *event)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(event);
+  WEIR_REQUIRE(out, event);
   if (!is_made(event))
     return weir_fail(WEIR_EINVAL, "an event is of the device it is first recorded on, and this "
                                   "one has not been recorded");

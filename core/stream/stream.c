@@ -156,16 +156,14 @@ weir_status weir_stream_release(weir_stream *stream)
 
 weir_status weir_stream_native(void **out, weir_stream *stream)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(stream);
+  WEIR_REQUIRE(out, stream);
   *out = ((weir_heap *)stream)->stream;
   return WEIR_OK;
 }
 
 weir_status weir_stream_device(weir_device *out, weir_stream *stream)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(stream);
+  WEIR_REQUIRE(out, stream);
   *out = WEIR_CUDA_AT(((weir_heap *)stream)->pool->backend->index);
   return WEIR_OK;
 }
@@ -177,8 +175,7 @@ static weir_status no_priorities(const weir_backend *b)
 
 weir_status weir_stream_priority(int *out, weir_stream *stream)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(stream);
+  WEIR_REQUIRE(out, stream);
   const weir_heap *h = (const weir_heap *)stream;
   if (weir_device_forked()) return WEIR_ECUDA;
   const weir_backend *b = h->pool->backend;
@@ -187,8 +184,7 @@ weir_status weir_stream_priority(int *out, weir_stream *stream)
 
 weir_status weir_stream_priority_range(int *least, int *greatest, weir_device device)
 {
-  WEIR_REQUIRE(least);
-  WEIR_REQUIRE(greatest);
+  WEIR_REQUIRE(least, greatest);
   weir_pool *p;
   weir_status st = weir_stream_pool(&p, device);
   if (st) return st;
@@ -200,8 +196,7 @@ weir_status weir_stream_priority_range(int *least, int *greatest, weir_device de
 
 weir_status weir_stream_waited(weir_stream *waiter, weir_stream *waited)
 {
-  WEIR_REQUIRE(waiter);
-  WEIR_REQUIRE(waited);
+  WEIR_REQUIRE(waiter, waited);
   weir_heap *a = (weir_heap *)waiter, *b = (weir_heap *)waited;
   if (weir_device_forked()) return WEIR_ECUDA;
   if (a->pool != b->pool) return weir_fail(WEIR_EINVAL, "the two streams are not of one device");

@@ -89,9 +89,7 @@ static weir_status check_dtype(weir_dtype dtype)
 weir_status weir_to(weir_tensor **out, const weir_tensor *t, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   static const weir_options none;
   const weir_options *o = options ? options : &none;
   weir_device device = o->device.type ? weir_resolve(o->device) : weir_device_of(t);
@@ -111,9 +109,7 @@ weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device devic
                       bool non_blocking)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   if (device.type == WEIR_DEVICE_UNSET) device = WEIR_CUDA;
   if (device.type != WEIR_DEVICE_CUDA)
     return weir_fail(WEIR_EINVAL, "Invalid device, must be cuda device");
@@ -123,18 +119,14 @@ weir_status weir_cuda(weir_tensor **out, const weir_tensor *t, weir_device devic
 weir_status weir_cpu(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   return weir_to(out, t, &(weir_options){.device = WEIR_CPU});
 }
 
 weir_status weir_to_dtype(weir_tensor **out, const weir_tensor *t, weir_dtype dtype)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   return weir_to(out, t, &(weir_options){.dtype = dtype});
 }
 
@@ -142,11 +134,7 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
                          bool non_blocking)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
-  WEIR_REQUIRE(type);
-  *out = NULL;
+  WEIR_REQUIRE_OUT(out, t, type);
   WEIR_REQUIRE(t);
   weir_options o = {.non_blocking = non_blocking};
   weir_status st = weir_type_parse(&o.dtype, &o.device, type);
@@ -158,18 +146,14 @@ weir_status weir_to_type(weir_tensor **out, const weir_tensor *t, const char *ty
 weir_status weir_clone(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   return copied(out, t, (weir_dtype)t->dtype, weir_device_of(t), false, false);
 }
 
 weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   if (t->dense) return itself(out, t);
   weir_status st =
       weir_tensor_new(out, (weir_dtype)t->dtype, weir_device_of(t), false, weir_tensor_shape(t));
@@ -180,9 +164,7 @@ weir_status weir_contiguous(weir_tensor **out, const weir_tensor *t)
 weir_status weir_pin_memory(weir_tensor **out, const weir_tensor *t)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   if (weir_tensor_is_cuda(t))
     return weir_fail(WEIR_EINVAL, "cannot pin '%s' only dense CPU tensors can be pinned",
                      weir_tensor_type(t));

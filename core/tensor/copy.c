@@ -229,8 +229,7 @@ static weir_status broadcasts(const weir_tensor *to, const weir_tensor *from)
 weir_status weir_copy_(weir_tensor *t, const weir_tensor *src, bool non_blocking)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(t);
-  WEIR_REQUIRE(src);
+  WEIR_REQUIRE(t, src);
   bool twice;
   if (t == src) return WEIR_OK;
   weir_status st = broadcasts(t, src);

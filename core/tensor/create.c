@@ -73,9 +73,8 @@ weir_status weir_tensor_from(weir_tensor **out, const void *values, weir_dtype o
                              const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
+  WEIR_REQUIRE_OUT(out);
   weir_spec s;
-  *out = NULL;
   weir_status st = weir_spec_of(&s, options, of);
   return st ? st : from_values(out, &s, values, of, shape, __func__);
 }
@@ -84,9 +83,7 @@ weir_status weir_new_tensor(weir_tensor **out, const weir_tensor *self, const vo
                             weir_dtype of, weir_shape shape, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(self);
+  WEIR_REQUIRE_OUT(out, self);
   weir_spec s;
   weir_status st = weir_spec_like(&s, options, self);
   return st ? st : from_values(out, &s, values, of, shape, __func__);
@@ -152,12 +149,11 @@ weir_status weir_tensor_over(weir_tensor **out, void *data, weir_shape shape,
                              const int64_t *strides, const weir_options *options,
                              void (*release)(void *context), void *context)
 {
-  WEIR_REQUIRE(out);
+  WEIR_REQUIRE_OUT(out);
   weir_options o = options ? *options : none;
   weir_spec s;
   uint64_t bytes = 0;
   weir_storage *storage;
-  *out = NULL;
   if (!o.device.type) o.device = WEIR_CPU;
   weir_status st = weir_spec_of(&s, &o, weir_get_default_dtype());
   if (!st) st = check_over(&bytes, &s, data, shape, strides);
@@ -246,18 +242,14 @@ static weir_status filled_like(weir_tensor **out, const weir_tensor *like,
 
 weir_status weir_empty_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(like);
+  WEIR_REQUIRE_OUT(out, like);
   return filled_like(out, like, options, NULL);
 }
 
 weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(like);
+  WEIR_REQUIRE_OUT(out, like);
   weir_scalar v = weir_int(0);
   return filled_like(out, like, options, &v);
 }
@@ -265,9 +257,7 @@ weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const we
 weir_status weir_ones_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(like);
+  WEIR_REQUIRE_OUT(out, like);
   weir_scalar v = weir_int(1);
   return filled_like(out, like, options, &v);
 }
@@ -276,9 +266,7 @@ weir_status weir_full_like(weir_tensor **out, const weir_tensor *like, weir_scal
                            const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(like);
+  WEIR_REQUIRE_OUT(out, like);
   return filled_like(out, like, options, &value);
 }
 
@@ -295,9 +283,7 @@ static weir_status filled_new(weir_tensor **out, const weir_tensor *self, weir_s
 weir_status weir_new_empty(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                            const weir_options *options)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(self);
+  WEIR_REQUIRE_OUT(out, self);
   return filled_new(out, self, shape, options, NULL);
 }
 
@@ -305,9 +291,7 @@ weir_status weir_new_zeros(weir_tensor **out, const weir_tensor *self, weir_shap
                            const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(self);
+  WEIR_REQUIRE_OUT(out, self);
   weir_scalar v = weir_int(0);
   return filled_new(out, self, shape, options, &v);
 }
@@ -316,9 +300,7 @@ weir_status weir_new_ones(weir_tensor **out, const weir_tensor *self, weir_shape
                           const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(self);
+  WEIR_REQUIRE_OUT(out, self);
   weir_scalar v = weir_int(1);
   return filled_new(out, self, shape, options, &v);
 }
@@ -327,9 +309,7 @@ weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape
                           weir_scalar value, const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(self);
+  WEIR_REQUIRE_OUT(out, self);
   return filled_new(out, self, shape, options, &value);
 }
 
@@ -396,12 +376,11 @@ weir_status weir_arange(weir_tensor **out, weir_scalar start, weir_scalar end, w
                         const weir_options *options)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
+  WEIR_REQUIRE_OUT(out);
   weir_spec s;
   int64_t count = 0;
   const weir_scalar *three[] = {&start, &end, &step};
   bool integers = true;
-  *out = NULL;
   for (int i = 0; i < 3; i++) {
     weir_status st = check_number(*three[i]);
     if (st) return st;

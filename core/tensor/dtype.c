@@ -84,8 +84,7 @@ static weir_dtype dtype_called(const char *name)
 
 weir_status weir_dtype_parse(weir_dtype *out, const char *text)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(text);
+  WEIR_REQUIRE(out, text);
   weir_dtype dtype = dtype_called(without_library(text));
   if (!dtype)
     return weir_fail(WEIR_EINVAL,
@@ -112,9 +111,7 @@ static weir_status no_type(const char *text)
 
 weir_status weir_type_parse(weir_dtype *dtype, weir_device *device, const char *text)
 {
-  WEIR_REQUIRE(dtype);
-  WEIR_REQUIRE(device);
-  WEIR_REQUIRE(text);
+  WEIR_REQUIRE(dtype, device, text);
   const char *name = without_library(text);
   if (name == text) return no_type(text);
   const char *cuda = behind(name, "cuda.");

@@ -171,8 +171,7 @@ weir_status weir_scalar_of(weir_scalar *out, const weir_tensor *t)
 
 weir_status weir_item(weir_scalar *out, const weir_tensor *t)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE(out, t);
   *out = weir_bool(false);
   if (t->numel == 1) return weir_scalar_of(out, t);
   return weir_fail(WEIR_EINVAL, "a Tensor with %lld elements cannot be converted to Scalar",

@@ -65,8 +65,7 @@ weir_status weir_categories_result(weir_dtype *out, const weir_categories *c)
 weir_status weir_result_type(weir_dtype *out, const weir_tensor *a, const weir_tensor *b,
                              weir_scalar number)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(a);
+  WEIR_REQUIRE(out, a);
   weir_categories c = {0};
   *out = WEIR_DTYPE_NONE;
   weir_status st = weir_categories_tensor(&c, a);

@@ -314,8 +314,7 @@ const char *weir_tensor_name(const weir_tensor *t)
 
 weir_status weir_tensor_record_stream(const weir_tensor *t, weir_stream *stream)
 {
-  WEIR_REQUIRE(t);
-  WEIR_REQUIRE(stream);
+  WEIR_REQUIRE(t, stream);
   const weir_storage *s = t->storage;
   bool ours = s->kind == STORAGE_DEVICE || s->kind == STORAGE_PINNED;
   return ours ? weir_record_stream(s->data, stream) : WEIR_OK;

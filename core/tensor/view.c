@@ -121,9 +121,7 @@ static inline weir_status try_view(weir_tensor **out, const weir_tensor *t, weir
 
 weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   weir_status st = try_view(out, t, &shape);
   if (st || *out) return st;
   return weir_fail(WEIR_EINVAL, "view size is not compatible with input tensor's size and stride "
@@ -134,9 +132,7 @@ weir_status weir_view(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   weir_status st = try_view(out, t, &shape);
   if (st || *out) return st;
   WEIR_TENSOR copy = NULL;
@@ -147,9 +143,7 @@ weir_status weir_reshape(weir_tensor **out, const weir_tensor *t, weir_shape sha
 weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int to)
 {
   WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   weir_shape s = {0};
   weir_status st = weir_dim_of(&from, from, t->dims);
   if (!st) st = weir_dim_of(&to, to, t->dims);
@@ -168,9 +162,7 @@ weir_status weir_flatten(weir_tensor **out, const weir_tensor *t, int from, int 
 
 weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
   weir_status st = weir_dim_of(&dim, dim, t->dims + 1);
@@ -187,9 +179,7 @@ weir_status weir_unsqueeze(weir_tensor **out, const weir_tensor *t, int dim)
 
 weir_status weir_squeeze(weir_tensor **out, const weir_tensor *t, int dim)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
   weir_status st = weir_dim_of(&dim, dim, t->dims);
@@ -211,9 +201,7 @@ static __attribute__((cold)) weir_status bad_expand(const weir_tensor *t, weir_s
 
 weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shape)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   weir_text to, from;
   int64_t numel;
   view v = {.shape = shape};
@@ -248,9 +236,7 @@ weir_status weir_expand(weir_tensor **out, const weir_tensor *t, weir_shape shap
 
 weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   view v;
   view_of(&v, t);
   weir_status st = weir_dim_of(&a, a, t->dims);
@@ -267,9 +253,7 @@ weir_status weir_transpose(weir_tensor **out, const weir_tensor *t, int a, int b
 
 weir_status weir_t(weir_tensor **out, const weir_tensor *t)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   if (t->dims > 2)
     return weir_fail(WEIR_EINVAL, "t() expects a tensor with <= 2 dimensions, but self is %dD",
                      (int)t->dims);
@@ -278,9 +262,7 @@ weir_status weir_t(weir_tensor **out, const weir_tensor *t)
 
 weir_status weir_permute(weir_tensor **out, const weir_tensor *t, const int *order)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   if (t->dims) WEIR_REQUIRE(order);
   view v = {.shape = {.count = t->dims}};
   unsigned seen = 0;
@@ -325,9 +307,7 @@ static int64_t clamp(int64_t place, int64_t low, int64_t high)
 weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t start, int64_t end,
                        int64_t step)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "slice() cannot be applied to a 0-dim tensor.");
   weir_status st = weir_dim_of(&dim, dim, t->dims);
   if (st) return st;
@@ -342,9 +322,7 @@ weir_status weir_slice(weir_tensor **out, const weir_tensor *t, int dim, int64_t
 weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_t start,
                         int64_t length)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   if (!t->dims) return weir_fail(WEIR_EINVAL, "narrow() cannot be applied to a 0-dim tensor.");
   if (length < 0) return weir_fail(WEIR_EINVAL, "narrow(): length must be non-negative.");
   weir_status st = weir_dim_of(&dim, dim, t->dims);
@@ -360,9 +338,7 @@ weir_status weir_narrow(weir_tensor **out, const weir_tensor *t, int dim, int64_
 
 weir_status weir_select(weir_tensor **out, const weir_tensor *t, int dim, int64_t index)
 {
-  WEIR_REQUIRE(out);
-  *out = NULL;
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE_OUT(out, t);
   weir_text text;
   view v;
   view_of(&v, t);
@@ -397,9 +373,7 @@ static weir_status pieces(weir_tensor **out, int *count, const weir_tensor *t, i
 
 weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int chunks, int dim)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(count);
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE(out, count, t);
   *count = 0;
   if (!t->dims) return weir_fail(WEIR_EINVAL, "chunk expects at least a 1-dimensional tensor");
   if (chunks <= 0)
@@ -413,9 +387,7 @@ weir_status weir_chunk(weir_tensor **out, int *count, const weir_tensor *t, int 
 weir_status weir_split(weir_tensor **out, int *count, int room, const weir_tensor *t, int64_t size,
                        int dim)
 {
-  WEIR_REQUIRE(out);
-  WEIR_REQUIRE(count);
-  WEIR_REQUIRE(t);
+  WEIR_REQUIRE(out, count, t);
   *count = 0;
   if (!t->dims) return weir_fail(WEIR_EINVAL, "split expects at least a 1-dimensional tensor");
   if (size < 0)
