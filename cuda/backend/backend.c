@@ -17,10 +17,8 @@ static int device_count;
 
 static weir_status mem_info(void *self, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-  weir_cuda_device *d = self;
   size_t free_now = 0, total = 0;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemGetInfo(&free_now, &total));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemGetInfo(&free_now, &total));
   *free_bytes = free_now;
   *total_bytes = total;
   return weir_driver_fail(r, "cuMemGetInfo on cuda:%d", d->index);
@@ -72,9 +70,7 @@ static CUresult host_give(const weir_cuda_device *d, void *at, uint64_t bytes,
 
 static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, device_give(d, address, bytes));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, device_give(d, address, bytes));
   weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemFree of %llu bytes at 0x%llx on cuda:%d",
                           (unsigned long long)bytes, (unsigned long long)address, d->index);
@@ -82,10 +78,8 @@ static weir_status segment_free(void *self, uint64_t address, uint64_t bytes)
 
 static weir_status segment_alloc(void *self, uint64_t bytes, uint64_t *address)
 {
-  weir_cuda_device *d = self;
   CUdeviceptr at = 0;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, device_take(d, &at, bytes));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, device_take(d, &at, bytes));
   weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, (int64_t)bytes);
   if (r)
     return weir_driver_fail(r, "cuMemAlloc of %llu bytes on cuda:%d", (unsigned long long)bytes,
@@ -109,9 +103,7 @@ _Static_assert((WEIR_HOST_PORTABLE | WEIR_HOST_MAPPED) ==
 
 static weir_status host_register(void *self, void *memory, uint64_t bytes, unsigned flags)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, host_lock(d, memory, bytes, flags));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, host_lock(d, memory, bytes, flags));
   weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostRegister of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
@@ -119,9 +111,7 @@ static weir_status host_register(void *self, void *memory, uint64_t bytes, unsig
 
 static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, host_give(d, memory, bytes, weir_cuda.cuMemHostUnregister));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, host_give(d, memory, bytes, weir_cuda.cuMemHostUnregister));
   weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostUnregister of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
@@ -129,9 +119,7 @@ static weir_status host_unregister(void *self, void *memory, uint64_t bytes)
 
 static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void **out)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, host_take(d, out, bytes, flags));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, host_take(d, out, bytes, flags));
   weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, (int64_t)bytes);
   return weir_driver_fail(r, "cuMemHostAlloc of %llu bytes for cuda:%d", (unsigned long long)bytes,
                           d->index);
@@ -139,9 +127,7 @@ static weir_status host_alloc(void *self, uint64_t bytes, unsigned flags, void *
 
 static weir_status host_free(void *self, void *memory, uint64_t bytes)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, host_give(d, memory, bytes, weir_cuda.cuMemFreeHost));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, host_give(d, memory, bytes, weir_cuda.cuMemFreeHost));
   weir_cuda_notify_taken(d, r, WEIR_MEM_PINNED, -(int64_t)bytes);
   return weir_driver_fail(r, "cuMemFreeHost of %llu bytes at %p for cuda:%d",
                           (unsigned long long)bytes, memory, d->index);
@@ -151,13 +137,11 @@ static weir_status host_free(void *self, void *memory, uint64_t bytes)
  * Managed memory moves, so it is not locked. */
 static weir_status host_is_pinned(void *self, const void *memory, bool *pinned)
 {
-  weir_cuda_device *d = self;
   CUdeviceptr at = (CUdeviceptr)(uintptr_t)memory;
   CUmemorytype type = 0;
   unsigned managed = 0;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r,
-                   weir_cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at));
+  WEIR_CUDA_CALL_WITHIN(
+      d, self, r, weir_cuda.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at));
   *pinned = !r && type == CU_MEMORYTYPE_HOST;
   if (*pinned) {
     WEIR_CUDA_WITHIN(
@@ -197,35 +181,27 @@ static int numa_node(void *self)
 
 static weir_status event_create(void *self, void **event)
 {
-  weir_cuda_device *d = self;
   CUevent e = NULL;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
   if (!r) *event = e;
   return weir_driver_fail(r, "cuEventCreate on cuda:%d", d->index);
 }
 
 static weir_status event_destroy(void *self, void *event)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuEventDestroy(event));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventDestroy(event));
   return weir_driver_fail(r, "cuEventDestroy on cuda:%d", d->index);
 }
 
 static weir_status event_record(void *self, void *event, void *stream)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuEventRecord(event, stream));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventRecord(event, stream));
   return weir_driver_fail(r, "cuEventRecord in stream %p of cuda:%d", stream, d->index);
 }
 
 static weir_status event_query(void *self, void *event, bool *complete)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuEventQuery(event));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventQuery(event));
   *complete = r == CUDA_SUCCESS;
   return r == CUDA_ERROR_NOT_READY ? WEIR_OK
                                    : weir_driver_fail(r, "cuEventQuery on cuda:%d", d->index);
@@ -233,17 +209,14 @@ static weir_status event_query(void *self, void *event, bool *complete)
 
 static weir_status event_wait(void *self, void *stream, void *event)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_DEFAULT));
+  WEIR_CUDA_CALL_WITHIN(d, self, r,
+                        weir_cuda.cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_DEFAULT));
   return weir_driver_fail(r, "cuStreamWaitEvent in stream %p of cuda:%d", stream, d->index);
 }
 
 static weir_status event_sync(void *self, void *event)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuEventSynchronize(event));
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuEventSynchronize(event));
   return weir_driver_fail(r, "cuEventSynchronize on cuda:%d", d->index);
 }
 
@@ -252,36 +225,28 @@ static weir_status event_sync(void *self, void *event)
  * that follows to meet and to word. */
 static bool stream_capturing(void *self, void *stream)
 {
-  weir_cuda_device *d = self;
   CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuStreamIsCapturing(stream, &now));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuStreamIsCapturing(stream, &now));
   return r ? r == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : now != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 static weir_status stream_create(void *self, void **stream)
 {
-  weir_cuda_device *d = self;
   CUstream s = NULL;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
   if (!r) *stream = s;
   return weir_driver_fail(r, "cuStreamCreate on cuda:%d", d->index);
 }
 
 static weir_status stream_destroy(void *self, void *stream)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamDestroy(stream));
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamDestroy(stream));
   return weir_driver_fail(r, "cuStreamDestroy of %p on cuda:%d", stream, d->index);
 }
 
 static weir_status stream_adopt(void *self, void *native, void **stream)
 {
-  weir_cuda_device *d = self;
   CUcontext of = NULL;
-  CUresult r;
   *stream = native == CU_STREAM_LEGACY ? NULL : native;
   if (!*stream) return WEIR_OK;
   if (native == CU_STREAM_PER_THREAD)
@@ -289,7 +254,7 @@ static weir_status stream_adopt(void *self, void *native, void **stream)
                              "the per-thread default stream (cudaStreamPerThread) is another "
                              "stream in every thread, so memory cannot be allocated for it; use a "
                              "stream of cudaStreamCreate, or NULL");
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuStreamGetCtx(native, &of));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuStreamGetCtx(native, &of));
   if (!r && of != d->context)
     return weir_cuda_fail_as(WEIR_EINVAL,
                              "stream %p is not of cuda:%d's primary context, the one that the CUDA "
@@ -315,18 +280,14 @@ static CUresult copy_alone(void *host, CUdeviceptr at, uint64_t bytes, bool to_h
 
 static weir_status copy_to_host(void *self, void *to, uint64_t from, uint64_t bytes)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, copy_alone(to, from, bytes, true));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, copy_alone(to, from, bytes, true));
   return weir_driver_fail(r, "copying %llu bytes from cuda:%d to the host",
                           (unsigned long long)bytes, d->index);
 }
 
 static weir_status copy_to_device(void *self, uint64_t to, const void *from, uint64_t bytes)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, copy_alone((void *)from, to, bytes, false));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, copy_alone((void *)from, to, bytes, false));
   return weir_driver_fail(r, "copying %llu bytes from the host to cuda:%d",
                           (unsigned long long)bytes, d->index);
 }

@@ -77,10 +77,8 @@ static weir_status said(const weir_cuda_device *d, CUresult r, enum weir_copy_wa
 weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, void *to,
                            const void *from, uint64_t bytes)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
   if (!bytes) return WEIR_OK;
-  WEIR_CUDA_SEEN(d, r, copy_now(stream, way, to, from, bytes));
+  WEIR_CUDA_CALL_SEEN(d, self, r, copy_now(stream, way, to, from, bytes));
   if (r == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && way != WEIR_COPY_WITHIN)
     return weir_cuda_fail_as(WEIR_EINVAL,
                              "a copy %s cuda:%d with pageable memory cannot be captured into a "
@@ -92,11 +90,9 @@ weir_status weir_cuda_copy(void *self, void *stream, enum weir_copy_way way, voi
 weir_status weir_cuda_copy_done(void *self, void *stream, enum weir_copy_way way, void *to,
                                 const void *from, uint64_t bytes)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r,
-                 bytes ? enqueue_and_wait(stream, way, to, from, bytes)
-                       : weir_cuda.cuStreamSynchronize(stream));
+  WEIR_CUDA_CALL_SEEN(d, self, r,
+                      bytes ? enqueue_and_wait(stream, way, to, from, bytes)
+                            : weir_cuda.cuStreamSynchronize(stream));
   return said(d, r, way, bytes);
 }
 

@@ -51,6 +51,15 @@ bool weir_cuda_again(CUresult r);
 /* The same, and others are to know of the call: it is the program's work, or makes or ends a
  * stream. */
 #define WEIR_CUDA_SEEN(d, result, call) WEIR_CUDA_DO(d, result, call, false)
+/* As the two above; declares d, the device that `self` is, and what came of the call. */
+#define WEIR_CUDA_CALL_WITHIN(d, self, result, call)                                               \
+  weir_cuda_device *d = self;                                                                      \
+  CUresult result;                                                                                 \
+  WEIR_CUDA_WITHIN(d, result, call)
+#define WEIR_CUDA_CALL_SEEN(d, self, result, call)                                                 \
+  weir_cuda_device *d = self;                                                                      \
+  CUresult result;                                                                                 \
+  WEIR_CUDA_SEEN(d, result, call)
 
 /* What the engine takes from the driver, said to who listens (notify.c). Gone: ahead of the call.
  */

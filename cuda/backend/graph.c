@@ -11,21 +11,18 @@ _Static_assert(WEIR_CAPTURE_GLOBAL == (int)CU_STREAM_CAPTURE_MODE_GLOBAL &&
 
 static weir_status capture_begin(void *self, void *stream, enum weir_capture_mode mode)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamBeginCapture(stream, (CUstreamCaptureMode)mode));
+  WEIR_CUDA_CALL_SEEN(d, self, r,
+                      weir_cuda.cuStreamBeginCapture(stream, (CUstreamCaptureMode)mode));
   return weir_driver_fail(r, "cuStreamBeginCapture of %p on cuda:%d", stream, d->index);
 }
 
 static weir_status capture_end(void *self, void *stream, void **graph)
 {
-  const weir_cuda_device *d = self;
   const unsigned long long how = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
                                  CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
   CUgraph recorded = NULL;
   CUgraphExec ready = NULL;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamEndCapture(stream, &recorded));
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamEndCapture(stream, &recorded));
   if (r) return weir_driver_fail(r, "cuStreamEndCapture of %p on cuda:%d", stream, d->index);
   WEIR_CUDA_SEEN(d, r, weir_cuda.cuGraphInstantiateWithFlags(&ready, recorded, how));
   CUresult gone;
@@ -37,17 +34,13 @@ static weir_status capture_end(void *self, void *stream, void **graph)
 
 static weir_status graph_launch(void *self, void *graph, void *stream)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuGraphLaunch(graph, stream));
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuGraphLaunch(graph, stream));
   return weir_driver_fail(r, "cuGraphLaunch on cuda:%d", d->index);
 }
 
 static weir_status graph_destroy(void *self, void *graph)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuGraphExecDestroy(graph));
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuGraphExecDestroy(graph));
   return weir_driver_fail(r, "cuGraphExecDestroy on cuda:%d", d->index);
 }
 

@@ -5,10 +5,9 @@
 
 static weir_status create_at(void *self, int priority, void **stream)
 {
-  const weir_cuda_device *d = self;
   CUstream s = NULL;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, priority));
+  WEIR_CUDA_CALL_SEEN(d, self, r,
+                      weir_cuda.cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, priority));
   if (!r) *stream = s;
   return weir_driver_fail(r, "cuStreamCreateWithPriority of priority %d on cuda:%d", priority,
                           d->index);
@@ -16,41 +15,31 @@ static weir_status create_at(void *self, int priority, void **stream)
 
 static weir_status priority_of(void *self, void *stream, int *priority)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuStreamGetPriority(stream, priority));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuStreamGetPriority(stream, priority));
   return weir_driver_fail(r, "cuStreamGetPriority of %p on cuda:%d", stream, d->index);
 }
 
 static weir_status priorities(void *self, int *least, int *greatest)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuCtxGetStreamPriorityRange(least, greatest));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuCtxGetStreamPriorityRange(least, greatest));
   return weir_driver_fail(r, "cuCtxGetStreamPriorityRange on cuda:%d", d->index);
 }
 
 static weir_status device_sync(void *self)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuCtxSynchronize());
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuCtxSynchronize());
   return weir_driver_fail(r, "waiting for cuda:%d", d->index);
 }
 
 static weir_status stream_sync(void *self, void *stream)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamSynchronize(stream));
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamSynchronize(stream));
   return weir_driver_fail(r, "waiting for a stream of cuda:%d", d->index);
 }
 
 static weir_status stream_query(void *self, void *stream, bool *complete)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_SEEN(d, r, weir_cuda.cuStreamQuery(stream));
+  WEIR_CUDA_CALL_SEEN(d, self, r, weir_cuda.cuStreamQuery(stream));
   *complete = r == CUDA_SUCCESS;
   return r == CUDA_ERROR_NOT_READY ? WEIR_OK
                                    : weir_driver_fail(r, "asking a stream of cuda:%d", d->index);
@@ -60,21 +49,17 @@ static weir_status stream_query(void *self, void *stream, bool *complete)
 
 static weir_status event_create_as(void *self, unsigned flags, void **event)
 {
-  const weir_cuda_device *d = self;
   CUevent e = NULL;
-  CUresult r;
   unsigned how = (flags & WEIR_EVENT_TIMING ? 0u : CU_EVENT_DISABLE_TIMING) |
                  (flags & WEIR_EVENT_BLOCKING ? CU_EVENT_BLOCKING_SYNC : 0u);
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuEventCreate(&e, how));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventCreate(&e, how));
   if (!r) *event = e;
   return weir_driver_fail(r, "cuEventCreate on cuda:%d", d->index);
 }
 
 static weir_status event_elapsed(void *self, void *start, void *end, float *ms)
 {
-  const weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuEventElapsedTime(ms, start, end));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuEventElapsedTime(ms, start, end));
   return weir_driver_fail(r, "cuEventElapsedTime on cuda:%d", d->index);
 }
 

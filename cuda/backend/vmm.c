@@ -70,11 +70,9 @@ static void note_pages(weir_cuda_device *d, uint64_t address, uint64_t bytes, bo
 
 static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
 {
-  weir_cuda_device *d = self;
   CUdeviceptr at = 0;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r,
-                   weir_cuda.cuMemAddressReserve(&at, bytes, d->backend.source.page_bytes, 0, 0));
+  WEIR_CUDA_CALL_WITHIN(
+      d, self, r, weir_cuda.cuMemAddressReserve(&at, bytes, d->backend.source.page_bytes, 0, 0));
   if (r)
     return weir_driver_fail(r, "cuMemAddressReserve of %llu bytes on cuda:%d",
                             (unsigned long long)bytes, d->index);
@@ -89,9 +87,7 @@ static weir_status reserve(void *self, uint64_t bytes, uint64_t *address)
 
 static weir_status release(void *self, uint64_t address, uint64_t bytes)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemAddressFree(address, bytes));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemAddressFree(address, bytes));
   if (!r) forget_range(d, address);
   return weir_driver_fail(r, "cuMemAddressFree of %llu bytes on cuda:%d", (unsigned long long)bytes,
                           d->index);
@@ -99,10 +95,9 @@ static weir_status release(void *self, uint64_t address, uint64_t bytes)
 
 static weir_status create(void *self, uint64_t *page)
 {
-  weir_cuda_device *d = self;
   CUmemGenericAllocationHandle handle;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemCreate(&handle, d->backend.source.page_bytes, &d->page, 0));
+  WEIR_CUDA_CALL_WITHIN(d, self, r,
+                        weir_cuda.cuMemCreate(&handle, d->backend.source.page_bytes, &d->page, 0));
   if (!r) *page = handle;
   weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, (int64_t)d->backend.source.page_bytes);
   return weir_driver_fail(r, "cuMemCreate of a page of %llu bytes on cuda:%d",
@@ -111,9 +106,7 @@ static weir_status create(void *self, uint64_t *page)
 
 static weir_status destroy(void *self, uint64_t page)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, weir_cuda.cuMemRelease(page));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, weir_cuda.cuMemRelease(page));
   weir_cuda_notify_taken(d, r, WEIR_MEM_DEVICE, -(int64_t)d->backend.source.page_bytes);
   return weir_driver_fail(r, "cuMemRelease of a page on cuda:%d", d->index);
 }
@@ -147,18 +140,14 @@ static CUresult pages_unmap(weir_cuda_device *d, uint64_t address, uint64_t byte
 
 static weir_status map(void *self, uint64_t address, uint64_t page)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, page_map(d, address, page));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, page_map(d, address, page));
   return weir_driver_fail(r, "cuMemMap of a page at 0x%llx on cuda:%d", (unsigned long long)address,
                           d->index);
 }
 
 static weir_status unmap(void *self, uint64_t address, uint64_t bytes)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, pages_unmap(d, address, bytes));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, pages_unmap(d, address, bytes));
   return weir_driver_fail(r, "cuMemUnmap of %llu bytes at 0x%llx on cuda:%d",
                           (unsigned long long)bytes, (unsigned long long)address, d->index);
 }
@@ -184,9 +173,7 @@ static CUresult open_range(const weir_cuda_device *d, uint64_t address, uint64_t
 
 static weir_status access(void *self, uint64_t address, uint64_t bytes)
 {
-  weir_cuda_device *d = self;
-  CUresult r;
-  WEIR_CUDA_WITHIN(d, r, open_range(d, address, bytes));
+  WEIR_CUDA_CALL_WITHIN(d, self, r, open_range(d, address, bytes));
   return weir_driver_fail(r, "cuMemSetAccess to %llu bytes at 0x%llx on cuda:%d",
                           (unsigned long long)bytes, (unsigned long long)address, d->index);
 }
