@@ -442,28 +442,17 @@ static weir_status scaled(weir_op op, weir_tensor **out, weir_tensor *self, cons
   return weir_elementwise_run(out, &e);
 }
 
-weir_status weir_add_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
-                           weir_scalar alpha)
-{
-  WEIR_REQUIRE_OUT(out, a, b);
-  return scaled(WEIR_OP_ADD, out, NULL, a, b, alpha);
-}
-
-weir_status weir_sub_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,
-                           weir_scalar alpha)
-{
-  WEIR_REQUIRE_OUT(out, a, b);
-  return scaled(WEIR_OP_SUB, out, NULL, a, b, alpha);
-}
-
-weir_status weir_add_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
-{
-  WEIR_REQUIRE(a, b);
-  return scaled(WEIR_OP_ADD, NULL, a, a, b, alpha);
-}
-
-weir_status weir_sub_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)
-{
-  WEIR_REQUIRE(a, b);
-  return scaled(WEIR_OP_SUB, NULL, a, a, b, alpha);
-}
+#define SCALED(name, op)                                                                           \
+  weir_status weir_##name##_alpha(weir_tensor **out, const weir_tensor *a, const weir_tensor *b,   \
+                                  weir_scalar alpha)                                               \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a, b);                                                                   \
+    return scaled(WEIR_OP_##op, out, NULL, a, b, alpha);                                           \
+  }                                                                                                \
+  weir_status weir_##name##_alpha_(weir_tensor *a, const weir_tensor *b, weir_scalar alpha)        \
+  {                                                                                                \
+    WEIR_REQUIRE(a, b);                                                                            \
+    return scaled(WEIR_OP_##op, NULL, a, a, b, alpha);                                             \
+  }
+SCALED(add, ADD)
+SCALED(sub, SUB)

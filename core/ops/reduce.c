@@ -214,7 +214,6 @@ static weir_status over(weir_reduce_op op, weir_tensor **out, const weir_tensor 
                         int count, bool keepdim)
 {
   reduction r = {op, rules[op].name, a, 0, keepdim, !count, dims, count};
-  *out = NULL;
   if (count < 0) return weir_fail(WEIR_EINVAL, "%s: %d dimensions are asked for", r.name, count);
   weir_status st = check_dtype(&r);
   if (!st) st = mask_of(&r.mask, a, dims, count);
@@ -246,7 +245,6 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
                            const char *name)
 {
   reduction r = {op, name, a, 0, false, true, NULL, 0};
-  *out = NULL;
   r.mask = (1u << a->dims) - 1;
   if (a->dtype == WEIR_COMPLEX64 && a->numel)
     return weir_not_implemented(op == WEIR_REDUCE_MAX ? "max_all" : "min_all", weir_device_of(a),
@@ -254,68 +252,40 @@ static weir_status extreme(weir_tensor **out, const weir_tensor *a, weir_reduce_
   return run(out, NULL, &r);
 }
 
-weir_status weir_max(weir_tensor **out, const weir_tensor *a)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
-  return extreme(out, a, WEIR_REDUCE_MAX, "max");
-}
-
-weir_status weir_min(weir_tensor **out, const weir_tensor *a)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, a);
-  return extreme(out, a, WEIR_REDUCE_MIN, "min");
-}
-
-weir_status weir_argmax(weir_tensor **out, const weir_tensor *a)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return over(WEIR_REDUCE_ARGMAX, out, a, NULL, 0, false);
-}
-
-weir_status weir_argmin(weir_tensor **out, const weir_tensor *a)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return over(WEIR_REDUCE_ARGMIN, out, a, NULL, 0, false);
-}
-
-weir_status weir_argmax_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return over(WEIR_REDUCE_ARGMAX, out, a, &dim, 1, keepdim);
-}
-
-weir_status weir_argmin_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim)
-{
-  WEIR_REQUIRE_OUT(out, a);
-  return over(WEIR_REDUCE_ARGMIN, out, a, &dim, 1, keepdim);
-}
-
 static weir_status with_index(weir_reduce_op op, weir_tensor **values, weir_tensor **indices,
                               const weir_tensor *a, int dim, bool keepdim)
 {
   reduction r = {op, rules[op].name, a, 0, keepdim, false, &dim, 1};
-  *values = *indices = NULL;
   weir_status st = mask_of(&r.mask, a, &dim, 1);
   return st ? st : run(values, indices, &r);
 }
 
-weir_status weir_max_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
-                         bool keepdim)
-{
-  WEIR_REQUIRE_OUT(values);
-  WEIR_REQUIRE_OUT(indices, a);
-  return with_index(WEIR_REDUCE_MAX_INDEX, values, indices, a, dim, keepdim);
-}
-
-weir_status weir_min_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, int dim,
-                         bool keepdim)
-{
-  WEIR_REQUIRE_OUT(values);
-  WEIR_REQUIRE_OUT(indices, a);
-  return with_index(WEIR_REDUCE_MIN_INDEX, values, indices, a, dim, keepdim);
-}
+#define EXTREME(name, op)                                                                          \
+  weir_status weir_##name(weir_tensor **out, const weir_tensor *a)                                 \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return extreme(out, a, WEIR_REDUCE_##op, #name);                                               \
+  }                                                                                                \
+  weir_status weir_arg##name(weir_tensor **out, const weir_tensor *a)                              \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return over(WEIR_REDUCE_ARG##op, out, a, NULL, 0, false);                                      \
+  }                                                                                                \
+  weir_status weir_arg##name##_dim(weir_tensor **out, const weir_tensor *a, int dim, bool keepdim) \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(out, a);                                                                      \
+    return over(WEIR_REDUCE_ARG##op, out, a, &dim, 1, keepdim);                                    \
+  }                                                                                                \
+  weir_status weir_##name##_dim(weir_tensor **values, weir_tensor **indices, const weir_tensor *a, \
+                                int dim, bool keepdim)                                             \
+  {                                                                                                \
+    WEIR_REQUIRE_OUT(values);                                                                      \
+    WEIR_REQUIRE_OUT(indices, a);                                                                  \
+    return with_index(WEIR_REDUCE_##op##_INDEX, values, indices, a, dim, keepdim);                 \
+  }
+EXTREME(max, MAX)
+EXTREME(min, MIN)
 
 /* ---- softmax --------------------------------------------------------------------------------- */
 
@@ -361,7 +331,6 @@ static const char *const softmax_kernels[2][2] = {
 static weir_status check_softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
 {
   int at;
-  *out = NULL;
   weir_status st = weir_dim_of(&at, dim, a->dims);
   if (st) return st;
   if (a->numel && !weir_is_floating((weir_dtype)a->dtype))

@@ -206,22 +206,6 @@ weir_status weir_empty(weir_tensor **out, weir_shape shape, const weir_options *
   return filled_by(out, options, weir_get_default_dtype(), shape, NULL);
 }
 
-weir_status weir_zeros(weir_tensor **out, weir_shape shape, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  weir_scalar v = weir_int(0);
-  return filled_by(out, options, weir_get_default_dtype(), shape, &v);
-}
-
-weir_status weir_ones(weir_tensor **out, weir_shape shape, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE(out);
-  weir_scalar v = weir_int(1);
-  return filled_by(out, options, weir_get_default_dtype(), shape, &v);
-}
-
 weir_status weir_full(weir_tensor **out, weir_shape shape, weir_scalar value,
                       const weir_options *options)
 {
@@ -244,22 +228,6 @@ weir_status weir_empty_like(weir_tensor **out, const weir_tensor *like, const we
 {
   WEIR_REQUIRE_OUT(out, like);
   return filled_like(out, like, options, NULL);
-}
-
-weir_status weir_zeros_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, like);
-  weir_scalar v = weir_int(0);
-  return filled_like(out, like, options, &v);
-}
-
-weir_status weir_ones_like(weir_tensor **out, const weir_tensor *like, const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, like);
-  weir_scalar v = weir_int(1);
-  return filled_like(out, like, options, &v);
 }
 
 weir_status weir_full_like(weir_tensor **out, const weir_tensor *like, weir_scalar value,
@@ -287,24 +255,6 @@ weir_status weir_new_empty(weir_tensor **out, const weir_tensor *self, weir_shap
   return filled_new(out, self, shape, options, NULL);
 }
 
-weir_status weir_new_zeros(weir_tensor **out, const weir_tensor *self, weir_shape shape,
-                           const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, self);
-  weir_scalar v = weir_int(0);
-  return filled_new(out, self, shape, options, &v);
-}
-
-weir_status weir_new_ones(weir_tensor **out, const weir_tensor *self, weir_shape shape,
-                          const weir_options *options)
-{
-  WEIR_OP_HERE;
-  WEIR_REQUIRE_OUT(out, self);
-  weir_scalar v = weir_int(1);
-  return filled_new(out, self, shape, options, &v);
-}
-
 weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape shape,
                           weir_scalar value, const weir_options *options)
 {
@@ -312,6 +262,33 @@ weir_status weir_new_full(weir_tensor **out, const weir_tensor *self, weir_shape
   WEIR_REQUIRE_OUT(out, self);
   return filled_new(out, self, shape, options, &value);
 }
+
+#define CONSTANT(name, value)                                                                      \
+  weir_status weir_##name(weir_tensor **out, weir_shape shape, const weir_options *options)        \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE(out);                                                                             \
+    weir_scalar v = weir_int(value);                                                               \
+    return filled_by(out, options, weir_get_default_dtype(), shape, &v);                           \
+  }                                                                                                \
+  weir_status weir_##name##_like(weir_tensor **out, const weir_tensor *like,                       \
+                                 const weir_options *options)                                      \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, like);                                                                   \
+    weir_scalar v = weir_int(value);                                                               \
+    return filled_like(out, like, options, &v);                                                    \
+  }                                                                                                \
+  weir_status weir_new_##name(weir_tensor **out, const weir_tensor *self, weir_shape shape,        \
+                              const weir_options *options)                                         \
+  {                                                                                                \
+    WEIR_OP_HERE;                                                                                  \
+    WEIR_REQUIRE_OUT(out, self);                                                                   \
+    weir_scalar v = weir_int(value);                                                               \
+    return filled_new(out, self, shape, options, &v);                                              \
+  }
+CONSTANT(zeros, 0)
+CONSTANT(ones, 1)
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
