@@ -8,13 +8,6 @@
 #include "core/trace/notify.h"
 #include "core/weir/pools.h"
 
-/* Finds the device's pool or returns. */
-#define POOL_OF(device, p)                                                                         \
-  weir_attached *at_ = weir_attached_of(device);                                                   \
-  weir_status there_ = at_ ? WEIR_OK : weir_attach_now(device, &at_);                              \
-  if (there_) return there_;                                                                       \
-  weir_pool *p = at_->pool
-
 weir_status weir_memory_detach(weir_device device)
 {
   return weir_device_detach(device, weir_host_device_ends);
@@ -83,22 +76,10 @@ weir_status weir_malloc(void **out, size_t bytes, weir_device device, weir_strea
   return malloc_plain(out, bytes, device, stream);
 }
 
-static __attribute__((noinline)) weir_status free_notified(void *ptr)
-{
-  const weir_listener *l = weir_listening;
-  weir_notice call;
-  weir_block_notice what = weir_notice_of_free(ptr);
-  bool notified = l && l->begin(&call);
-  weir_status st = weir_tcache_free(ptr);
-  what.api = WEIR_NOTICE_FREE;
-  what.status = weir_notify_status(st);
-  if (notified) l->end(&call, &what);
-  return st;
-}
-
 weir_status weir_free(void *ptr)
 {
-  if (__builtin_expect(weir_listening != NULL, 0)) return ptr ? free_notified(ptr) : WEIR_OK;
+  if (__builtin_expect(weir_listening != NULL, 0))
+    return ptr ? notify_of_free(ptr, WEIR_NOTICE_FREE, weir_tcache_free) : WEIR_OK;
   return ptr ? weir_tcache_free(ptr) : WEIR_OK;
 }
 
@@ -111,29 +92,19 @@ weir_status weir_record_stream(void *ptr, weir_stream *stream)
 
 weir_status weir_memory_empty_cache(weir_device device)
 {
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   return weir_pool_empty(p);
 }
 
 weir_status weir_memory_trim(weir_device device, uint64_t keep_bytes)
 {
-  POOL_OF(device, p);
-  uint64_t before = weir_history_enter(p, false);
-  pthread_mutex_lock(&p->lock);
-  weir_tcache_reclaim(p);
-  weir_epoch_poll(p, true, NULL);
-  weir_epoch_pending(p);
-  weir_epoch_retire(p, NULL);
-  uint64_t more = p->reserved > keep_bytes ? p->reserved - keep_bytes : 0;
-  weir_status st = more ? weir_back_trim(p, p->clock(), more, false) : WEIR_OK;
-  pthread_mutex_unlock(&p->lock);
-  weir_history_leave(before);
-  return st;
+  FIND_POOL(p, weir_pool_of(device, &p));
+  return weir_pool_trim(p, keep_bytes);
 }
 
 weir_status weir_memory_set_fraction(weir_device device, double fraction)
 {
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   if (!(fraction >= 0 && fraction <= 1))
     return weir_fail(WEIR_EINVAL, "Invalid fraction value: %g%s. Allowed range: 0~1", fraction,
                      fraction > -1e5 && fraction < 1e5 && fraction == (int)fraction ? ".0" : "");
@@ -146,7 +117,7 @@ weir_status weir_memory_set_fraction(weir_device device, double fraction)
 weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint64_t bytes),
                                void *user)
 {
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   pthread_mutex_lock(&p->lock);
   p->oom = ask;
   p->oom_user = user;
@@ -157,8 +128,8 @@ weir_status weir_memory_on_oom(weir_device device, bool (*ask)(void *user, uint6
 weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, weir_stream *stream)
 {
   WEIR_REQUIRE(out);
-  POOL_OF(device, p);
-  weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(at_);
+  FIND_POOL(p, weir_pool_of(device, &p));
+  weir_heap *h = stream ? (weir_heap *)stream : weir_now_heap(weir_attached_of(device));
   *out = 0;
   pthread_mutex_lock(&p->lock);
   weir_tcache_reclaim(p);
@@ -173,14 +144,14 @@ weir_status weir_memory_largest_free_block(uint64_t *out, weir_device device, we
 weir_status weir_memory_record_history(weir_device device, weir_history_mode mode,
                                        weir_history_context context, uint64_t max_entries)
 {
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   return weir_history_set(p, mode, context, max_entries);
 }
 
 weir_status weir_memory_annotate(weir_device device, const char *name, bool begin)
 {
   WEIR_REQUIRE(name);
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   weir_history_annotate(p, name, begin);
   return WEIR_OK;
 }
@@ -188,7 +159,7 @@ weir_status weir_memory_annotate(weir_device device, const char *name, bool begi
 weir_status weir_memory_history_info(weir_history_info *out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   weir_history_figures(p, out);
   return WEIR_OK;
 }
@@ -202,7 +173,7 @@ static weir_status tag_of(const char *name, unsigned *tag)
 
 weir_status weir_memory_pause(weir_device device, const char *tag, bool save)
 {
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   unsigned number;
   weir_status st = tag_of(tag, &number);
   if (st) return st;
@@ -214,7 +185,7 @@ weir_status weir_memory_pause(weir_device device, const char *tag, bool save)
 
 weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lost_bytes)
 {
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   unsigned number;
   uint64_t some;
   weir_status st = tag_of(tag, &number);
@@ -228,7 +199,7 @@ weir_status weir_memory_resume(weir_device device, const char *tag, uint64_t *lo
 weir_status weir_graph_pool_create(weir_graph_pool **out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  POOL_OF(device, p);
+  FIND_POOL(p, weir_pool_of(device, &p));
   pthread_mutex_lock(&p->lock);
   weir_status st = weir_graph_pool_new(p, out);
   pthread_mutex_unlock(&p->lock);

@@ -46,6 +46,14 @@ static inline unsigned weir_device_at(weir_device d)
   return (unsigned)(d.index.plus_1 <= 0 ? weir_current.device : d.index.plus_1 - 1);
 }
 
+/* Declares p, the pool that `find` (weir_pool_of(device, &p) or its like) finds, or returns. */
+#define FIND_POOL(p, find)                                                                         \
+  weir_pool *p;                                                                                    \
+  do {                                                                                             \
+    weir_status found_ = (find);                                                                   \
+    if (found_) return found_;                                                                     \
+  } while (0)
+
 /* NULL: no such device, or it has no pool. */
 static inline weir_attached *weir_attached_of(weir_device d)
 {

@@ -208,7 +208,7 @@ void weir_history_put_segment(weir_pool *p, enum weir_action action, block_id id
   put(p, e, stack);
 }
 
-weir_block_notice weir_notice_of_free(const void *ptr)
+static weir_block_notice notice_of_free(const void *ptr)
 {
   weir_block_notice what = {.address = (uint64_t)(uintptr_t)ptr, .device = -1};
   block_id id = weir_page_map_find(what.address);
@@ -218,6 +218,19 @@ weir_block_notice weir_notice_of_free(const void *ptr)
   what.stream = (uint64_t)(uintptr_t)h->stream;
   if (!h->pool->host) what.device = h->pool->backend->index;
   return what;
+}
+
+weir_status notify_of_free(void *ptr, enum weir_notice_api api, weir_status (*release)(void *ptr))
+{
+  const weir_listener *l = weir_listening;
+  weir_notice call;
+  weir_block_notice what = notice_of_free(ptr);
+  bool notified = l && l->begin(&call);
+  weir_status st = release(ptr);
+  what.api = api;
+  what.status = weir_notify_status(st);
+  if (notified) l->end(&call, &what);
+  return st;
 }
 
 /* ---- on and off ------------------------------------------------------------------------------ */

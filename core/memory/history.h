@@ -120,8 +120,9 @@ static inline void weir_history_oom(const weir_heap *h, uint64_t bytes, uint64_t
     weir_history_put(h->pool, ACTION_OOM, device_free, bytes, h);
 }
 
-/* What a listener is notified of: a free of ptr that is about to be: all but how it went. */
-weir_block_notice weir_notice_of_free(const void *ptr);
+/* Somebody listens: release(ptr), and the listener is notified of it as a call of `api`. */
+weir_status notify_of_free(void *ptr, enum weir_notice_api api, weir_status (*release)(void *ptr))
+    __attribute__((noinline));
 
 /* weir_memory_record_history(), weir_memory_annotate() and weir_memory_history_info() of a pool. */
 weir_status weir_history_set(weir_pool *p, weir_history_mode mode, weir_history_context context,

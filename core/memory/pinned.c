@@ -258,24 +258,12 @@ weir_status weir_pinned_malloc(void **out, size_t bytes)
   return weir_pinned_malloc_flags(out, bytes, WEIR_CUDA, 0);
 }
 
-static __attribute__((noinline)) weir_status free_notified(void *ptr)
-{
-  const weir_listener *l = weir_listening;
-  weir_notice call;
-  weir_block_notice what = weir_notice_of_free(ptr);
-  bool notified = l && l->begin(&call);
-  weir_status st = weir_tcache_free_host(ptr);
-  what.api = WEIR_NOTICE_PINNED_FREE;
-  what.status = weir_notify_status(st);
-  if (notified) l->end(&call, &what);
-  return st;
-}
-
 weir_status weir_pinned_free(void *ptr)
 {
   if (__builtin_expect(!ptr || atomic_load_explicit(&forked, memory_order_relaxed), 0))
     return WEIR_OK; /* a child's copy of a program's objects may well be freed there */
-  if (__builtin_expect(weir_listening != NULL, 0)) return free_notified(ptr);
+  if (__builtin_expect(weir_listening != NULL, 0))
+    return notify_of_free(ptr, WEIR_NOTICE_PINNED_FREE, weir_tcache_free_host);
   return weir_tcache_free_host(ptr);
 }
 

@@ -362,7 +362,7 @@ weir_status weir_pool_heap(weir_pool *p, void *stream, weir_heap **out)
   return st;
 }
 
-weir_status weir_pool_empty(weir_pool *p)
+weir_status weir_pool_trim(weir_pool *p, uint64_t keep)
 {
   uint64_t before = weir_history_enter(p, false);
   pthread_mutex_lock(&p->lock);
@@ -370,10 +370,16 @@ weir_status weir_pool_empty(weir_pool *p)
   weir_epoch_poll(p, true, NULL);
   weir_epoch_pending(p);
   weir_epoch_retire(p, NULL);
-  weir_status st = weir_back_trim(p, p->clock(), UINT64_MAX, false);
+  uint64_t more = !keep ? UINT64_MAX : p->reserved > keep ? p->reserved - keep : 0;
+  weir_status st = more ? weir_back_trim(p, p->clock(), more, false) : WEIR_OK;
   pthread_mutex_unlock(&p->lock);
   weir_history_leave(before);
   return st;
+}
+
+weir_status weir_pool_empty(weir_pool *p)
+{
+  return weir_pool_trim(p, 0);
 }
 
 static weir_status drain(weir_pool *p)

@@ -396,6 +396,7 @@ weir_status weir_pool_alloc_slow(weir_heap *h, uint64_t bytes, weir_tcache *f, v
 void weir_pool_release(block_id id); /* a block that nobody holds any more; lock held */
 void weir_pool_release_at(block_id id, uint64_t stamp);
 void weir_pool_leave_tcache(weir_pool *p, weir_block *b); /* it will not come back there */
+weir_status weir_pool_trim(weir_pool *p, uint64_t keep);  /* to `keep` bytes, as far as can be */
 weir_status weir_pool_empty(weir_pool *p);
 /* Whether a free block may serve a request of `bytes`; it has as many. */
 bool weir_pool_may_take(const weir_pool *p, block_id id, uint64_t bytes);

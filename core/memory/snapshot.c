@@ -449,14 +449,13 @@ weir_status weir_memory_snapshot(char **out, weir_device device)
 {
   WEIR_REQUIRE(out);
   picture pic = {0};
-  weir_pool *p;
+  FIND_POOL(p, weir_pool_of(device, &p));
   size_t bytes;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
   FILE *f = open_memstream(out, &bytes);
   if (!f) return weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");
   weir_callers_hold(); /* stack numbers stay what they are until all is written */
-  if (!(st = take(&pic, p))) st = write_all(f, false, &pic, 1);
+  weir_status st = take(&pic, p);
+  if (!st) st = write_all(f, false, &pic, 1);
   weir_callers_let_go();
   drop(&pic);
   if (fclose(f) && !st) st = weir_fail(WEIR_ENOMEM, "no host memory for the snapshot");

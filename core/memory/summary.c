@@ -7,9 +7,7 @@
 weir_status weir_memory_get_stats(weir_memory_stats *out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  weir_pool *p;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
+  FIND_POOL(p, weir_pool_of(device, &p));
   pthread_mutex_lock(&p->lock);
   weir_pool_stats(p, out);
   pthread_mutex_unlock(&p->lock);
@@ -33,9 +31,7 @@ weir_status weir_memory_stat(int64_t *out, weir_device device, const char *name)
 
 weir_status weir_memory_reset_peak(weir_device device)
 {
-  weir_pool *p;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
+  FIND_POOL(p, weir_pool_of(device, &p));
   pthread_mutex_lock(&p->lock);
   weir_pool_reset_peak(p);
   pthread_mutex_unlock(&p->lock);
@@ -44,9 +40,7 @@ weir_status weir_memory_reset_peak(weir_device device)
 
 weir_status weir_memory_reset_accumulated(weir_device device)
 {
-  weir_pool *p;
-  weir_status st = weir_pool_of(device, &p);
-  if (st) return st;
+  FIND_POOL(p, weir_pool_of(device, &p));
   pthread_mutex_lock(&p->lock);
   weir_pool_reset_sums(p);
   pthread_mutex_unlock(&p->lock);
@@ -95,9 +89,8 @@ uint64_t weir_max_memory_cached(weir_device device)
 weir_status weir_mem_get_info(uint64_t *free_bytes, uint64_t *total_bytes, weir_device device)
 {
   WEIR_REQUIRE(free_bytes, total_bytes);
-  weir_pool *p;
-  weir_status st = weir_pool_of(device, &p);
-  return st ? st : p->backend->source.mem_info(p->backend->self, free_bytes, total_bytes);
+  FIND_POOL(p, weir_pool_of(device, &p));
+  return p->backend->source.mem_info(p->backend->self, free_bytes, total_bytes);
 }
 
 /* ---- the table --------------------------------------------------------------------------------

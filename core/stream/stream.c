@@ -42,20 +42,17 @@ weir_status weir_stream_or_current(weir_heap **out, weir_stream *stream)
 weir_status weir_stream_from_native(weir_stream **out, weir_device device, void *native)
 {
   WEIR_REQUIRE(out);
-  weir_pool *p;
-  weir_status st = weir_stream_pool(&p, device);
-  if (st) return st;
+  FIND_POOL(p, weir_stream_pool(&p, device));
   const weir_backend *b = p->backend;
-  st = b->stream_adopt ? b->stream_adopt(b->self, native, &native) : WEIR_OK;
+  weir_status st = b->stream_adopt ? b->stream_adopt(b->self, native, &native) : WEIR_OK;
   return st ? st : weir_pool_heap(p, native, (weir_heap **)out);
 }
 
 weir_status weir_default_stream(weir_stream **out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  weir_pool *p;
-  weir_status st = weir_stream_pool(&p, device);
-  return st ? st : weir_pool_heap(p, NULL, (weir_heap **)out);
+  FIND_POOL(p, weir_stream_pool(&p, device));
+  return weir_pool_heap(p, NULL, (weir_heap **)out);
 }
 
 /* A stream that is the pool's to destroy. */
@@ -81,9 +78,8 @@ static weir_status make(weir_heap **out, weir_pool *p, int priority)
 weir_status weir_stream_create(weir_stream **out, weir_device device)
 {
   WEIR_REQUIRE(out);
-  weir_pool *p;
-  weir_status st = weir_stream_pool(&p, device);
-  return st ? st : make((weir_heap **)out, p, 0);
+  FIND_POOL(p, weir_stream_pool(&p, device));
+  return make((weir_heap **)out, p, 0);
 }
 
 static bool is_there(weir_pool *p, const struct side *s)
@@ -114,9 +110,8 @@ static weir_status nearest(int *priority, const weir_backend *b)
 weir_status weir_stream_new(weir_stream **out, weir_device device, int priority)
 {
   WEIR_REQUIRE(out);
-  weir_pool *p;
-  weir_status st = weir_stream_pool(&p, device);
-  if (!st) st = nearest(&priority, p->backend);
+  FIND_POOL(p, weir_stream_pool(&p, device));
+  weir_status st = nearest(&priority, p->backend);
   if (st) return st;
   int index = p->backend->index, level = -priority;
   pthread_mutex_lock(&sides_lock);
@@ -185,9 +180,7 @@ weir_status weir_stream_priority(int *out, weir_stream *stream)
 weir_status weir_stream_priority_range(int *least, int *greatest, weir_device device)
 {
   WEIR_REQUIRE(least, greatest);
-  weir_pool *p;
-  weir_status st = weir_stream_pool(&p, device);
-  if (st) return st;
+  FIND_POOL(p, weir_stream_pool(&p, device));
   const weir_backend *b = p->backend;
   return b->stream_priorities ? b->stream_priorities(b->self, least, greatest) : no_priorities(b);
 }
