@@ -3,22 +3,22 @@
 #ifndef WEIR_NN_MEMO_H
 #define WEIR_NN_MEMO_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include "core/base/status.h"
+#include "core/base/map.h"
 
-typedef struct weir_memo {
-  struct {
-    const void *key; /* NULL: free */
-    void *value;
-  } * slot;           /* `room` of them, owned; NULL: none yet */
-  size_t count, room; /* room: a power of two, at least twice count */
-} weir_memo;
+typedef weir_map weir_memo;
 
-/* The value's place; NULL: the key is not there. Valid until the next put. */
-void **weir_memo_get(const weir_memo *m, const void *key);
-/* A key that is not there yet, and not NULL. Errors: ENOMEM. */
-weir_status weir_memo_put(weir_memo *m, const void *key, void *value);
-void weir_memo_free(weir_memo *m);
+/* NULL: the key is not there. */
+static inline void *weir_memo_get(const weir_memo *m, const void *key)
+{
+  const uint64_t *value = weir_map_get(m, (uint64_t)(uintptr_t)key);
+  return value ? (void *)(uintptr_t)*value : NULL;
+}
+
+/* A value that is not NULL. Errors: ENOMEM. */
+static inline weir_status weir_memo_put(weir_memo *m, const void *key, const void *value)
+{
+  if (!weir_map_put(m, (uint64_t)(uintptr_t)key, (uint64_t)(uintptr_t)value)) return WEIR_OK;
+  return weir_fail(WEIR_ENOMEM, "no host memory for a walk over modules");
+}
 
 #endif

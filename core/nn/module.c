@@ -67,14 +67,12 @@ void weir_module_drop(weir_module **m)
 
 const char *weir_module_name(const weir_module *m)
 {
-  if (!m) return "";
-  return m->kind->name;
+  return m ? m->kind->name : "";
 }
 
 void *weir_module_data(const weir_module *m)
 {
-  if (!m) return NULL;
-  return m->data;
+  return m ? m->data : NULL;
 }
 
 weir_status weir_module_hollow(weir_module **out, weir_module *m)
@@ -255,7 +253,6 @@ weir_status weir_module_call_many(weir_tensor **out, weir_module *m, weir_tensor
 weir_status weir_module_call(weir_tensor **out, weir_module *m, weir_tensor *in)
 {
   WEIR_REQUIRE_OUT(out, m, in);
-  WEIR_REQUIRE(m);
   return weir_module_call_many(out, m, &in, 1);
 }
 
@@ -269,6 +266,5 @@ void weir_module_train(weir_module *m, bool training)
 
 bool weir_module_is_training(const weir_module *m)
 {
-  if (!m) return false;
-  return atomic_load(&m->training);
+  return m && atomic_load(&m->training);
 }

@@ -27,9 +27,9 @@ static weir_status fill(weir_module *copy, const weir_module *m, weir_device dev
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < m->slots; i++) {
     weir_tensor *t = m->slot[i].t;
-    void **before = t ? weir_memo_get(moved, t) : NULL;
+    void *before = t ? weir_memo_get(moved, t) : NULL;
     if (before)
-      copy->slot[i].t = weir_tensor_retain(*before);
+      copy->slot[i].t = weir_tensor_retain(before);
     else if (t && !(st = weir_to(&copy->slot[i].t, t, &there)))
       st = weir_memo_put(moved, t, copy->slot[i].t);
     if (!before && !st && copy->slot[i].t != t)
@@ -58,14 +58,14 @@ static weir_status replicate(weir_module **out, const weir_walk *w, weir_device 
   for (size_t i = 0; !st && i < w->count; i++) {
     const weir_module *m = w->item[i].module;
     for (size_t c = 0; c < m->children; c++)
-      made[i]->child[c].m = weir_module_retain(*weir_memo_get(&copies, m->child[c].m));
+      made[i]->child[c].m = weir_module_retain(weir_memo_get(&copies, m->child[c].m));
     st = fill(made[i], m, device, &moved);
   }
   if (!st) *out = weir_module_retain(made[0]);
   for (size_t i = 0; i < w->count; i++)
     weir_module_release(made[i]);
-  weir_memo_free(&copies);
-  weir_memo_free(&moved);
+  weir_map_free(&copies);
+  weir_map_free(&moved);
   free(made);
   return st;
 }

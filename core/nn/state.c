@@ -40,13 +40,13 @@ static weir_status move_list(weir_tensor **made, const weir_walk *w, const mover
   weir_status st = WEIR_OK;
   for (size_t i = 0; !st && i < w->count; i++) {
     weir_tensor *t = w->item[i].slot->t;
-    void **before = weir_memo_get(&moved, t);
+    void *before = weir_memo_get(&moved, t);
     if (before)
-      made[i] = weir_tensor_retain(*before);
+      made[i] = weir_tensor_retain(before);
     else if (!(st = move_one(&made[i], t, how)))
       st = weir_memo_put(&moved, t, made[i]);
   }
-  weir_memo_free(&moved);
+  weir_map_free(&moved);
   return st;
 }
 

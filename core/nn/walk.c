@@ -16,6 +16,14 @@ typedef struct walker {
   weir_memo modules, tensors; /* met, where each is wanted once */
 } walker;
 
+/* *out is new. */
+static weir_status join(char **out, const char *path, const char *name)
+{
+  if (asprintf(out, "%s%s%s", path, *path && *name ? "." : "", name) >= 0) return WEIR_OK;
+  *out = NULL;
+  return weir_fail(WEIR_ENOMEM, "no host memory for the name %s.%s", path, name);
+}
+
 static weir_status put(walker *w, const char *path, const char *name, weir_slot *slot,
                        const weir_module *m)
 {
@@ -27,19 +35,17 @@ static weir_status put(walker *w, const char *path, const char *name, weir_slot 
     list->item = larger;
     list->room = room;
   }
-  size_t length = strlen(path) + strlen(name) + 2;
-  char *full = malloc(length);
-  if (!full) return weir_fail(WEIR_ENOMEM, "no host memory for the name %s.%s", path, name);
-  (void)snprintf(full, length, "%s%s%s", path, *path && *name ? "." : "", name);
-  list->item[list->count++] = (weir_met){full, slot, (weir_module *)m};
-  return WEIR_OK;
+  char *full;
+  weir_status st = join(&full, path, name);
+  if (!st) list->item[list->count++] = (weir_met){full, slot, (weir_module *)m};
+  return st;
 }
 
 /* Whether this is the first time; then it is noted. */
 static weir_status first_time(bool *out, weir_memo *met, const void *thing)
 {
   *out = !weir_memo_get(met, thing);
-  return *out ? weir_memo_put(met, thing, NULL) : WEIR_OK;
+  return *out ? weir_memo_put(met, thing, thing) : WEIR_OK;
 }
 
 static weir_status meet_slot(walker *w, const char *path, const weir_module *m, weir_slot *s)
@@ -61,11 +67,9 @@ static weir_status meet(walker *w, const char *path, const weir_module *m)
     st = meet_slot(w, path, m, &m->slot[i]);
   for (size_t i = 0; !st && i < m->children; i++) {
     const weir_child *c = &m->child[i];
-    size_t length = strlen(path) + strlen(c->name) + 2;
-    char *below = malloc(length);
-    if (!below) return weir_fail(WEIR_ENOMEM, "no host memory for the name %s.%s", path, c->name);
-    (void)snprintf(below, length, "%s%s%s", path, *path ? "." : "", c->name);
-    st = c->m ? meet(w, below, c->m) : WEIR_OK;
+    char *below;
+    st = join(&below, path, c->name);
+    if (!st && c->m) st = meet(w, below, c->m);
     free(below);
   }
   return st;
@@ -76,8 +80,8 @@ weir_status weir_walk_list(weir_walk *out, const weir_module *m, int what)
   walker w = {.list = out, .what = what};
   *out = (weir_walk){0};
   weir_status st = meet(&w, "", m);
-  weir_memo_free(&w.modules);
-  weir_memo_free(&w.tensors);
+  weir_map_free(&w.modules);
+  weir_map_free(&w.tensors);
   return st;
 }
 
@@ -146,16 +150,14 @@ weir_module *weir_module_child(const weir_module *m, const char *path)
 
 weir_module *weir_module_child_at(const weir_module *m, size_t place, const char **name)
 {
-  if (!m) return NULL;
-  if (place >= m->children) return NULL;
+  if (!m || place >= m->children) return NULL;
   if (name) *name = m->child[place].name;
   return m->child[place].m;
 }
 
 size_t weir_module_children(const weir_module *m)
 {
-  if (!m) return 0;
-  return m->children;
+  return m ? m->children : 0;
 }
 
 weir_status weir_module_visit(const weir_module *m, int what,

@@ -210,26 +210,22 @@ void weir_tensor_drop(weir_tensor **t)
 
 weir_dtype weir_tensor_dtype(const weir_tensor *t)
 {
-  if (!t) return WEIR_DTYPE_NONE;
-  return (weir_dtype)t->dtype;
+  return t ? (weir_dtype)t->dtype : WEIR_DTYPE_NONE;
 }
 
 weir_device weir_tensor_device(const weir_tensor *t)
 {
-  if (!t) return (weir_device){WEIR_DEVICE_UNSET, {0}};
-  return t->storage->device;
+  return t ? t->storage->device : (weir_device){WEIR_DEVICE_UNSET, {0}};
 }
 
 weir_shape weir_tensor_shape(const weir_tensor *t)
 {
-  if (!t) return (weir_shape){0, {0}};
-  return weir_shape_of(t->dims, t->size);
+  return t ? weir_shape_of(t->dims, t->size) : (weir_shape){0, {0}};
 }
 
 int weir_tensor_dim(const weir_tensor *t)
 {
-  if (!t) return 0;
-  return t->dims;
+  return t ? t->dims : 0;
 }
 
 /* The place of a dimension, or -1. */
@@ -255,14 +251,12 @@ int64_t weir_tensor_stride(const weir_tensor *t, int dim)
 
 int64_t weir_tensor_numel(const weir_tensor *t)
 {
-  if (!t) return 0;
-  return t->numel;
+  return t ? t->numel : 0;
 }
 
 bool weir_tensor_is_contiguous(const weir_tensor *t)
 {
-  if (!t) return false;
-  return t->dense;
+  return t && t->dense;
 }
 
 bool weir_tensor_is_cuda(const weir_tensor *t)
