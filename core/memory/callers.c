@@ -78,22 +78,16 @@ void weir_callers_let_go(void)
   pthread_mutex_unlock(&table.lock);
 }
 
-static bool asked(const weir_pool *p, uint64_t bytes)
-{
-  const weir_source *s = &p->backend->source;
-  return !s->host_commit || s->host_commit(p->backend->self, bytes) == WEIR_OK;
-}
-
 /* Room for one more stack of `count` frames. */
 static bool make_room(const weir_pool *p, uint32_t count)
 {
   const uint64_t step = STEP * sizeof *table.words;
-  if (!table.slots && asked(p, SLOTS * sizeof *table.slots))
+  if (!table.slots && may_commit(p, SLOTS * sizeof *table.slots))
     table.slots = weir_pages(SLOTS * sizeof *table.slots);
   if (!table.words) table.words = weir_pages_reserve((uint64_t)WORDS * sizeof *table.words);
   if (!table.slots || !table.words || table.count == MOST_STACKS) return false;
   if (table.used + count + 2 <= table.committed) return true;
-  if (table.committed + STEP > WORDS || !asked(p, step)) return false;
+  if (table.committed + STEP > WORDS || !may_commit(p, step)) return false;
   if (mprotect(table.words + table.committed, step, PROT_READ | PROT_WRITE)) return false;
   table.committed += STEP;
   return true;

@@ -259,6 +259,13 @@ void weir_epoch_pending(weir_pool *p)
   }
 }
 
+void weir_epoch_collect(weir_pool *p)
+{
+  weir_epoch_poll(p, true, NULL);
+  weir_epoch_pending(p);
+  weir_epoch_retire(p, NULL);
+}
+
 void weir_epoch_alert(weir_pool *p)
 {
   if (!p->alert) p->unmarked = 0;

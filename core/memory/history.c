@@ -29,12 +29,6 @@ static pthread_mutex_t marks_lock = PTHREAD_MUTEX_INITIALIZER;
 
 __thread uint64_t weir_callers_now;
 
-static bool asked(const weir_pool *p, uint64_t bytes)
-{
-  const weir_source *s = &p->backend->source;
-  return !s->host_commit || s->host_commit(p->backend->self, bytes) == WEIR_OK;
-}
-
 /* ---- the ring -------------------------------------------------------------------------------- */
 
 const void *weir_ring_at(const weir_ring *r, uint64_t i)
@@ -47,7 +41,7 @@ const void *weir_ring_at(const weir_ring *r, uint64_t i)
 static bool ring_resize(const weir_pool *p, weir_ring *r, uint64_t room)
 {
   uint64_t kept = r->count < room ? r->count : room;
-  char *items = asked(p, room * r->item) ? malloc(room * r->item) : NULL;
+  char *items = may_commit(p, room * r->item) ? malloc(room * r->item) : NULL;
   if (!items) return false;
   for (uint64_t i = 0; i < kept; i++)
     memcpy(items + i * r->item, weir_ring_at(r, r->count - kept + i), r->item);
@@ -94,7 +88,8 @@ static bool mark_ensure(const weir_pool *p, block_id id)
   uint32_t want = (id / STEP + 1) * STEP;
   uint64_t more = want > have ? (uint64_t)(want - have) * sizeof *marks : 0;
   bool done =
-      marks && (!more || (asked(p, more) && !mprotect(marks + have, more, PROT_READ | PROT_WRITE)));
+      marks &&
+      (!more || (may_commit(p, more) && !mprotect(marks + have, more, PROT_READ | PROT_WRITE)));
   if (done && more) atomic_store(&marked, want);
   pthread_mutex_unlock(&marks_lock);
   if (!done) atomic_fetch_add(&marks_lost, 1);
@@ -247,13 +242,13 @@ static void destroy(weir_history *h)
 
 static weir_history *create(const weir_pool *p)
 {
-  weir_history *h = asked(p, sizeof *h) ? calloc(1, sizeof *h) : NULL;
+  weir_history *h = may_commit(p, sizeof *h) ? calloc(1, sizeof *h) : NULL;
   if (!h) return NULL;
   h->entries.item = sizeof(weir_entry);
   h->notes.item = sizeof(weir_note);
   if (p->space) {
     h->page_bytes = p->space / p->backend->source.page_bytes * sizeof *h->pages;
-    h->pages = asked(p, h->page_bytes) ? weir_pages(h->page_bytes) : NULL;
+    h->pages = may_commit(p, h->page_bytes) ? weir_pages(h->page_bytes) : NULL;
   }
   weir_callers_hold();
   return h;

@@ -307,9 +307,7 @@ static weir_status page_for(weir_pool *p, uint64_t *page)
     weir_tcache_thaw(p);
     weir_tcache_reclaim(p);
     if (try) (void)weir_epoch_sync(p);
-    weir_epoch_poll(p, true, NULL);
-    weir_epoch_pending(p);
-    weir_epoch_retire(p, NULL);
+    weir_epoch_collect(p);
     st = weir_back_trim(p, p->clock(), page_bytes(p), true);
     weir_tcache_freeze(p);
     if (!st) st = weir_back_take_page(p, page);

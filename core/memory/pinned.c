@@ -30,6 +30,10 @@ static pthread_mutex_t hosts_lock = PTHREAD_MUTEX_INITIALIZER; /* making and end
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic bool forked;
 
+#define FOR_EACH_HOST(s)                                                                           \
+  for (int i_ = 0; i_ < WEIR_DEVICES * HOST_FLAGS; i_++)                                           \
+    for (weir_host *s = atomic_load(&hosts[i_ / HOST_FLAGS][i_ % HOST_FLAGS]); s; s = NULL)
+
 static void in_child(void)
 {
   atomic_store(&forked, true);
@@ -41,11 +45,7 @@ static void in_child(void)
 static void at_exit(void)
 {
   if (atomic_load(&forked)) return;
-  for (int d = 0; d < WEIR_DEVICES; d++)
-    for (int f = 0; f < HOST_FLAGS; f++) {
-      weir_host *s = atomic_load(&hosts[d][f]);
-      if (s) weir_host_settle(s, true);
-    }
+  FOR_EACH_HOST(s) weir_host_settle(s, true);
 }
 
 static void prepare(void)
@@ -68,11 +68,6 @@ static const char *bound(char *text, size_t room, uint64_t bytes)
 {
   (void)snprintf(text, room, bytes == UINT64_MAX ? "none" : "%.2f", (double)bytes / (1 << 20));
   return text;
-}
-
-static double mib(uint64_t bytes)
-{
-  return (double)bytes / (1 << 20);
 }
 
 static weir_status word_oom(const weir_pool *p, uint64_t bytes, const host_census *c)
@@ -138,11 +133,7 @@ static __attribute__((noinline)) weir_status host_find(weir_host **out, weir_dev
 static void each_host(void (*visit)(weir_host *s, void *user), void *user)
 {
   pthread_mutex_lock(&hosts_lock);
-  for (int d = 0; d < WEIR_DEVICES; d++)
-    for (int f = 0; f < HOST_FLAGS; f++) {
-      weir_host *s = atomic_load(&hosts[d][f]);
-      if (s) visit(s, user);
-    }
+  FOR_EACH_HOST(s) visit(s, user);
   pthread_mutex_unlock(&hosts_lock);
 }
 
@@ -162,12 +153,7 @@ static weir_status end_own(const weir_pool *device)
 
 static void hold_all(bool hold)
 {
-  for (int d = 0; d < WEIR_DEVICES; d++)
-    for (int f = 0; f < HOST_FLAGS; f++) {
-      weir_host *s = atomic_load(&hosts[d][f]);
-      if (s && hold) pthread_mutex_lock(&s->pool->lock);
-      if (s && !hold) pthread_mutex_unlock(&s->pool->lock);
-    }
+  FOR_EACH_HOST(s)(void)(hold ? pthread_mutex_lock : pthread_mutex_unlock)(&s->pool->lock);
 }
 
 /* A bit for every heap of the device. */
@@ -181,11 +167,7 @@ static void heaps_of(const weir_pool *device, uint64_t *out)
 
 static void forget_all(const uint64_t *gone)
 {
-  for (int d = 0; d < WEIR_DEVICES; d++)
-    for (int f = 0; f < HOST_FLAGS; f++) {
-      weir_host *s = atomic_load(&hosts[d][f]);
-      if (s) weir_pool_forget(s->pool, gone);
-    }
+  FOR_EACH_HOST(s) weir_pool_forget(s->pool, gone);
 }
 
 weir_status weir_host_device_ends(weir_pool *device)

@@ -169,9 +169,7 @@ static weir_status reuse_pages(weir_heap *h, uint64_t bytes, block_id *out)
 {
   weir_pool *p = h->pool;
   p->last_resort = true;
-  weir_epoch_poll(p, true, NULL);
-  weir_epoch_pending(p);
-  weir_epoch_retire(p, NULL);
+  weir_epoch_collect(p);
   weir_status st = reuse(h, bytes, out);
   if (st != WEIR_EOOM) return st;
   p->stitches += p->space != 0;
@@ -195,9 +193,7 @@ static void decay(weir_pool *p)
   uint32_t now = p->clock(), after = (uint32_t)p->config.decay_ms;
   if (!after || now - p->decayed < after / 4 + 1) return;
   p->decayed = now;
-  weir_epoch_poll(p, true, NULL);
-  weir_epoch_pending(p);
-  weir_epoch_retire(p, NULL);
+  weir_epoch_collect(p);
   (void)weir_back_trim(p, now - after, UINT64_MAX, false);
 }
 
@@ -367,9 +363,7 @@ weir_status weir_pool_trim(weir_pool *p, uint64_t keep)
   uint64_t before = weir_history_enter(p, false);
   pthread_mutex_lock(&p->lock);
   weir_tcache_reclaim(p);
-  weir_epoch_poll(p, true, NULL);
-  weir_epoch_pending(p);
-  weir_epoch_retire(p, NULL);
+  weir_epoch_collect(p);
   uint64_t more = !keep ? UINT64_MAX : p->reserved > keep ? p->reserved - keep : 0;
   weir_status st = more ? weir_back_trim(p, p->clock(), more, false) : WEIR_OK;
   pthread_mutex_unlock(&p->lock);

@@ -343,6 +343,8 @@ void weir_epoch_depend(weir_heap *waiter, weir_heap *waited);      /* the user i
 uint64_t weir_epoch_close(weir_heap *h);
 void weir_epoch_learn(weir_heap *waiter, const weir_heap *waited, uint64_t epoch, bool ordered);
 void weir_epoch_pending(weir_pool *p);
+/* The three in turn: all that is known to be free after asking the device is. */
+void weir_epoch_collect(weir_pool *p);
 /* After frees: marks and asks when enough was freed that nobody has asked about, but only while it
  * helps: until as much as is reserved was freed since somebody last ran short (alert). */
 void weir_epoch_breathe(weir_pool *p);
@@ -563,5 +565,17 @@ static inline void weir_pool_count_pending(weir_pool *p, const weir_block *b, in
 }
 
 #pragma GCC visibility pop
+
+static inline double mib(uint64_t bytes)
+{
+  return (double)bytes / (1 << 20);
+}
+
+/* Whether the device's host allows `bytes` more of our own memory. */
+static inline bool may_commit(const weir_pool *p, uint64_t bytes)
+{
+  const weir_source *s = &p->backend->source;
+  return !s->host_commit || s->host_commit(p->backend->self, bytes) == WEIR_OK;
+}
 
 #endif

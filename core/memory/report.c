@@ -225,11 +225,6 @@ static weir_oom_reason find_reason(const weir_pool *p, const weir_oom_info *o)
   return o->others && usable + o->others >= o->requested ? WEIR_OOM_OTHERS : WEIR_OOM_FULL;
 }
 
-static double mib(uint64_t bytes)
-{
-  return (double)bytes / (1 << 20);
-}
-
 /* "a 1.00, b 2.00": the first three. */
 static void list(char *text, size_t room, const weir_oom_owner *w, unsigned count)
 {

@@ -57,11 +57,6 @@ static uint64_t now_us(void)
   return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static double mib(uint64_t bytes)
-{
-  return (double)bytes / (1 << 20);
-}
-
 static void time_add(weir_timing *t, uint64_t us)
 {
   if (!t->count || us < t->min) t->min = us;
