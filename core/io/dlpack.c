@@ -127,11 +127,9 @@ static weir_status give(given **out, const weir_tensor *t, intptr_t stream, size
 static weir_status give_or_copy(given **out, const weir_tensor *t, const weir_dlpack_options *o,
                                 size_t tensor)
 {
-  weir_tensor *copy = NULL;
+  WEIR_TENSOR copy = NULL;
   weir_status st = o->copy ? weir_clone(&copy, t) : WEIR_OK;
-  if (!st) st = give(out, copy ? copy : t, o->stream, tensor);
-  weir_tensor_release(copy);
-  return st;
+  return st ? st : give(out, copy ? copy : t, o->stream, tensor);
 }
 
 weir_status weir_to_dlpack(weir_dlpack **out, const weir_tensor *t,

@@ -255,7 +255,9 @@ weir_status weir_file_tensor(weir_tensor **out, const weir_file *f, const weir_f
 
 weir_status weir_file_put(weir_file *f, const weir_tensor *t, bool fortran)
 {
-  weir_tensor *turned = NULL, *here = NULL, *dense = NULL;
+  WEIR_TENSOR turned = NULL;
+  WEIR_TENSOR here = NULL;
+  WEIR_TENSOR dense = NULL;
   int back[WEIR_MAX_DIMS], dims = weir_tensor_dim(t);
   for (int i = 0; i < dims; i++)
     back[i] = dims - 1 - i;
@@ -264,8 +266,5 @@ weir_status weir_file_put(weir_file *f, const weir_tensor *t, bool fortran)
   if (!st) st = weir_contiguous(&dense, here);
   if (!st)
     st = weir_file_write(f, dense->data, (uint64_t)dense->numel * weir_itemsize(dense->dtype));
-  weir_tensor_release(dense);
-  weir_tensor_release(here);
-  weir_tensor_release(turned);
   return st;
 }

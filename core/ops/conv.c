@@ -274,7 +274,7 @@ static bool elements_of(int64_t *out, const conv *c)
 static weir_status run_images(const weir_target *t, const conv *c, double beta)
 {
   int64_t each = 0, bytes = 0;
-  weir_tensor *columns = NULL;
+  WEIR_TENSOR columns = NULL;
   weir_status st = WEIR_OK;
   bool fits =
       elements_of(&each, c) &&
@@ -290,18 +290,15 @@ static weir_status run_images(const weir_target *t, const conv *c, double beta)
     st = unfold(t, c, columns, i, count);
     if (!st) st = multiply(t, c, columns->data, i, count, beta);
   }
-  weir_tensor_release(columns);
   return st;
 }
 
 /* Every output channel filled with its bias. */
 static weir_status fill_bias(const conv *c, const weir_tensor *bias)
 {
-  weir_tensor *column = NULL;
+  WEIR_TENSOR column = NULL;
   weir_status st = weir_reshape(&column, bias, weir_shape(bias->size[0], 1, 1));
-  if (!st) st = weir_loop_copy(c->out, column);
-  weir_tensor_release(column);
-  return st;
+  return st ? st : weir_loop_copy(c->out, column);
 }
 
 /* t itself, counted, or a dense copy. */

@@ -224,12 +224,10 @@ static bool may_fail(const weir_elementwise *e, const weir_loop *l, weir_device 
 static weir_status run_apart(const weir_elementwise *e, weir_loop *l, weir_dtype result,
                              weir_device device)
 {
-  weir_tensor *apart = NULL;
+  WEIR_TENSOR apart = NULL;
   weir_status st = weir_loop_out(&apart, l, result, device);
   if (!st) st = weir_loop_run(device, l);
-  if (!st) st = weir_loop_copy(e->self, apart);
-  weir_tensor_release(apart);
-  return st;
+  return st ? st : weir_loop_copy(e->self, apart);
 }
 
 static weir_status run_inputs(weir_tensor **out, const weir_elementwise *e, weir_loop *l,

@@ -66,12 +66,10 @@ static weir_status cat_shape(weir_shape *shape, weir_dtype *dtype, int *dim,
 /* Copies t to the part of `out` that starts at `from` along `dim`. */
 static weir_status place(const weir_tensor *out, const weir_tensor *t, int dim, int64_t from)
 {
-  weir_tensor *part = NULL;
+  WEIR_TENSOR part = NULL;
   weir_status st = weir_tensor_view(&part, out, weir_shape_of(t->dims, t->size), out->stride,
                                     from * out->stride[dim]);
-  if (!st) st = weir_loop_copy(part, t);
-  weir_tensor_release(part);
-  return st;
+  return st ? st : weir_loop_copy(part, t);
 }
 
 weir_status weir_cat(weir_tensor **out, const weir_tensor *const *tensors, int count, int dim)

@@ -365,7 +365,7 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, c, a, b);
-  weir_tensor *wide = NULL;
+  WEIR_TENSOR wide = NULL;
   weir_status st = weir_same_device(c, b);
   if (!st && c->dtype != b->dtype)
     st = weir_fail(WEIR_EINVAL, "self and mat2 must have the same dtype, but got %s and %s",
@@ -381,7 +381,6 @@ weir_status weir_addmm(weir_tensor **out, const weir_tensor *c, const weir_tenso
   if (!st) st = weir_tensor_new(out, (weir_dtype)a->dtype, weir_device_of(a), false, shape);
   if (!st && beta != 0) st = weir_loop_copy(*out, wide);
   if (!st && (*out)->numel) st = multiply(*out, a, b, &no_batch, alpha, beta);
-  weir_tensor_release(wide);
   if (st) weir_tensor_drop(out);
   return st;
 }
@@ -401,7 +400,7 @@ static weir_status fold(weir_tensor **out, const weir_tensor *a)
 /* (..., m, k) and (k, n) or (k), as one product. */
 static weir_status matmul_folded(weir_tensor **out, const weir_tensor *a, const weir_tensor *b)
 {
-  weir_tensor *rows = NULL;
+  WEIR_TENSOR rows = NULL;
   weir_shape shape = weir_shape_of(a->dims, a->size);
   int64_t count = 1;
   for (int i = 0; i < a->dims - 1; i++)
@@ -418,7 +417,6 @@ static weir_status matmul_folded(weir_tensor **out, const weir_tensor *a, const 
   shape.count -= b->dims == 1;
   if (b->dims == 2) shape.size[a->dims - 1] = b->size[1];
   st = product_of(out, shape, rows, b, &no_batch);
-  weir_tensor_release(rows);
   return st;
 }
 
@@ -440,11 +438,10 @@ static bool folds(const weir_tensor *a)
 static weir_status matmul_turned(weir_tensor **out, bool *done, const weir_tensor *a,
                                  const weir_tensor *b)
 {
-  weir_tensor *turned = NULL;
+  WEIR_TENSOR turned = NULL;
   weir_status st = weir_transpose(&turned, b, -1, -2);
   *done = st || folds(turned);
   if (!st && *done) st = matmul_folded(out, turned, a);
-  weir_tensor_release(turned);
   return st;
 }
 

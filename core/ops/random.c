@@ -228,7 +228,7 @@ static weir_status run(weir_random *r, const weir_tensor *t, weir_generator *g)
 
 static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
 {
-  weir_tensor *dense = NULL;
+  WEIR_TENSOR dense = NULL;
   bool copy;
   weir_status st = generator_for(&g, t);
   if (!st) st = weir_overlap_check(&copy, t, NULL);
@@ -237,9 +237,7 @@ static weir_status fill(weir_random *r, weir_tensor *t, weir_generator *g)
   st = weir_tensor_new(&dense, (weir_dtype)t->dtype, weir_device_of(t), false,
                        weir_shape_of(t->dims, t->size));
   if (!st) st = run(r, dense, g);
-  if (!st) st = weir_loop_copy(t, dense);
-  weir_tensor_release(dense);
-  return st;
+  return st ? st : weir_loop_copy(t, dense);
 }
 
 weir_status weir_normal_(weir_tensor *t, double mean, double std, weir_generator *g)

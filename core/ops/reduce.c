@@ -293,13 +293,11 @@ EXTREME(min, MIN)
 static weir_status shifted(weir_tensor **out, weir_tensor **exps, weir_tensor **sums,
                            const weir_tensor *a, int dim)
 {
-  weir_tensor *largest = NULL;
+  WEIR_TENSOR largest = NULL;
   weir_status st = weir_amax_dim(&largest, a, dim, true);
   if (!st) st = weir_sub(out, a, largest);
   if (!st) st = weir_exp(exps, *out);
-  if (!st) st = weir_sum_dim(sums, *exps, dim, true);
-  weir_tensor_release(largest);
-  return st;
+  return st ? st : weir_sum_dim(sums, *exps, dim, true);
 }
 
 static weir_status softmax(weir_tensor **out, const weir_tensor *a, int dim, bool logarithm)
@@ -309,7 +307,7 @@ static weir_status softmax(weir_tensor **out, const weir_tensor *a, int dim, boo
   WEIR_TENSOR x = NULL;
   WEIR_TENSOR exps = NULL;
   WEIR_TENSOR sums = NULL;
-  weir_tensor *result = NULL;
+  WEIR_TENSOR result = NULL;
   weir_dtype d = (weir_dtype)a->dtype;
   bool narrow = d == WEIR_FLOAT16 || d == WEIR_BFLOAT16;
   weir_status st = weir_contiguous(&row_major, a);
@@ -319,7 +317,6 @@ static weir_status softmax(weir_tensor **out, const weir_tensor *a, int dim, boo
   if (!st) st = logarithm ? weir_sub(&result, x, sums) : weir_div(&result, exps, sums);
   if (!st && narrow) st = weir_to_dtype(out, result, d);
   if (!st && !narrow) *out = weir_tensor_retain(result);
-  weir_tensor_release(result);
   return st;
 }
 

@@ -9,7 +9,7 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, condition, a, b);
-  weir_tensor *truth = NULL;
+  WEIR_TENSOR truth = NULL;
   weir_elementwise e;
   if (condition->dtype == WEIR_UINT8) { /* as torch, which warns that it will not be so forever */
     weir_status st = weir_ne_scalar(&truth, condition, weir_int(0));
@@ -24,7 +24,6 @@ weir_status weir_where(weir_tensor **out, const weir_tensor *condition, const we
   e.op = WEIR_OP_WHERE, e.count = 3, e.numbers = 0, e.has_alpha = e.has_p = false;
   e.self = NULL, e.t[0] = condition, e.t[1] = a, e.t[2] = b;
   weir_status st = weir_elementwise_run(out, &e);
-  weir_tensor_release(truth);
   return st;
 }
 
@@ -91,7 +90,7 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
 {
   WEIR_OP_HERE;
   WEIR_REQUIRE_OUT(out, a);
-  weir_tensor *wide = NULL;
+  WEIR_TENSOR wide = NULL;
   weir_dtype dtype;
   if (!low && !high)
     return weir_fail(WEIR_EINVAL, "weir.clamp: At least one of 'min' or 'max' must not be None");
@@ -101,7 +100,6 @@ weir_status weir_clamp(weir_tensor **out, const weir_tensor *a, const weir_scala
     a = wide;
   }
   if (!st) st = clamp(out, a, low, high);
-  weir_tensor_release(wide);
   if (st) weir_tensor_drop(out);
   return st;
 }
@@ -134,12 +132,11 @@ weir_status weir_isclose(weir_tensor **out, const weir_tensor *a, const weir_ten
 /* Whether all of `truth` (stolen) is so; waits. */
 static weir_status all_of(bool *out, weir_tensor *truth)
 {
-  weir_tensor *one = NULL;
+  WEIR_TENSOR one = NULL;
   weir_scalar value;
   weir_status st = weir_all(&one, truth);
   if (!st) st = weir_item(&value, one);
   if (!st) *out = value.i != 0;
-  weir_tensor_release(one);
   weir_tensor_release(truth);
   return st;
 }
