@@ -17,7 +17,7 @@ typedef struct walker {
 } walker;
 
 /* *out is new. */
-static weir_status join(char **out, const char *path, const char *name)
+static weir_status join_path(char **out, const char *path, const char *name)
 {
   if (asprintf(out, "%s%s%s", path, *path && *name ? "." : "", name) >= 0) return WEIR_OK;
   *out = NULL;
@@ -36,7 +36,7 @@ static weir_status put(walker *w, const char *path, const char *name, weir_slot 
     list->room = room;
   }
   char *full;
-  weir_status st = join(&full, path, name);
+  weir_status st = join_path(&full, path, name);
   if (!st) list->item[list->count++] = (weir_met){full, slot, (weir_module *)m};
   return st;
 }
@@ -68,7 +68,7 @@ static weir_status meet(walker *w, const char *path, const weir_module *m)
   for (size_t i = 0; !st && i < m->children; i++) {
     const weir_child *c = &m->child[i];
     char *below;
-    st = join(&below, path, c->name);
+    st = join_path(&below, path, c->name);
     if (!st && c->m) st = meet(w, below, c->m);
     free(below);
   }
