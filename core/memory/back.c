@@ -29,11 +29,6 @@ enum { SPACE_MOST = 4, SPACE_LEAST = 2 }; /* times the device */
 enum { SHORT_SHARE = 8 };                 /* short: less than 1/8 of the limit is left */
 #define SPACE_LIMIT (UINT64_C(1) << 39)
 
-static bool vmm(const weir_pool *p)
-{
-  return p->space != 0;
-}
-
 /* Room for one more range. */
 static weir_status heads_ensure(weir_pool *p)
 {
@@ -110,191 +105,6 @@ weir_status weir_back_init(weir_pool *p)
   return WEIR_OK;
 }
 
-static void count_reserved(weir_pool *p, int64_t bytes, int64_t ranges)
-{
-  p->reserved += (uint64_t)bytes;
-  p->segments += (uint64_t)ranges;
-  stat_add(&p->reserved_stat, bytes);
-  if ((uint64_t)llabs(bytes) >= p->config.max_split_bytes) stat_add(&p->oversize_segments, ranges);
-  if (ranges) stat_add(&p->segment_stat, ranges);
-  if (bytes > 0)
-    p->device_allocs++;
-  else
-    p->device_frees++;
-}
-
-/* ---- pages ----------------------------------------------------------------------------------- */
-
-uint64_t *weir_back_place(const weir_pool *p, uint64_t address)
-{
-  return &p->pages[(address - p->base) / p->backend->source.page_bytes];
-}
-
-/* Makes pages until `count` are spare. */
-static weir_status pages_make(weir_pool *p, uint64_t count)
-{
-  const weir_source *s = &p->backend->source;
-  weir_status st = WEIR_OK;
-  while (p->spare_count < count) {
-    if ((st = s->create(p->backend->self, &p->spare[p->spare_count]))) break;
-    p->spare_count++;
-    count_reserved(p, (int64_t)s->page_bytes, 1);
-  }
-  return st;
-}
-
-weir_status weir_back_take_page(weir_pool *p, uint64_t *page)
-{
-  uint64_t bytes = p->backend->source.page_bytes, limit = weir_pool_limit(p);
-  if (!p->spare_count && (bytes > limit || p->reserved > limit - bytes)) return WEIR_ELIMIT;
-  weir_status st = pages_make(p, 1);
-  if (!st) *page = p->spare[--p->spare_count];
-  return st;
-}
-
-void weir_back_give_page(weir_pool *p, uint64_t page)
-{
-  const weir_source *s = &p->backend->source;
-  if (s->destroy(p->backend->self, page))
-    p->spare[p->spare_count++] = page;
-  else
-    count_reserved(p, -(int64_t)s->page_bytes, -1);
-}
-
-/* Unmaps page by page; stops at the first failure. *done: bytes unmapped, from the left. A page
- * becomes spare, unless it was lent: then it has another place. */
-static weir_status pages_unmap(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
-{
-  const weir_source *s = &p->backend->source;
-  for (*done = 0; *done < bytes; *done += s->page_bytes) {
-    uint64_t *place = weir_back_place(p, address + *done);
-    weir_status st = s->unmap(p->backend->self, address + *done, s->page_bytes);
-    if (st) return st;
-    if (*place) p->spare[p->spare_count++] = *place;
-    *place = 0;
-  }
-  return WEIR_OK;
-}
-
-/* Whether the place has a page: one that is stuck in a hole, which ends here. */
-static bool stuck_there(weir_pool *p, uint64_t address)
-{
-  if (!p->stuck || !*weir_back_place(p, address)) return false;
-  p->stuck--;
-  return true;
-}
-
-/* Maps spare pages from `address` on, at most `bytes`; *done grows by what was mapped. */
-static weir_status pages_map(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done)
-{
-  const weir_source *s = &p->backend->source;
-  for (uint64_t end = address + bytes; address < end; address += s->page_bytes) {
-    if (!stuck_there(p, address)) {
-      if (!p->spare_count) break;
-      uint64_t page = p->spare[p->spare_count - 1];
-      weir_status st = s->map(p->backend->self, address, page);
-      if (st) return st;
-      *weir_back_place(p, address) = page;
-      p->spare_count--;
-    }
-    *done += s->page_bytes;
-  }
-  return WEIR_OK;
-}
-
-/* ---- leaving --------------------------------------------------------------------------------- */
-
-/* A block that is in no heap becomes a hole that is still mapped, for the work of its heap up to
- * `stamp` that may touch it. */
-void weir_back_leave(weir_pool *p, block_id id, const weir_heap *h, uint64_t stamp)
-{
-  weir_block *b = block(id);
-  block_set(b, BLOCK_HOLE);
-  b->heap = h->number;
-  b->stamp = stamp;
-  b->next = p->leaving;
-  p->leaving = id;
-}
-
-/* Makes the first `done` bytes of a leaving block a hole; what is left of it, 0: nothing. */
-static block_id left_behind(weir_pool *p, block_id id, uint64_t done)
-{
-  weir_heap *holes = &p->common[HEAP_HOLE];
-  uint16_t heap = block(id)->heap;
-  block_id rest = 0;
-  if (done < block(id)->bytes) {
-    weir_block_split(id, done, holes);
-    rest = block(id)->right;
-    weir_heap_remove(holes, rest);
-    block(rest)->heap = heap;
-  }
-  block(id)->stamp = 0;
-  (void)weir_block_give(holes, id);
-  return rest;
-}
-
-/* What fails stays; the first failure is returned. */
-weir_status weir_back_settle(weir_pool *p)
-{
-  weir_status first = WEIR_OK;
-  block_id id = p->leaving, kept = 0;
-  for (block_id next; id; id = next) {
-    const weir_block *b = block(id);
-    uint64_t done = 0;
-    next = b->next;
-    if (b->stamp <= weir_heaps[b->heap]->done) {
-      weir_status st = weir_block_ensure(p, 1);
-      if (!st) st = pages_unmap(p, b->address, b->bytes, &done);
-      if (!first) first = st;
-    }
-    block_id rest = done ? left_behind(p, id, done) : id;
-    if (!rest) continue;
-    block(rest)->next = kept;
-    kept = rest;
-  }
-  p->leaving = kept;
-  return first;
-}
-
-/* The whole pages in a free block. */
-static uint64_t whole_pages(const weir_pool *p, const weir_block *b, uint64_t *from)
-{
-  uint64_t page = p->backend->source.page_bytes;
-  *from = weir_page_up(b->address, page);
-  uint64_t to = (b->address + b->bytes) & ~(page - 1);
-  return to > *from ? to - *from : 0;
-}
-
-/* Takes [from, from + bytes) out of a free block of h; it is in no heap. Records ensured. */
-block_id weir_back_cut(weir_heap *h, block_id id, uint64_t from, uint64_t bytes)
-{
-  weir_heap_remove(h, id);
-  if (from > block(id)->address) {
-    weir_block_split(id, from - block(id)->address, h);
-    block_id piece = block(id)->right;
-    weir_heap_put(h, id);
-    weir_heap_remove(h, piece);
-    id = piece;
-  }
-  weir_block_split(id, bytes, h);
-  return id;
-}
-
-/* Turns whole pages of an idle block into a hole, and makes them spare; fewer than asked for where
- * it fails half way. */
-static weir_status pages_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes)
-{
-  uint64_t done = 0;
-  weir_status st = weir_block_ensure(p, 2);
-  if (!st) st = pages_unmap(p, from, bytes, &done);
-  if (!done) return st;
-  id = weir_back_cut(&p->common[HEAP_IDLE], id, from, done);
-  block(id)->stamp = 0;
-  weir_history_segment(p, ACTION_SEGMENT_UNMAP, id);
-  (void)weir_block_give(&p->common[HEAP_HOLE], id);
-  return st;
-}
-
 /* ---- growing --------------------------------------------------------------------------------- */
 
 /* How much of a free neighbour serves heap h: its own blocks and idle ones. */
@@ -366,8 +176,7 @@ static block_id next_lender(const weir_heap *h, const weir_plan *except, int *at
   uint64_t from;
   for (; *at < TLSF_FIRST * TLSF_SECOND; ++*at)
     for (block_id id = h->bins[*at / TLSF_SECOND][*at % TLSF_SECOND]; id; id = block(id)->next)
-      if (id != except->beside && id != except->other && whole_pages(p, block(id), &from))
-        return id;
+      if (id != except->beside && id != except->other && vmm_whole(p, block(id), &from)) return id;
   return 0;
 }
 
@@ -380,7 +189,7 @@ static uint64_t count_pages(const weir_heap *h, const weir_plan *except)
     for (uint32_t in = h->second[f]; in; in &= in - 1)
       for (block_id id = h->bins[f][__builtin_ctz(in)]; id; id = block(id)->next)
         if (id != except->beside && id != except->other)
-          bytes += whole_pages(h->pool, block(id), &from);
+          bytes += vmm_whole(h->pool, block(id), &from);
   return bytes;
 }
 
@@ -393,8 +202,8 @@ static weir_status idle_to_spare(weir_pool *p, uint64_t count, const weir_plan *
   while (!st && p->spare_count < count) {
     block_id id = next_lender(&p->common[HEAP_IDLE], except, &at);
     if (!id) break;
-    uint64_t bytes = whole_pages(p, block(id), &from), want = (count - p->spare_count) * page;
-    st = pages_drop(p, id, from, bytes < want ? bytes : want);
+    uint64_t bytes = vmm_whole(p, block(id), &from), want = (count - p->spare_count) * page;
+    st = vmm_drop(p, id, from, bytes < want ? bytes : want);
   }
   return st;
 }
@@ -412,10 +221,10 @@ static weir_status lend(weir_pool *p, weir_heap *h, const weir_plan *except, uin
     block_id id = next_lender(h, except, &at);
     if (!id) break;
     if ((st = weir_block_ensure(p, 2))) break;
-    have = whole_pages(p, block(id), &from);
+    have = vmm_whole(p, block(id), &from);
     if (have > bytes - *done) have = bytes - *done;
     for (; moved < have && *done < bytes; moved += s->page_bytes) {
-      for (; *done < bytes && stuck_there(p, address + *done);)
+      for (; *done < bytes && vmm_stuck(p, address + *done);)
         *done += s->page_bytes;
       if (*done == bytes) break;
       uint64_t *place = weir_back_place(p, from + moved);
@@ -461,7 +270,7 @@ static weir_status fill(weir_pool *p, weir_heap *h, const weir_plan *pl)
   const weir_source *s = &p->backend->source;
   uint64_t done = 0;
   block_id piece = cut_hole(p, pl);
-  weir_status st = pages_map(p, block(piece)->address, pl->bytes, &done);
+  weir_status st = vmm_map_spare(p, block(piece)->address, pl->bytes, &done);
   bool lent = !st && done < pl->bytes && !h->graph;
   if (lent) {
     p->stitches++;
@@ -497,7 +306,7 @@ weir_status weir_back_fill(weir_heap *h, weir_plan *pl, uint64_t limit)
   uint64_t fresh = weir_back_fresh(h, pl);
   if (fresh > limit || p->reserved > limit - fresh) return WEIR_ELIMIT;
   weir_status st =
-      fresh ? pages_make(p, p->spare_count + fresh / p->backend->source.page_bytes) : WEIR_OK;
+      fresh ? vmm_make(p, p->spare_count + fresh / p->backend->source.page_bytes) : WEIR_OK;
   if (!st) st = weir_block_ensure(p, 3);
   if (st) return st;
   adopt(h, &pl->beside);
@@ -561,7 +370,7 @@ void weir_back_add(weir_pool *p, weir_heap *h, block_id id, uint64_t address, ui
   block(id)->address = address;
   block(id)->bytes = bytes;
   block(id)->when = p->clock();
-  count_reserved(p, (int64_t)bytes, 1);
+  vmm_count(p, (int64_t)bytes, 1);
   weir_heap_put(h, id);
 }
 
@@ -585,141 +394,13 @@ static weir_status grow_segment(weir_pool *p, weir_heap *h, uint64_t bytes, uint
 weir_status weir_back_grow(weir_pool *p, weir_heap *h, uint64_t bytes, uint64_t limit)
 {
   if (p->host) return p->host_calls->grow(p, h, bytes);
-  return vmm(p) ? grow_pages(p, h, bytes, limit) : grow_segment(p, h, bytes, limit);
-}
-
-/* ---- giving back ----------------------------------------------------------------------------- */
-
-/* Takes an idle range out of the books; its record stays. */
-static void range_remove(weir_pool *p, block_id id)
-{
-  count_reserved(p, -(int64_t)block(id)->bytes, -1);
-  weir_history_segment(p, ACTION_SEGMENT_FREE, id);
-  weir_heap_remove(&p->common[HEAP_IDLE], id);
-  unsigned i = 0;
-  while (p->heads[i] != id)
-    i++;
-  p->heads[i] = p->heads[--p->head_count];
-}
-
-static weir_status segment_drop(weir_pool *p, block_id id)
-{
-  const weir_block *b = block(id);
-  weir_status st = p->backend->source.segment_free(p->backend->self, b->address, b->bytes);
-  if (st) return st;
-  range_remove(p, id);
-  weir_block_drop(id);
-  return WEIR_OK;
-}
-
-/* Unlocking memory takes the machine milliseconds: nobody waits for the pool meanwhile. */
-static weir_status chunk_drop(weir_pool *p, block_id id)
-{
-  uint64_t address = block(id)->address, bytes = block(id)->bytes;
-  range_remove(p, id);
-  p->head_spoken++;
-  pthread_mutex_unlock(&p->lock);
-  weir_status st = p->backend->source.segment_free(p->backend->self, address, bytes);
-  pthread_mutex_lock(&p->lock);
-  p->head_spoken--;
-  if (st)
-    weir_back_add(p, &p->common[HEAP_IDLE], id, address, bytes);
-  else
-    weir_block_drop(id);
-  return st;
-}
-
-/* What of an idle block can be given back. */
-static uint64_t droppable(const weir_pool *p, const weir_block *b, uint64_t *from)
-{
-  *from = b->address;
-  if (!vmm(p)) return b->left || b->right ? 0 : b->bytes;
-  return whole_pages(p, b, from);
-}
-
-static weir_status spare_destroy(weir_pool *p)
-{
-  const weir_source *s = &p->backend->source;
-  while (p->spare_count) {
-    weir_status st = s->destroy(p->backend->self, p->spare[p->spare_count - 1]);
-    if (st) return st;
-    p->spare_count--;
-    count_reserved(p, -(int64_t)s->page_bytes, -1);
-  }
-  return WEIR_OK;
-}
-
-static weir_status trim_bin(weir_pool *p, block_id id, uint32_t before, uint64_t *bytes)
-{
-  uint64_t from;
-  for (block_id next; id && *bytes; id = next) {
-    next = block(id)->next;
-    uint64_t some = droppable(p, block(id), &from);
-    if (!some || (int32_t)(block(id)->when - before) > 0) continue;
-    if (vmm(p) && some > *bytes) some = weir_page_up(*bytes, p->backend->source.page_bytes);
-    weir_status st = vmm(p) ? pages_drop(p, id, from, some) : segment_drop(p, id);
-    if (st) return st;
-    *bytes -= some < *bytes ? some : *bytes;
-  }
-  return WEIR_OK;
-}
-
-static block_id droppable_chunk(const weir_pool *p, uint32_t before)
-{
-  const weir_heap *idle = &p->common[HEAP_IDLE];
-  uint64_t from;
-  for (int f = TLSF_FIRST - 1; f >= 0; f--)
-    for (int s = TLSF_SECOND - 1; s >= 0; s--)
-      for (block_id id = idle->bins[f][s]; id; id = block(id)->next)
-        if (droppable(p, block(id), &from) && (int32_t)(block(id)->when - before) <= 0) return id;
-  return 0;
-}
-
-/* One chunk after the other, looked for anew because the lock is given back meanwhile. */
-static weir_status trim_host(weir_pool *p, uint32_t before, uint64_t bytes)
-{
-  weir_status st = WEIR_OK;
-  block_id id;
-  while (!st && bytes && (id = droppable_chunk(p, before))) {
-    bytes -= block(id)->bytes < bytes ? block(id)->bytes : bytes;
-    st = chunk_drop(p, id);
-  }
-  return st;
-}
-
-/* Unmaps what a failure once left in a hole. */
-static weir_status unstick(weir_pool *p)
-{
-  uint64_t page = p->backend->source.page_bytes, done;
-  for (block_id id = p->stuck ? p->heads[0] : 0; id && p->stuck; id = block(id)->right) {
-    const weir_block *b = block(id);
-    for (uint64_t at = 0; block_state(b) == BLOCK_HOLE && at < b->bytes; at += page) {
-      if (!p->pages[(b->address + at - p->base) / page]) continue;
-      weir_status st = pages_unmap(p, b->address + at, page, &done);
-      if (st) return st;
-      p->stuck--;
-    }
-  }
-  return WEIR_OK;
-}
-
-weir_status weir_back_trim(weir_pool *p, uint32_t before, uint64_t bytes, bool keep)
-{
-  const weir_heap *idle = &p->common[HEAP_IDLE];
-  (void)weir_stitch_undo(p, NULL, before);
-  weir_status st = vmm(p) ? weir_back_settle(p) : WEIR_OK;
-  if (p->host) return trim_host(p, before, bytes);
-  for (int f = TLSF_FIRST - 1; f >= 0 && !st; f--)
-    for (int s = TLSF_SECOND - 1; s >= 0 && !st && bytes; s--)
-      st = trim_bin(p, idle->bins[f][s], before, &bytes);
-  if (!st && vmm(p)) st = unstick(p);
-  return st || keep || !vmm(p) ? st : spare_destroy(p);
+  return has_vmm(p) ? grow_pages(p, h, bytes, limit) : grow_segment(p, h, bytes, limit);
 }
 
 /* Whether no block has memory. */
 bool weir_back_empty(const weir_pool *p)
 {
-  if (!vmm(p)) return !p->reserved;
+  if (!has_vmm(p)) return !p->reserved;
   for (block_id id = p->heads[0]; id; id = block(id)->right)
     if (block_state(block(id)) != BLOCK_HOLE) return false;
   return true;
@@ -727,12 +408,12 @@ bool weir_back_empty(const weir_pool *p)
 
 weir_status weir_back_fini(weir_pool *p)
 {
-  if (!vmm(p)) return WEIR_OK;
+  if (!has_vmm(p)) return WEIR_OK;
   weir_status st = weir_back_settle(p);
-  if (!st) st = unstick(p);
+  if (!st) st = vmm_unstick(p);
   if (!st && p->leaving)
     st = weir_fail(WEIR_EINVAL, "work that is not complete may touch the pool's memory");
-  if (!st) st = spare_destroy(p);
+  if (!st) st = vmm_destroy_spare(p);
   if (!st) st = p->backend->source.release(p->backend->self, p->base, p->space);
   if (st) return st;
   weir_heap_remove(&p->common[HEAP_HOLE], p->heads[0]);

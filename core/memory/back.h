@@ -1,4 +1,5 @@
-/* back.h: what back.c and stitch.c know of each other. All with the pool's lock held. */
+/* back.h: what back.c, vmm.c, trim.c and stitch.c know of each other. All with the pool's lock
+ * held. */
 #ifndef WEIR_MEMORY_BACK_H
 #define WEIR_MEMORY_BACK_H
 
@@ -20,6 +21,27 @@ static inline uint64_t weir_page_up(uint64_t value, uint64_t page)
   return (value + page - 1) & ~(page - 1);
 }
 
+static inline bool has_vmm(const weir_pool *p)
+{
+  return p->space != 0;
+}
+
+/* vmm.c. What the device gave in `ranges` pieces, below 0: what it has again. */
+void vmm_count(weir_pool *p, int64_t bytes, int64_t ranges);
+/* Makes pages until `count` are spare. */
+weir_status vmm_make(weir_pool *p, uint64_t count);
+/* Maps spare pages from `address` on, at most `bytes`; *done grows by what was mapped. */
+weir_status vmm_map_spare(weir_pool *p, uint64_t address, uint64_t bytes, uint64_t *done);
+/* Whether the place has a page: one that is stuck in a hole, which ends here. */
+bool vmm_stuck(weir_pool *p, uint64_t address);
+/* The whole pages in a free block: bytes, and where they begin. */
+uint64_t vmm_whole(const weir_pool *p, const weir_block *b, uint64_t *from);
+/* Turns whole pages of an idle block into a hole, and makes them spare; fewer than asked for where
+ * it fails half way. */
+weir_status vmm_drop(weir_pool *p, block_id id, uint64_t from, uint64_t bytes);
+weir_status vmm_destroy_spare(weir_pool *p);
+/* Unmaps what a failure once left in a hole. */
+weir_status vmm_unstick(weir_pool *p);
 uint64_t *weir_back_place(const weir_pool *p, uint64_t address); /* its entry in p->pages */
 /* Takes [from, from + bytes) out of a free block of h, or a hole; it is in no heap. Two records
  * ensured. */
@@ -27,6 +49,8 @@ block_id weir_back_cut(weir_heap *h, block_id id, uint64_t from, uint64_t bytes)
 /* A block that is in no heap becomes a hole that is still mapped, for the work of its heap up to
  * `stamp` that may touch it. */
 void weir_back_leave(weir_pool *p, block_id id, const weir_heap *h, uint64_t stamp);
+
+/* back.c. */
 /* How much of a free neighbour serves heap h: its own blocks and idle ones. */
 uint64_t weir_back_helps(const weir_heap *h, block_id id);
 /* Bytes of new pages that the plan takes: what is neither spare nor can be lent. */

@@ -408,7 +408,7 @@ size_t weir_history_owners_text(const weir_pool *p, char *out, size_t room)
   if (room) *out = 0;
   for (unsigned i = 0; names && i < found && used + 1 < room; i++) {
     int wrote = snprintf(out + used, room - used, "%s%.2f MiB in %llu by ", i ? "; " : "",
-                         (double)owner[i].bytes / (1 << 20), (unsigned long long)owner[i].blocks);
+                         to_mib(owner[i].bytes), (unsigned long long)owner[i].blocks);
     used += wrote < 0 ? 0 : (size_t)wrote < room - used ? (size_t)wrote : room - used - 1;
     used += weir_callers_text(out + used, room - used, owner[i].stack, 2, names);
   }

@@ -373,9 +373,8 @@ static weir_status no_room(const weir_pool *p, weir_status st)
   return weir_fail(WEIR_EOOM,
                    "CUDA out of memory. Paused memory of device %d cannot be resumed: %.2f MiB are "
                    "paused, %.2f MiB are free on the device, %.2f MiB of at most %.2f MiB reserved",
-                   p->backend->index, (double)p->paused_bytes / (1 << 20),
-                   (double)device_free / (1 << 20), (double)p->reserved / (1 << 20),
-                   (double)weir_pool_limit(p) / (1 << 20));
+                   p->backend->index, to_mib(p->paused_bytes), to_mib(device_free),
+                   to_mib(p->reserved), to_mib(weir_pool_limit(p)));
 }
 
 weir_status weir_resume(weir_pool *p, unsigned tag, uint64_t *lost_bytes)

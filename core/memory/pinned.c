@@ -66,7 +66,7 @@ static weir_status check_fork(void)
 /* Bytes as MiB, or "none" for no bound. */
 static const char *bound(char *text, size_t room, uint64_t bytes)
 {
-  (void)snprintf(text, room, bytes == UINT64_MAX ? "none" : "%.2f", (double)bytes / (1 << 20));
+  (void)snprintf(text, room, bytes == UINT64_MAX ? "none" : "%.2f", to_mib(bytes));
   return text;
 }
 
@@ -83,12 +83,12 @@ static weir_status word_oom(const weir_pool *p, uint64_t bytes, const host_censu
       "all %.2f, by this pool %.2f; live %.2f, waiting for recorded work %.2f, cached %.2f "
       "(largest %.2f); available on the machine %s, left in the control group %s, "
       "RLIMIT_MEMLOCK %s (not charged)",
-      mib(bytes), p->backend->index,
+      to_mib(bytes), p->backend->index,
       c->pending >= bytes ? "freed memory is still used by recorded work"
       : s->why[0]         ? s->why
                           : "it is more than there can be",
-      bound(text[0], sizeof text[0], limit ? limit : UINT64_MAX), mib(weir_host_locked()),
-      mib(p->reserved), mib(c->live), mib(c->pending), mib(c->free), mib(c->largest),
+      bound(text[0], sizeof text[0], limit ? limit : UINT64_MAX), to_mib(weir_host_locked()),
+      to_mib(p->reserved), to_mib(c->live), to_mib(c->pending), to_mib(c->free), to_mib(c->largest),
       bound(text[1], sizeof text[1], r.available),
       bound(text[2], sizeof text[2],
             r.cgroup_limit == UINT64_MAX ? UINT64_MAX : r.cgroup_limit - r.cgroup_used),

@@ -566,7 +566,7 @@ static inline void weir_pool_count_pending(weir_pool *p, const weir_block *b, in
 
 #pragma GCC visibility pop
 
-static inline double mib(uint64_t bytes)
+static inline double to_mib(uint64_t bytes)
 {
   return (double)bytes / (1 << 20);
 }

@@ -153,7 +153,7 @@ static bool take_largest(group *g, unsigned count, group *out)
 static void name_size(char *out, size_t room, uint64_t bytes)
 {
   if (bytes >= 1 << 20)
-    (void)snprintf(out, room, "blocks of %.2f MiB", (double)bytes / (1 << 20));
+    (void)snprintf(out, room, "blocks of %.2f MiB", to_mib(bytes));
   else
     (void)snprintf(out, room, "blocks of %.1f KiB", (double)bytes / (1 << 10));
 }
@@ -232,7 +232,7 @@ static void list(char *text, size_t room, const weir_oom_owner *w, unsigned coun
   text[0] = 0;
   for (unsigned i = 0; i < count && i < 3 && used < room; i++)
     used += (size_t)snprintf(text + used, room - used, "%s%.40s %.2f", i ? ", " : "", w[i].name,
-                             mib(w[i].bytes));
+                             to_mib(w[i].bytes));
 }
 
 typedef struct size_text {
@@ -265,10 +265,10 @@ static weir_status word(const weir_oom_info *o)
                    "streams %.2f, waiting %.2f, pinned by graphs %.2f, paused %.2f; by tag: %s; "
                    "largest: %s",
                    say(&asked, o->requested), o->device, say(&capacity, o->capacity),
-                   say(&free, o->device_free), weir_oom_reason_string(o->reason), mib(o->others),
-                   mib(o->limit), mib(o->reserved), mib(o->live), mib(o->cached), mib(o->free),
-                   mib(o->largest_free), mib(o->stranded), mib(o->waiting), mib(o->pinned),
-                   mib(o->paused), tags, owners);
+                   say(&free, o->device_free), weir_oom_reason_string(o->reason), to_mib(o->others),
+                   to_mib(o->limit), to_mib(o->reserved), to_mib(o->live), to_mib(o->cached),
+                   to_mib(o->free), to_mib(o->largest_free), to_mib(o->stranded),
+                   to_mib(o->waiting), to_mib(o->pinned), to_mib(o->paused), tags, owners);
 }
 
 weir_status weir_pool_oom(weir_heap *h, uint64_t bytes, weir_status why)

@@ -180,7 +180,7 @@ static weir_status cut(weir_host *s, uint64_t bytes, host_job *j)
     if (st) return st;
     char *at = map_aligned(slab);
     if (!at)
-      return weir_fail_errno(WEIR_EOOM, errno, "no %.2f MiB of address space to pin", mib(slab));
+      return weir_fail_errno(WEIR_EOOM, errno, "no %.2f MiB of address space to pin", to_mib(slab));
     if (bytes > HOST_CHUNK) {
       j->at = at;
       return WEIR_OK;
@@ -270,7 +270,7 @@ static weir_status touch_all(host_job *j)
     (void)pthread_join(threads[i], NULL);
   int error = atomic_load(&c.error);
   if (!error) return WEIR_OK;
-  return weir_fail_errno(WEIR_EOOM, error, "the kernel has no %.2f MiB to pin", mib(j->bytes));
+  return weir_fail_errno(WEIR_EOOM, error, "the kernel has no %.2f MiB to pin", to_mib(j->bytes));
 }
 
 /* The node of the device, or of the processor that asks; -1 where there is but one. */
@@ -308,10 +308,10 @@ static weir_status room_take(host_job *j)
   if (limit && (all > limit || j->bytes > limit - all))
     st = weir_fail(WEIR_ELIMIT, "the budget of pinned memory is used up");
   else if (fresh > r.available)
-    st = weir_fail(WEIR_EOOM, "the machine has only %.2f MiB available", mib(r.available));
+    st = weir_fail(WEIR_EOOM, "the machine has only %.2f MiB available", to_mib(r.available));
   else if (r.cgroup_limit != UINT64_MAX && fresh > r.cgroup_limit - r.cgroup_used)
     st = weir_fail(WEIR_EOOM, "the control group has only %.2f MiB left",
-                   mib(r.cgroup_limit - r.cgroup_used));
+                   to_mib(r.cgroup_limit - r.cgroup_used));
   if (!st) return st;
   atomic_fetch_sub(&locked, j->bytes);
   atomic_fetch_sub(&untouched, j->bytes);
